@@ -1,0 +1,105 @@
+"""What counts as an edge: one rule for every reader.
+
+- Self-loops are dropped: normalisation (Eq. 2) adds exactly one to every node.
+- Duplicates of an unweighted edge count once; weights of a repeated edge are summed.
+- Edges of weight zero are dropped; negative or non-finite weights are an error.
+- The adjacency must be symmetric. A directed graph is an error unless the caller asks for its
+  reverse edges (``undirected=True``); where both directions exist with different weights, the
+  larger one is kept for both.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+
+from gcsr.errors import InputError, require
+
+
+def adjacency_from_edges(
+    sources: ArrayLike,
+    targets: ArrayLike,
+    num_nodes: int,
+    weights: ArrayLike | None = None,
+    *,
+    undirected: bool = False,
+) -> sp.csr_array:
+    """Clean symmetric CSR adjacency from an edge list, by the rules of this module."""
+    rows, columns = np.asarray(sources), np.asarray(targets)
+    require(
+        rows.ndim == 1 and rows.shape == columns.shape,
+        f"edges: sources {rows.shape} and targets {columns.shape} must be lists of equal length.",
+    )
+    if rows.size:
+        require(
+            np.issubdtype(rows.dtype, np.integer) and np.issubdtype(columns.dtype, np.integer),
+            f"edges: node ids must be integers, not {rows.dtype}.",
+        )
+        low = int(min(rows.min(), columns.min()))
+        high = int(max(rows.max(), columns.max()))
+        require(
+            low >= 0 and high < num_nodes,
+            f"edges: node id {low if low < 0 else high} is outside 0..{num_nodes - 1}.",
+        )
+    values = _weights(weights, rows.size)
+    matrix = sp.csr_array((values, (rows, columns)), shape=(num_nodes, num_nodes))
+    return clean_adjacency(matrix, weighted=weights is not None, undirected=undirected)
+
+
+def clean_adjacency(
+    matrix: sp.spmatrix | sp.sparray, *, weighted: bool, undirected: bool = False
+) -> sp.csr_array:
+    """Apply the rules of this module to a square sparse matrix; the input is left unchanged."""
+    require(
+        matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1],
+        f"edges: the adjacency must be square, not {matrix.shape}.",
+    )
+    coo = sp.coo_array(matrix)
+    keep = (coo.row != coo.col) & (coo.data != 0)
+    cleaned = sp.csr_array(
+        (coo.data[keep].astype(np.float32), (coo.row[keep], coo.col[keep])), shape=coo.shape
+    )
+    cleaned.sum_duplicates()
+    if not weighted:
+        cleaned.data = np.ones_like(cleaned.data)
+    # Sums of float32 may differ in their last bit between (i, j) and (j, i).
+    reverse = cleaned.T.tocsr()
+    if undirected:
+        cleaned = sp.csr_array(cleaned.maximum(reverse))
+    else:
+        _require_symmetric(cleaned, reverse)
+    cleaned.sum_duplicates()
+    cleaned.sort_indices()
+    for array in (cleaned.data, cleaned.indices, cleaned.indptr):
+        array.setflags(write=False)
+    return cleaned
+
+
+def _weights(weights: ArrayLike | None, count: int) -> np.ndarray:
+    if weights is None:
+        return np.ones(count, dtype=np.float32)
+    values = np.asarray(weights)
+    require(
+        values.shape == (count,),
+        f"edge weights: shape {values.shape} does not match {count} edges.",
+    )
+    require(
+        np.issubdtype(values.dtype, np.number)
+        and not np.issubdtype(values.dtype, np.complexfloating),
+        f"edge weights: must be numbers, not {values.dtype}.",
+    )
+    require(bool(np.isfinite(values).all()), "edge weights: contain NaN or infinity.")
+    require(bool((values >= 0).all()), f"edge weights: {values.min()} is negative; accepted: >= 0.")
+    return values.astype(np.float32)
+
+
+def _require_symmetric(matrix: sp.csr_array, reverse: sp.csr_array) -> None:
+    difference = abs(matrix - reverse)
+    unmatched = int((difference > 1e-6 * matrix.maximum(reverse)).sum()) if difference.nnz else 0
+    if unmatched:
+        raise InputError(
+            f"edges: the graph is directed ({unmatched} of {matrix.nnz} entries differ from their "
+            "reverse) and an undirected one is needed; pass undirected=True (command line: "
+            "--undirected) to add the reverse edges."
+        )

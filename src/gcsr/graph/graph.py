@@ -1,0 +1,354 @@
+"""The :class:`Graph` everything starts from."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from gcsr.errors import InputError, require, require_one_of
+from gcsr.graph.edges import adjacency_from_edges, clean_adjacency
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+FeatureScaling = Literal["keep", "rows", "standardise"]
+FEATURE_SCALINGS: tuple[FeatureScaling, ...] = ("keep", "rows", "standardise")
+SPLITS = ("train", "val", "test")
+SPARSE = (sp.sparray, sp.spmatrix)
+Features = ArrayLike | Tensor | sp.sparray | sp.spmatrix
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Graph:
+    """Features, undirected sparse adjacency, labels and split; validated once, never changed.
+
+    Args:
+        x: features, one float32 row per node. Rows of zeros are allowed and stay zero.
+        adjacency: symmetric CSR matrix without self-loops (see :mod:`gcsr.graph.edges`); nodes
+            without edges are allowed.
+        y: one class per node, ``0 .. num_classes - 1``, or -1 where the class is not known.
+        train, val, test: disjoint, non-empty lists of labelled nodes. A class may lack training
+            nodes: it stays a class to be predicted and gets no condensed node.
+        num_classes: by default the largest label plus one.
+        name: shown in results.
+        inductive: whether validation and test nodes are hidden while condensing (the paper's
+            setting for Flickr and Reddit).
+        features: how ``x`` was scaled; see :meth:`scaled`.
+    """
+
+    x: Tensor
+    adjacency: sp.csr_array
+    y: Tensor
+    train: Tensor
+    val: Tensor
+    test: Tensor
+    num_classes: int = 0
+    name: str = "graph"
+    inductive: bool = False
+    features: FeatureScaling = "keep"
+
+    def __post_init__(self) -> None:
+        nodes = self.num_nodes
+        require(self.x.ndim == 2, f"x: features must be a matrix, not shape {tuple(self.x.shape)}.")
+        require(nodes > 0 and self.x.shape[1] > 0, f"x: shape {tuple(self.x.shape)} is empty.")
+        require(bool(torch.isfinite(self.x).all()), "x: features contain NaN or infinity.")
+        require(
+            self.adjacency.shape == (nodes, nodes),
+            f"edges: adjacency {self.adjacency.shape} does not match {nodes} feature rows.",
+        )
+        require(
+            self.y.shape == (nodes,),
+            f"y: {tuple(self.y.shape)} labels do not match {nodes} feature rows.",
+        )
+        object.__setattr__(self, "num_classes", self._check_labels())
+        for split in SPLITS:
+            object.__setattr__(self, split, self._check_split(split))
+        for first, second in (("train", "val"), ("train", "test"), ("val", "test")):
+            shared = np.intersect1d(getattr(self, first).numpy(), getattr(self, second).numpy())
+            require(
+                shared.size == 0,
+                f"split: {shared.size} nodes are in both {first} and {second}"
+                f" (first: {shared[0] if shared.size else ''}).",
+            )
+
+    def _check_labels(self) -> int:
+        low, high = int(self.y.min()), int(self.y.max())
+        classes = self.num_classes or high + 1
+        require(low >= -1, f"y: label {low} is below -1 (-1 marks an unlabelled node).")
+        require(high < classes, f"y: label {high} is outside 0..{classes - 1}.")
+        require(
+            int(torch.unique(self.y[self.y >= 0]).numel()) >= 2,
+            "y: the graph has fewer than two classes, so there is nothing to classify.",
+        )
+        return classes
+
+    def _check_split(self, split: str) -> Tensor:
+        ids: Tensor = getattr(self, split)
+        require(ids.ndim == 1 and ids.numel() > 0, f"split: {split} is empty.")
+        low, high = int(ids.min()), int(ids.max())
+        wrong = low if low < 0 else high
+        require(
+            low >= 0 and high < self.num_nodes,
+            f"split: {split} names node {wrong}, outside 0..{self.num_nodes - 1}.",
+        )
+        unique: Tensor = torch.unique(ids)
+        require(unique.numel() == ids.numel(), f"split: {split} names a node twice.")
+        unlabelled = int((self.y[unique] < 0).sum())
+        require(unlabelled == 0, f"split: {unlabelled} nodes of {split} have no label (y = -1).")
+        return unique
+
+    # -- making one ------------------------------------------------------------------------------
+
+    @classmethod
+    def from_arrays(
+        cls,
+        x: Features,
+        edges: ArrayLike | sp.sparray | sp.spmatrix,
+        y: ArrayLike | Tensor,
+        *,
+        train: ArrayLike | Tensor,
+        val: ArrayLike | Tensor,
+        test: ArrayLike | Tensor,
+        edge_weights: ArrayLike | None = None,
+        weighted: bool | None = None,
+        undirected: bool = False,
+        num_classes: int = 0,
+        name: str = "graph",
+        inductive: bool = False,
+        features: FeatureScaling = "keep",
+    ) -> Graph:
+        """Build a graph from plain arrays.
+
+        ``edges`` is a ``2 x E`` list or a scipy sparse matrix; ``train``, ``val`` and ``test`` are
+        node ids or boolean masks. ``undirected=True`` adds missing reverse edges; ``features``
+        scales what is given (:meth:`scaled`).
+        """
+        x = _features(x)
+        if isinstance(edges, SPARSE):
+            values = sp.coo_array(edges).data
+            if weighted is None:
+                weighted = bool(values.size and (values != 1).any())
+            coo = sp.coo_array(edges)
+            require(
+                coo.shape[0] == coo.shape[1],
+                f"edges: the adjacency must be square, not {coo.shape}.",
+            )
+            adjacency = adjacency_from_edges(
+                coo.row,
+                coo.col,
+                coo.shape[0],
+                values if weighted else None,
+                undirected=undirected,
+            )
+        else:
+            pairs = np.asarray(edges)
+            require(
+                pairs.ndim == 2 and pairs.shape[0] == 2,
+                f"edges: expected a 2 x E list of node ids, not shape {pairs.shape}.",
+            )
+            adjacency = adjacency_from_edges(
+                pairs[0], pairs[1], x.shape[0], edge_weights, undirected=undirected
+            )
+        labels = _labels(y)
+        graph = cls(
+            x=x,
+            adjacency=adjacency,
+            y=labels,
+            train=_node_ids("train", train, labels.numel()),
+            val=_node_ids("val", val, labels.numel()),
+            test=_node_ids("test", test, labels.numel()),
+            num_classes=num_classes,
+            name=name,
+            inductive=inductive,
+        )
+        return graph.scaled(features)
+
+    @classmethod
+    def from_pyg(
+        cls,
+        data: Data,
+        *,
+        split: int = 0,
+        undirected: bool = False,
+        inductive: bool = False,
+        name: str = "graph",
+        features: FeatureScaling = "keep",
+    ) -> Graph:
+        """Build a graph from a PyG ``Data`` with ``x``, ``edge_index``, ``y`` and the three masks.
+
+        ``split`` picks a column where the masks hold several splits.
+        """
+        from gcsr.graph.pyg import graph_from_pyg  # noqa: PLC0415 - PyG takes a second to import
+
+        return graph_from_pyg(
+            data,
+            split=split,
+            undirected=undirected,
+            inductive=inductive,
+            name=name,
+            features=features,
+        )
+
+    @classmethod
+    def from_npz(
+        cls,
+        path: str | Path,
+        *,
+        undirected: bool = False,
+        inductive: bool = False,
+        features: FeatureScaling = "keep",
+    ) -> Graph:
+        """Read a graph file (see :mod:`gcsr.graph.npz` for the layout)."""
+        from gcsr.graph.npz import read_npz  # noqa: PLC0415 - it imports this module
+
+        return read_npz(path, undirected=undirected, inductive=inductive, features=features)
+
+    def to_npz(self, path: str | Path) -> Path:
+        """Write the graph in the layout that :meth:`from_npz` reads."""
+        from gcsr.graph.npz import write_npz  # noqa: PLC0415 - it imports this module
+
+        return write_npz(self, path)
+
+    def to_pyg(self) -> Data:
+        """The graph as a PyG ``Data`` with boolean masks; edge weights only where they matter."""
+        from gcsr.graph.pyg import graph_to_pyg  # noqa: PLC0415 - PyG takes a second to import
+
+        return graph_to_pyg(self)
+
+    def scaled(self, features: FeatureScaling) -> Graph:
+        """The same graph with its features scaled.
+
+        - ``keep``: as they are.
+        - ``rows``: every row divided by its absolute sum (Planetoid; rows of zeros stay zero).
+        - ``standardise``: every column to mean 0 and deviation 1 *over the training rows* (the
+          paper's large graphs); columns that are constant there are only centred.
+        """
+        require_one_of("features", features, FEATURE_SCALINGS)
+        if features == "keep":
+            return self
+        require(
+            self.features == "keep",
+            f"features: already scaled by {self.features!r}; scale the unscaled graph instead.",
+        )
+        if features == "rows":
+            sums = self.x.abs().sum(1, keepdim=True)
+            x = self.x / torch.where(sums > 0, sums, torch.ones_like(sums))
+        else:
+            rows = self.x[self.train].double()
+            deviation = rows.std(0, correction=0)
+            deviation = torch.where(deviation > 0, deviation, torch.ones_like(deviation))
+            x = (self.x - rows.mean(0).float()) / deviation.float()
+        return replace(self, x=x, features=features)
+
+    def renamed(self, name: str) -> Graph:
+        """The same graph under another name."""
+        return replace(self, name=name)
+
+    # -- what it is ------------------------------------------------------------------------------
+
+    @property
+    def num_nodes(self) -> int:
+        """Number of nodes."""
+        return int(self.x.shape[0])
+
+    @property
+    def num_features(self) -> int:
+        """Width of a feature row."""
+        return int(self.x.shape[1])
+
+    @property
+    def num_edges(self) -> int:
+        """Stored entries of the symmetric adjacency: twice the number of undirected edges."""
+        return int(self.adjacency.nnz)
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether any edge has a weight other than one."""
+        return bool((self.adjacency.data != 1).any())
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of features (dense float32), adjacency and labels in memory."""
+        a = self.adjacency
+        arrays = a.data.nbytes + a.indices.nbytes + a.indptr.nbytes
+        return self.x.nbytes + self.y.nbytes + int(arrays)
+
+    @cached_property
+    def content_hash(self) -> str:
+        """SHA-256 of features, edges, labels and split, whatever the name."""
+        digest = hashlib.sha256()
+        a = self.adjacency
+        for array in (
+            self.x.contiguous().numpy(),
+            a.indptr.astype(np.int64),
+            a.indices.astype(np.int64),
+            a.data.astype(np.float32),
+            *(t.numpy() for t in (self.y, self.train, self.val, self.test)),
+        ):
+            digest.update(str(array.shape).encode())
+            digest.update(np.ascontiguousarray(array).data)
+        digest.update(str(self.num_classes).encode())
+        return digest.hexdigest()
+
+    def __repr__(self) -> str:
+        setting = "inductive" if self.inductive else "transductive"
+        return (
+            f"Graph({self.name}: {self.num_nodes} nodes, {self.num_edges} edges, "
+            f"{self.num_features} features, {self.num_classes} classes, "
+            f"split {self.train.numel()}/{self.val.numel()}/{self.test.numel()}, {setting})"
+        )
+
+
+def _features(x: Features) -> Tensor:
+    if isinstance(x, Tensor):
+        dense = x.detach().cpu()
+        dense = dense.to_dense() if dense.layout != torch.strided else dense
+        require(
+            not dense.is_complex() and dense.dtype != torch.bool,
+            f"x: features must be numbers, not {dense.dtype}.",
+        )
+        return dense.to(torch.float32).clone().contiguous()
+    array: np.ndarray = x.toarray() if isinstance(x, SPARSE) else np.asarray(x)
+    require(
+        np.issubdtype(array.dtype, np.number) and not np.iscomplexobj(array),
+        f"x: features must be numbers, not {array.dtype}.",
+    )
+    return torch.from_numpy(np.array(array, dtype=np.float32, order="C"))
+
+
+def _labels(y: ArrayLike | Tensor) -> Tensor:
+    array = y.detach().cpu().numpy() if isinstance(y, Tensor) else np.asarray(y)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    require(array.ndim == 1, f"y: expected one class per node, not shape {array.shape}.")
+    require(
+        array.dtype.kind in "iu",
+        f"y: labels must be integers 0..C-1 (or -1), not {array.dtype}.",
+    )
+    return torch.from_numpy(array.astype(np.int64))
+
+
+def _node_ids(split: str, ids: ArrayLike | Tensor, num_nodes: int) -> Tensor:
+    array = ids.detach().cpu().numpy() if isinstance(ids, Tensor) else np.asarray(ids)
+    require(array.ndim == 1, f"split: {split} must be a list of node ids or a mask.")
+    if array.dtype == np.bool_:
+        require(
+            array.size == num_nodes,
+            f"split: the mask {split} has {array.size} entries for {num_nodes} nodes.",
+        )
+        array = np.flatnonzero(array)
+    if array.size and array.dtype.kind not in "iu":
+        raise InputError(f"split: {split} must hold node ids, not {array.dtype}.")
+    return torch.from_numpy(array.astype(np.int64))
+
+
+__all__ = ["FEATURE_SCALINGS", "FeatureScaling", "Graph", "clean_adjacency"]

@@ -1,0 +1,152 @@
+"""Graph files: one ``.npz`` of plain arrays, never a pickle.
+
+======================  ===========================================================================
+``adj_indptr``          row pointers of the adjacency in CSR form
+``adj_indices``         its column indices
+``adj_data``            edge weights (optional; absent means unweighted)
+``y``                   one integer class per node, -1 where unknown
+``x``                   dense features, or in CSR form:
+``x_indptr, x_indices`` row pointers and columns of sparse features
+``x_data``              their values (optional; absent means 1)
+``x_shape``             rows and columns of the sparse features
+``train, val, test``    node ids
+======================  ===========================================================================
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+from gcsr.errors import InputError, require
+from gcsr.graph.graph import FeatureScaling, Graph
+
+
+def load_arrays(path: Path) -> dict[str, np.ndarray]:
+    """Every array of an npz file, read without pickles; a broken or unsafe file is one sentence."""
+    require(path.is_file(), f"{path}: no such file.")
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return {key: archive[key] for key in archive.files}
+    except (ValueError, OSError, EOFError, KeyError, AttributeError, zipfile.BadZipFile) as error:
+        if "pickle" in str(error).lower() or "object array" in str(error).lower():
+            raise InputError(
+                f"{path}: holds a pickled object, which could run code; only plain arrays are read."
+            ) from None
+        raise InputError(f"{path}: not a readable npz file ({error}).") from None
+
+
+def read_npz(
+    path: str | Path, *, undirected: bool, inductive: bool, features: FeatureScaling
+) -> Graph:
+    """See :meth:`gcsr.Graph.from_npz`."""
+    path = Path(path)
+    arrays = load_arrays(path)
+    missing = [
+        key
+        for key in ("adj_indptr", "adj_indices", "y", "train", "val", "test")
+        if key not in arrays
+    ]
+    require(not missing, f"{path}: lacks the arrays {', '.join(missing)}.")
+    y = arrays["y"]
+    adjacency = _csr(path, "adj", arrays, (y.shape[0], y.shape[0]))
+    if "x" in arrays:
+        x: np.ndarray | sp.csr_array = arrays["x"]
+    else:
+        require(
+            {"x_indptr", "x_indices", "x_shape"} <= arrays.keys(),
+            f"{path}: holds no features (neither x nor x_indptr, x_indices, x_shape).",
+        )
+        shape = tuple(int(size) for size in arrays["x_shape"])
+        require(
+            len(shape) == 2 and shape[0] == y.shape[0] and shape[1] > 0,
+            f"{path}: x_shape {shape} does not match {y.shape[0]} labels.",
+        )
+        x = _csr(path, "x", arrays, (shape[0], shape[1]))
+    try:
+        return Graph.from_arrays(
+            x,
+            adjacency,
+            y,
+            weighted="adj_data" in arrays,
+            train=arrays["train"],
+            val=arrays["val"],
+            test=arrays["test"],
+            undirected=undirected,
+            inductive=inductive,
+            name=path.stem,
+            features=features,
+        )
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def _csr(
+    path: Path, prefix: str, arrays: dict[str, np.ndarray], shape: tuple[int, int]
+) -> sp.csr_array:
+    indptr = arrays[f"{prefix}_indptr"]
+    indices = arrays[f"{prefix}_indices"]
+    data = arrays.get(f"{prefix}_data", np.ones(indices.shape[0], dtype=np.float32))
+    integral = indptr.dtype.kind in "iu" and indices.dtype.kind in "iu"
+    require(
+        integral and indptr.ndim == indices.ndim == data.ndim == 1,
+        f"{path}: {prefix}_indptr and {prefix}_indices must be lists of integers.",
+    )
+    indptr, indices = indptr.astype(np.int64), indices.astype(np.int64)
+    consistent = (
+        indptr.shape[0] == shape[0] + 1
+        and data.shape == indices.shape
+        and int(indptr[0]) == 0
+        and int(indptr[-1]) == indices.shape[0]
+        and bool((np.diff(indptr) >= 0).all())
+        and (indices.size == 0 or (int(indices.min()) >= 0 and int(indices.max()) < shape[1]))
+    )
+    require(
+        consistent,
+        f"{path}: {prefix}_indptr, {prefix}_indices and {prefix}_data do not describe a"
+        f" {shape[0]} x {shape[1]} matrix.",
+    )
+    return sp.csr_array((data, indices, indptr), shape=shape)
+
+
+def write_npz(graph: Graph, path: str | Path) -> Path:
+    """See :meth:`gcsr.Graph.to_npz`; the file appears whole or not at all."""
+    path = Path(path)
+    a = graph.adjacency
+    arrays = {
+        "adj_indptr": a.indptr,
+        "adj_indices": a.indices,
+        "y": graph.y.numpy(),
+        "train": graph.train.numpy(),
+        "val": graph.val.numpy(),
+        "test": graph.test.numpy(),
+    }
+    if graph.is_weighted:
+        arrays["adj_data"] = a.data
+    x = graph.x.numpy()
+    if np.count_nonzero(x) * 3 < x.size:
+        sparse = sp.csr_array(x)
+        arrays |= {
+            "x_indptr": sparse.indptr,
+            "x_indices": sparse.indices,
+            "x_data": sparse.data,
+            "x_shape": np.array(x.shape),
+        }
+    else:
+        arrays["x"] = x
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror}).") from None
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            np.savez_compressed(stream, allow_pickle=False, **arrays)
+        Path(temporary).replace(path)
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+    return path
