@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,7 +24,7 @@ FeatureScaling = Literal["keep", "rows", "standardise"]
 FEATURE_SCALINGS: tuple[FeatureScaling, ...] = ("keep", "rows", "standardise")
 SPLITS = ("train", "val", "test")
 SPARSE = (sp.sparray, sp.spmatrix)
-Features = ArrayLike | Tensor | sp.sparray | sp.spmatrix
+Features: TypeAlias = "ArrayLike | Tensor | sp.sparray | sp.spmatrix"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
