@@ -18,6 +18,8 @@ from __future__ import annotations
 import os
 import tempfile
 import zipfile
+import zlib
+from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
@@ -26,19 +28,43 @@ import scipy.sparse as sp
 from gcsr.errors import InputError, require
 from gcsr.graph.graph import FeatureScaling, Graph
 
+# What a file that is cut, corrupt, encrypted or no archive at all makes numpy and zipfile raise.
+_UNREADABLE = (
+    ArithmeticError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    OSError,
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 
-def load_arrays(path: Path) -> dict[str, np.ndarray]:
-    """Every array of an npz file, read without pickles; a broken or unsafe file is one sentence."""
+
+def load_arrays(path: Path, only: Collection[str] | None = None) -> dict[str, np.ndarray]:
+    """The arrays of an npz file, read without pickles; a broken or unsafe file is one sentence.
+
+    Arrays that are not in ``only`` are never opened.
+    """
     require(path.is_file(), f"{path}: no such file.")
     try:
         with np.load(path, allow_pickle=False) as archive:
-            return {key: archive[key] for key in archive.files}
-    except (ValueError, OSError, EOFError, KeyError, AttributeError, zipfile.BadZipFile) as error:
+            keys = [key for key in archive.files if only is None or key in only]
+            arrays = {key: archive[key] for key in keys}
+    except _UNREADABLE as error:
         if "pickle" in str(error).lower() or "object array" in str(error).lower():
             raise InputError(
                 f"{path}: holds a pickled object, which could run code; only plain arrays are read."
             ) from None
         raise InputError(f"{path}: not a readable npz file ({error}).") from None
+    # numpy hands over members that are no arrays as bytes.
+    strangers = [key for key, array in arrays.items() if not isinstance(array, np.ndarray)]
+    require(not strangers, f"{path}: {', '.join(strangers)} is not an array.")
+    return arrays
 
 
 def read_npz(
@@ -54,7 +80,7 @@ def read_npz(
     ]
     require(not missing, f"{path}: lacks the arrays {', '.join(missing)}.")
     y = arrays["y"]
-    adjacency = _csr(path, "adj", arrays, (y.shape[0], y.shape[0]))
+    adjacency = checked_csr(path, "adj", arrays, (y.shape[0], y.shape[0]))
     if "x" in arrays:
         x: np.ndarray | sp.csr_array = arrays["x"]
     else:
@@ -67,7 +93,7 @@ def read_npz(
             len(shape) == 2 and shape[0] == y.shape[0] and shape[1] > 0,
             f"{path}: x_shape {shape} does not match {y.shape[0]} labels.",
         )
-        x = _csr(path, "x", arrays, (shape[0], shape[1]))
+        x = checked_csr(path, "x", arrays, (shape[0], shape[1]))
     try:
         return Graph.from_arrays(
             x,
@@ -86,9 +112,10 @@ def read_npz(
         raise InputError(f"{path}: {error}") from None
 
 
-def _csr(
+def checked_csr(
     path: Path, prefix: str, arrays: dict[str, np.ndarray], shape: tuple[int, int]
 ) -> sp.csr_array:
+    """The CSR matrix of the arrays ``{prefix}_indptr``, ``_indices`` and ``_data``, checked."""
     indptr = arrays[f"{prefix}_indptr"]
     indices = arrays[f"{prefix}_indices"]
     data = arrays.get(f"{prefix}_data", np.ones(indices.shape[0], dtype=np.float32))

@@ -1,0 +1,58 @@
+"""Amazon and Coauthor graphs: npz files of the GNN benchmark that PyG also reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+from gcsr.datasets.raw import RawGraph
+from gcsr.datasets.splits import per_class_split
+from gcsr.errors import require
+from gcsr.graph.npz import checked_csr, load_arrays
+
+# The files also hold names of nodes and words, some of them pickled: never touched.
+_ADJACENCY = ("adj_data", "adj_indices", "adj_indptr", "adj_shape")
+_ATTRIBUTES = ("attr_data", "attr_indices", "attr_indptr", "attr_shape")
+_DENSE_ATTRIBUTES = "attr_matrix"
+
+
+def gnnbench_reader(file: str) -> Callable[[Path], RawGraph]:
+    """A reader of ``file`` in a folder."""
+    return lambda folder: _read(folder / file)
+
+
+def _read(path: Path) -> RawGraph:
+    arrays = load_arrays(path, only=(*_ADJACENCY, *_ATTRIBUTES, _DENSE_ATTRIBUTES, "labels"))
+    dense = _DENSE_ATTRIBUTES in arrays
+    needed = (*_ADJACENCY, "labels") if dense else (*_ADJACENCY, *_ATTRIBUTES, "labels")
+    missing = [key for key in needed if key not in arrays]
+    require(not missing, f"{path}: lacks the arrays {', '.join(missing)}.")
+    adjacency = _matrix(path, "adj", arrays)
+    x = arrays[_DENSE_ATTRIBUTES] if dense else _matrix(path, "attr", arrays)
+    y = arrays["labels"]
+    require(
+        y.ndim == 1 and y.dtype.kind in "iu",
+        f"{path}: labels must be one integer class per node, not {y.dtype} {y.shape}.",
+    )
+    train, val, test = per_class_split(y)
+    return RawGraph(_binary(x), adjacency, y, train, val, test)
+
+
+def _matrix(path: Path, prefix: str, arrays: dict[str, np.ndarray]) -> sp.csr_array:
+    shape = arrays[f"{prefix}_shape"]
+    require(
+        shape.shape == (2,) and shape.dtype.kind in "iu",
+        f"{path}: {prefix}_shape must be two integers.",
+    )
+    return checked_csr(path, prefix, arrays, (int(shape[0]), int(shape[1])))
+
+
+def _binary(x: np.ndarray | sp.csr_array) -> np.ndarray | sp.csr_array:
+    """Word counts as word presence: the features everyone uses of these graphs (PyG's reader)."""
+    binary = x.astype(np.float32)
+    values = binary.data if isinstance(binary, sp.csr_array) else binary
+    values[values > 0] = 1
+    return binary

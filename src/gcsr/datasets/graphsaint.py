@@ -1,0 +1,93 @@
+"""Flickr, Reddit and other graphs in GraphSAINT's four files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from gcsr.datasets.raw import RawGraph
+from gcsr.errors import InputError, require
+from gcsr.graph.npz import checked_csr, load_arrays
+
+GRAPHSAINT_FILES = ("adj_full.npz", "feats.npy", "class_map.json", "role.json")
+_ROLES = ("tr", "va", "te")
+
+
+def read_graphsaint(folder: Path) -> RawGraph:
+    """Adjacency, features, the class of each node and the role of each node."""
+    x = _features(folder / "feats.npy")
+    nodes = x.shape[0]
+    train, val, test = _roles(folder / "role.json")
+    return RawGraph(
+        x=x,
+        edges=_adjacency(folder / "adj_full.npz", nodes),
+        y=_labels(folder / "class_map.json", nodes),
+        train=train,
+        val=val,
+        test=test,
+    )
+
+
+def _features(path: Path) -> np.ndarray:
+    try:
+        # Reddit's features are a gigabyte of float64: mapped, only the float32 copy takes memory.
+        x = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, OSError, EOFError) as error:
+        raise InputError(f"{path}: not a readable array ({error}).") from None
+    require(
+        isinstance(x, np.ndarray) and x.ndim == 2,
+        f"{path}: must hold one matrix of features.",
+    )
+    return np.asarray(x)
+
+
+def _adjacency(path: Path, nodes: int) -> sp.csr_array:
+    arrays = load_arrays(path, only=("indptr", "indices", "data"))
+    missing = [key for key in ("indptr", "indices") if key not in arrays]
+    require(not missing, f"{path}: lacks the arrays {', '.join(missing)}.")
+    prefixed = {f"adj_{key}": value for key, value in arrays.items()}
+    return checked_csr(path, "adj", prefixed, (nodes, nodes))
+
+
+def _labels(path: Path, nodes: int) -> np.ndarray:
+    classes = _json_object(path)
+    try:
+        ids = np.array([int(node) for node in classes], dtype=np.int64)
+    except (ValueError, OverflowError):
+        raise InputError(f"{path}: the keys must be node ids.") from None
+    require(
+        all(type(label) is int for label in classes.values()),
+        f"{path}: every node must have one integer class (several classes per node are not"
+        " supported).",
+    )
+    inside = ids.size == 0 or (int(ids.min()) >= 0 and int(ids.max()) < nodes)
+    require(inside, f"{path}: names a node outside 0..{nodes - 1}.")
+    y = np.full(nodes, -1, dtype=np.int64)
+    y[ids] = list(classes.values())
+    return y
+
+
+def _roles(path: Path) -> list[np.ndarray]:
+    roles = _json_object(path)
+    parts = []
+    for role in _ROLES:
+        ids = roles.get(role)
+        require(
+            isinstance(ids, list) and all(type(node) is int for node in ids),
+            f"{path}: {role} must be a list of node ids (needed: {', '.join(_ROLES)}).",
+        )
+        parts.append(np.array(ids, dtype=np.int64))
+    return parts
+
+
+def _json_object(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: not readable JSON ({error}).") from None
+    require(isinstance(content, dict), f"{path}: must hold a JSON object.")
+    return dict(content)

@@ -1,0 +1,179 @@
+"""From a name or a file to a :class:`gcsr.Graph`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Literal
+
+from gcsr.datasets.download import DownloadError, fetch_missing
+from gcsr.datasets.folders import DATA_VARIABLE, Layout, data_root
+from gcsr.datasets.raw import RawGraph
+from gcsr.datasets.registry import DATASETS, Dataset
+from gcsr.errors import InputError, require_one_of
+from gcsr.graph import FEATURE_SCALINGS, Graph
+from gcsr.graph.graph import FeatureScaling
+
+
+@dataclass(frozen=True)
+class DatasetInfo:
+    """One line of the catalogue; ``available`` means readable without a download."""
+
+    name: str
+    nodes: int
+    edges: int
+    features_count: int
+    classes: int
+    split: str
+    setting: Literal["transductive", "inductive"]
+    scaling: FeatureScaling
+    source: str
+    available: bool
+
+
+def names() -> tuple[str, ...]:
+    """Every registered dataset."""
+    return tuple(DATASETS)
+
+
+def catalogue(root: str | Path | None = None) -> list[DatasetInfo]:
+    """What is known of every registered dataset, and whether ``root`` holds it."""
+    folder = data_root(root)
+    return [
+        DatasetInfo(
+            name=dataset.name,
+            nodes=dataset.size.nodes,
+            edges=dataset.size.edges,
+            features_count=dataset.size.features,
+            classes=dataset.size.classes,
+            split=dataset.split,
+            setting="inductive" if dataset.inductive else "transductive",
+            scaling=dataset.scaling,
+            source=dataset.source,
+            available=dataset.available(folder),
+        )
+        for dataset in DATASETS.values()
+    ]
+
+
+def load(
+    source: str | Path,
+    root: str | Path | None = None,
+    *,
+    features: FeatureScaling | None = None,
+    undirected: bool = False,
+    inductive: bool | None = None,
+) -> Graph:
+    """Load a registered dataset by name, or a graph file by its path.
+
+    Args:
+        source: a name of :func:`names`, or the path of an ``.npz`` file.
+        root: folder of the raw files; by default ``$GCSR_DATA``, else the user's cache folder.
+            What is not there is downloaded into it.
+        features: ``keep``, ``rows`` or ``standardise``; by default what is usual for the dataset,
+            and ``keep`` for a file.
+        undirected: add the missing reverse edges of a directed graph.
+        inductive: hide validation and test nodes while condensing; by default as is usual for the
+            dataset, and not for a file.
+    """
+    if features is not None:
+        require_one_of("features", features, FEATURE_SCALINGS)
+    if _is_file(source):
+        return Graph.from_npz(
+            Path(source).expanduser(),
+            undirected=undirected,
+            inductive=bool(inductive),
+            features=features or "keep",
+        )
+    dataset = _find(str(source))
+    return _read(
+        dataset,
+        data_root(root),
+        features=features or dataset.scaling,
+        undirected=undirected or dataset.undirected,
+        inductive=dataset.inductive if inductive is None else inductive,
+    )
+
+
+def _is_file(source: str | Path) -> bool:
+    if str(source) in DATASETS:
+        return False
+    path = Path(source).expanduser()
+    return path.suffix == ".npz" or path.is_file()
+
+
+def _find(name: str) -> Dataset:
+    if name in DATASETS:
+        return DATASETS[name]
+    nearest = get_close_matches(name.lower(), DATASETS, n=1)
+    hint = f"; did you mean {nearest[0]}?" if nearest else "."
+    raise InputError(
+        f"dataset: {name!r} is not known; accepted: {', '.join(DATASETS)}, or the path of an .npz"
+        f" file{hint}"
+    )
+
+
+def _read(
+    dataset: Dataset, root: Path, *, features: FeatureScaling, undirected: bool, inductive: bool
+) -> Graph:
+    if dataset.embedded is not None:
+        raw, place = dataset.embedded(), None
+    else:
+        found = _found(dataset, root)
+        if found is None and (file := dataset.graph_file(root)) is not None:
+            return Graph.from_npz(
+                file, undirected=undirected, inductive=inductive, features=features
+            )
+        layout, place = found or _downloaded(dataset, root)
+        raw = layout.read(place)
+    try:
+        return _graph(raw, dataset.name, features, undirected, inductive)
+    except InputError as error:
+        raise InputError(f"{place or dataset.name}: {error}") from None
+
+
+def _graph(
+    raw: RawGraph, name: str, features: FeatureScaling, undirected: bool, inductive: bool
+) -> Graph:
+    return Graph.from_arrays(
+        raw.x,
+        raw.edges,
+        raw.y,
+        weighted=False,
+        train=raw.train,
+        val=raw.val,
+        test=raw.test,
+        num_classes=raw.num_classes,
+        undirected=undirected,
+        inductive=inductive,
+        name=name,
+        features=features,
+    )
+
+
+def _found(dataset: Dataset, root: Path) -> tuple[Layout, Path] | None:
+    for layout in dataset.layouts:
+        folder = layout.find(root)
+        if folder is not None:
+            return layout, folder
+    return None
+
+
+def _downloaded(dataset: Dataset, root: Path) -> tuple[Layout, Path]:
+    for layout in dataset.layouts:
+        if layout.urls is not None:
+            break
+    else:
+        raise InputError(
+            f"{dataset.name}: not in {root}, and there is no address to fetch it from."
+        )
+    folder = layout.target(root)
+    try:
+        fetch_missing(layout.urls(), folder)
+    except DownloadError as error:
+        raise InputError(
+            f"{dataset.name}: could not be downloaded ({error}), so put {', '.join(layout.files)}"
+            f" into {folder} or name another data folder with root or {DATA_VARIABLE}."
+        ) from None
+    return layout, folder

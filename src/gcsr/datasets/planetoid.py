@@ -1,0 +1,107 @@
+"""Cora, Citeseer and PubMed: the Planetoid files with their public split."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+from gcsr.datasets.pickles import read_array, read_neighbour_lists
+from gcsr.datasets.raw import RawGraph
+from gcsr.errors import InputError, require
+
+VALIDATION_NODES = 500
+
+
+def planetoid_files(name: str) -> tuple[str, ...]:
+    """The eight files of a Planetoid dataset."""
+    parts = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
+    return tuple(f"ind.{name}.{part}" for part in parts)
+
+
+def planetoid_reader(name: str) -> Callable[[Path], RawGraph]:
+    """A reader of the folder with the files of ``name``."""
+    return lambda folder: _read(folder, name)
+
+
+def _read(folder: Path, name: str) -> RawGraph:
+    """Nodes are ``allx`` and then the test nodes, which the files hold in the order of their index.
+
+    Ids between the test nodes that the index skips (15 in Citeseer) have no features and no
+    label: rows of zeros and -1.
+    """
+
+    def part(suffix: str) -> Path:
+        return folder / f"ind.{name}.{suffix}"
+
+    test = _test_index(part("test.index"))
+    features, test_features = _sparse(part("allx")), _sparse(part("tx"))
+    labels, test_labels = _one_hot(part("ally")), _one_hot(part("ty"))
+    train_count = _one_hot(part("y")).shape[0]
+    known = features.shape[0]
+    consistent = (
+        labels.shape[0] == known
+        and test_features.shape == (test.size, features.shape[1])
+        and test_labels.shape == (test.size, labels.shape[1])
+        and _sparse(part("x")).shape == (train_count, features.shape[1])
+        and train_count < known
+        and int(test.min()) >= known
+        and np.unique(test).size == test.size
+    )
+    require(consistent, f"{folder}: the sizes of the ind.{name}.* files do not match each other.")
+    # An id far beyond the others would only claim memory: gaps are few in a genuine file.
+    nodes = int(test.max()) + 1
+    require(
+        nodes <= 2 * (known + test.size),
+        f"{part('test.index')}: node {nodes - 1} is far beyond the {known + test.size} nodes.",
+    )
+    order = np.full(nodes, -1, dtype=np.int64)
+    order[:known] = np.arange(known)
+    order[test] = known + np.arange(test.size)
+    return RawGraph(
+        x=_rows(sp.vstack([features, test_features], format="csr"), order),
+        edges=read_neighbour_lists(part("graph")),
+        y=np.where(order < 0, -1, _classes(np.concatenate([labels, test_labels]))[order]),
+        train=np.arange(train_count),
+        val=np.arange(train_count, min(train_count + VALIDATION_NODES, known)),
+        test=test,
+        num_classes=labels.shape[1],
+    )
+
+
+def _test_index(path: Path) -> np.ndarray:
+    try:
+        ids = np.array(path.read_bytes().split(), dtype=np.int64)
+    except (ValueError, OverflowError):
+        raise InputError(f"{path}: must hold one node id per line.") from None
+    require(ids.size > 0, f"{path}: holds no node ids.")
+    return ids
+
+
+def _sparse(path: Path) -> sp.csr_array:
+    matrix = read_array(path)
+    require(matrix.ndim == 2, f"{path}: must hold a matrix, not shape {matrix.shape}.")
+    return sp.csr_array(matrix, dtype=np.float32)
+
+
+def _one_hot(path: Path) -> np.ndarray:
+    labels = read_array(path)
+    require(
+        isinstance(labels, np.ndarray) and labels.ndim == 2 and labels.shape[1] > 0,
+        f"{path}: must hold one row of class indicators per node.",
+    )
+    return np.asarray(labels)
+
+
+def _classes(one_hot: np.ndarray) -> np.ndarray:
+    return np.where(one_hot.any(axis=1), one_hot.argmax(axis=1), -1)
+
+
+def _rows(matrix: sp.csr_array, order: np.ndarray) -> sp.csr_array:
+    """Row ``order[i]`` as row ``i``; rows of zeros where ``order`` is -1."""
+    placed = np.flatnonzero(order >= 0)
+    ones = np.ones(placed.size, dtype=np.float32)
+    shape = (order.size, matrix.shape[0])
+    return sp.csr_array(sp.csr_array((ones, (placed, order[placed])), shape=shape) @ matrix)

@@ -1,0 +1,191 @@
+"""The one list of datasets: a new dataset is one more entry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from gcsr.datasets import sources
+from gcsr.datasets.digits import read_digits
+from gcsr.datasets.folders import Layout, spellings
+from gcsr.datasets.gnnbench import gnnbench_reader
+from gcsr.datasets.graphsaint import GRAPHSAINT_FILES, read_graphsaint
+from gcsr.datasets.ogb_csv import (
+    ARXIV_ARCHIVE,
+    ARXIV_FILES,
+    read_arxiv_archive,
+    read_arxiv_folder,
+)
+from gcsr.datasets.planetoid import planetoid_files, planetoid_reader
+from gcsr.datasets.raw import RawGraph
+from gcsr.datasets.splits import PER_CLASS_SPLIT
+from gcsr.graph.graph import FeatureScaling
+
+
+@dataclass(frozen=True)
+class Size:
+    """Published counts; ``edges`` are the stored entries of the symmetric adjacency."""
+
+    nodes: int
+    edges: int
+    features: int
+    classes: int
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """What is known of a dataset before its files are read, and how to read them.
+
+    A dataset is either ``embedded`` or has ``layouts``, tried in order; the first layout with
+    addresses is the one downloaded.
+    """
+
+    name: str
+    size: Size
+    split: str
+    scaling: FeatureScaling
+    source: str
+    inductive: bool = False
+    undirected: bool = False
+    layouts: tuple[Layout, ...] = ()
+    embedded: Callable[[], RawGraph] | None = None
+
+    def graph_file(self, root: Path) -> Path | None:
+        """The dataset as a graph file of our own, where there is one."""
+        for path in (root / "graphs" / f"{self.name}.npz", root / f"{self.name}.npz"):
+            if path.is_file():
+                return path
+        return None
+
+    def available(self, root: Path) -> bool:
+        """Whether the dataset can be read without a download."""
+        return (
+            self.embedded is not None
+            or any(layout.find(root) for layout in self.layouts)
+            or self.graph_file(root) is not None
+        )
+
+
+def _planetoid(name: str, folders: tuple[str, ...], size: Size) -> Dataset:
+    return Dataset(
+        name,
+        size,
+        split=f"public, {20 * size.classes} / 500 / 1000",
+        scaling="rows",
+        source="Planetoid",
+        layouts=(
+            Layout(
+                spellings(*folders, name, families=("planetoid", "Planetoid")),
+                planetoid_files(name),
+                planetoid_reader(name),
+                partial(sources.planetoid_urls, name),
+            ),
+        ),
+    )
+
+
+def _amazon(name: str, folder: str, size: Size) -> Dataset:
+    file = f"amazon_electronics_{folder.lower()}.npz"
+    return Dataset(
+        name,
+        size,
+        split=PER_CLASS_SPLIT,
+        scaling="standardise",
+        source="Amazon co-purchases (GNN benchmark)",
+        undirected=True,
+        layouts=(
+            Layout(
+                spellings(folder, folder.lower(), name, families=("amazon", "Amazon")),
+                (file,),
+                gnnbench_reader(file),
+                partial(sources.amazon_urls, file),
+            ),
+        ),
+    )
+
+
+def _coauthor(name: str, folder: str, size: Size) -> Dataset:
+    file = f"ms_academic_{folder[:3].lower()}.npz"
+    return Dataset(
+        name,
+        size,
+        split=PER_CLASS_SPLIT,
+        scaling="rows",
+        source="Microsoft Academic co-authors (GNN benchmark)",
+        undirected=True,
+        layouts=(
+            Layout(
+                spellings(folder, folder.lower(), name, families=("coauthor", "Coauthor")),
+                (file,),
+                gnnbench_reader(file),
+                partial(sources.coauthor_urls, file),
+            ),
+        ),
+    )
+
+
+def _graphsaint(name: str, folder: str, size: Size, split: str) -> Dataset:
+    return Dataset(
+        name,
+        size,
+        split=f"public, {split}",
+        scaling="standardise",
+        source="GraphSAINT",
+        inductive=True,
+        layouts=(
+            Layout(
+                spellings(folder, folder.lower(), name, families=("graphsaint", "GraphSAINT")),
+                GRAPHSAINT_FILES,
+                read_graphsaint,
+                partial(sources.graphsaint_urls, folder),
+            ),
+        ),
+    )
+
+
+_DIGITS = Dataset(
+    "digits",
+    Size(1797, 24678, 64, 10),
+    split=PER_CLASS_SPLIT,
+    scaling="keep",
+    source="scikit-learn (bundled), 10 nearest neighbours",
+    embedded=read_digits,
+)
+
+_ARXIV_FOLDERS = ("ogbn_arxiv", "ogbn-arxiv", "arxiv")
+_ARXIV = Dataset(
+    "ogbn-arxiv",
+    Size(169343, 2315598, 128, 40),
+    split="public, 90941 / 29799 / 48603",
+    scaling="standardise",
+    source="Open Graph Benchmark",
+    undirected=True,
+    layouts=(
+        Layout(_ARXIV_FOLDERS, ARXIV_FILES, read_arxiv_folder),
+        Layout((*_ARXIV_FOLDERS, "."), (ARXIV_ARCHIVE,), read_arxiv_archive, sources.arxiv_urls),
+        Layout(
+            spellings(*_ARXIV_FOLDERS, families=("graphsaint", "GraphSAINT")),
+            GRAPHSAINT_FILES,
+            read_graphsaint,
+        ),
+    ),
+)
+
+DATASETS: dict[str, Dataset] = {
+    dataset.name: dataset
+    for dataset in (
+        _DIGITS,
+        _planetoid("cora", ("Cora",), Size(2708, 10556, 1433, 7)),
+        _planetoid("citeseer", ("CiteSeer", "Citeseer"), Size(3327, 9104, 3703, 6)),
+        _planetoid("pubmed", ("PubMed", "Pubmed"), Size(19717, 88648, 500, 3)),
+        _amazon("amazon-computers", "Computers", Size(13752, 491722, 767, 10)),
+        _amazon("amazon-photo", "Photo", Size(7650, 238162, 745, 8)),
+        _coauthor("coauthor-cs", "CS", Size(18333, 163788, 6805, 15)),
+        _coauthor("coauthor-physics", "Physics", Size(34493, 495924, 8415, 5)),
+        _graphsaint("flickr", "Flickr", Size(89250, 899756, 500, 7), "44625 / 22312 / 22313"),
+        _graphsaint("reddit", "Reddit2", Size(232965, 23213838, 602, 41), "153932 / 23699 / 55334"),
+        _ARXIV,
+    )
+}
