@@ -87,7 +87,7 @@ def _roles(path: Path) -> list[np.ndarray]:
 def _json_object(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
+    except (ValueError, OSError, RecursionError) as error:
         raise InputError(f"{path}: not readable JSON ({error}).") from None
     require(isinstance(content, dict), f"{path}: must hold a JSON object.")
     return dict(content)

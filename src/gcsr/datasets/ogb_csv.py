@@ -43,7 +43,7 @@ def read_arxiv_archive(folder: Path) -> RawGraph:
     try:
         with zipfile.ZipFile(path) as archive:
             return _read(path, lambda name: archive.open(_INSIDE_ARCHIVE + name))
-    except zipfile.BadZipFile as error:
+    except (zipfile.BadZipFile, OSError) as error:
         raise InputError(f"{path}: not a readable zip archive ({error}).") from None
 
 

@@ -74,8 +74,8 @@ def _read(folder: Path, name: str) -> RawGraph:
 def _test_index(path: Path) -> np.ndarray:
     try:
         ids = np.array(path.read_bytes().split(), dtype=np.int64)
-    except (ValueError, OverflowError):
-        raise InputError(f"{path}: must hold one node id per line.") from None
+    except (ValueError, OverflowError, OSError) as error:
+        raise InputError(f"{path}: must hold one node id per line ({error}).") from None
     require(ids.size > 0, f"{path}: holds no node ids.")
     return ids
 

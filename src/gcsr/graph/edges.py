@@ -16,6 +16,8 @@ from numpy.typing import ArrayLike
 
 from gcsr.errors import InputError, require
 
+_TOO_LARGE = "edge weights: a weight, or the sum of a repeated edge, is beyond float32 (3.4e38)."
+
 
 def adjacency_from_edges(
     sources: ArrayLike,
@@ -42,8 +44,8 @@ def adjacency_from_edges(
             low >= 0 and high < num_nodes,
             f"edges: node id {low if low < 0 else high} is outside 0..{num_nodes - 1}.",
         )
-    values = _weights(weights, rows.size)
-    matrix = sp.csr_array((values, (rows, columns)), shape=(num_nodes, num_nodes))
+    values = np.ones(rows.size, np.float32) if weights is None else _weights(weights, rows.size)
+    matrix = sp.coo_array((values, (rows, columns)), shape=(num_nodes, num_nodes))
     return clean_adjacency(matrix, weighted=weights is not None, undirected=undirected)
 
 
@@ -56,13 +58,13 @@ def clean_adjacency(
         f"edges: the adjacency must be square, not {matrix.shape}.",
     )
     coo = sp.coo_array(matrix)
-    keep = (coo.row != coo.col) & (coo.data != 0)
-    cleaned = sp.csr_array(
-        (coo.data[keep].astype(np.float32), (coo.row[keep], coo.col[keep])), shape=coo.shape
-    )
+    values = _weights(coo.data, coo.data.size) if weighted else (coo.data != 0).astype(np.float32)
+    keep = (coo.row != coo.col) & (values != 0)
+    cleaned = sp.csr_array((values[keep], (coo.row[keep], coo.col[keep])), shape=coo.shape)
     cleaned.sum_duplicates()
     if not weighted:
         cleaned.data = np.ones_like(cleaned.data)
+    require(bool(np.isfinite(cleaned.data).all()), _TOO_LARGE)
     # Sums of float32 may differ in their last bit between (i, j) and (j, i).
     reverse = cleaned.T.tocsr()
     if undirected:
@@ -76,9 +78,7 @@ def clean_adjacency(
     return cleaned
 
 
-def _weights(weights: ArrayLike | None, count: int) -> np.ndarray:
-    if weights is None:
-        return np.ones(count, dtype=np.float32)
+def _weights(weights: ArrayLike, count: int) -> np.ndarray:
     values = np.asarray(weights)
     require(
         values.shape == (count,),
@@ -90,13 +90,16 @@ def _weights(weights: ArrayLike | None, count: int) -> np.ndarray:
         f"edge weights: must be numbers, not {values.dtype}.",
     )
     require(bool(np.isfinite(values).all()), "edge weights: contain NaN or infinity.")
-    require(bool((values >= 0).all()), f"edge weights: {values.min()} is negative; accepted: >= 0.")
+    lowest = values.min(initial=0)
+    require(bool(lowest >= 0), f"edge weights: {lowest} is negative; accepted: >= 0.")
+    require(bool((values <= np.finfo(np.float32).max).all()), _TOO_LARGE)
     return values.astype(np.float32)
 
 
 def _require_symmetric(matrix: sp.csr_array, reverse: sp.csr_array) -> None:
-    difference = abs(matrix - reverse)
-    unmatched = int((difference > 1e-6 * matrix.maximum(reverse)).sum()) if difference.nnz else 0
+    # Without abs: of two entries that differ, only the larger one is counted.
+    excess = matrix - reverse
+    unmatched = int((excess > 1e-6 * matrix.maximum(reverse)).sum()) if excess.nnz else 0
     if unmatched:
         raise InputError(
             f"edges: the graph is directed ({unmatched} of {matrix.nnz} entries differ from their "

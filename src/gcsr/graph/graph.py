@@ -57,8 +57,8 @@ class Graph:
     features: FeatureScaling = "keep"
 
     def __post_init__(self) -> None:
-        nodes = self.num_nodes
         require(self.x.ndim == 2, f"x: features must be a matrix, not shape {tuple(self.x.shape)}.")
+        nodes = self.num_nodes
         require(nodes > 0 and self.x.shape[1] > 0, f"x: shape {tuple(self.x.shape)} is empty.")
         require(bool(torch.isfinite(self.x).all()), "x: features contain NaN or infinity.")
         require(
@@ -134,23 +134,25 @@ class Graph:
         """
         x = _features(x)
         if isinstance(edges, SPARSE):
-            values = sp.coo_array(edges).data
+            require(edge_weights is None, "edge_weights: a sparse matrix holds its own weights.")
+            coo = sp.coo_array(edges)
+            values = coo.data.astype(np.float32) if coo.data.dtype == np.bool_ else coo.data
             if weighted is None:
                 weighted = bool(values.size and (values != 1).any())
-            coo = sp.coo_array(edges)
             require(
                 coo.shape[0] == coo.shape[1],
                 f"edges: the adjacency must be square, not {coo.shape}.",
             )
+            stored = values != 0  # a zero that is stored is no edge, weighted or not
             adjacency = adjacency_from_edges(
-                coo.row,
-                coo.col,
+                coo.row[stored],
+                coo.col[stored],
                 coo.shape[0],
-                values if weighted else None,
+                values[stored] if weighted else None,
                 undirected=undirected,
             )
         else:
-            pairs = np.asarray(edges)
+            pairs = _array("edges", edges)
             require(
                 pairs.ndim == 2 and pairs.shape[0] == 2,
                 f"edges: expected a 2 x E list of node ids, not shape {pairs.shape}.",
@@ -308,6 +310,13 @@ class Graph:
         )
 
 
+def _array(field: str, values: object) -> np.ndarray:
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError):
+        raise InputError(f"{field}: the rows must be numbers and of equal length.") from None
+
+
 def _features(x: Features) -> Tensor:
     if isinstance(x, Tensor):
         dense = x.detach().cpu()
@@ -316,8 +325,14 @@ def _features(x: Features) -> Tensor:
             not dense.is_complex() and dense.dtype != torch.bool,
             f"x: features must be numbers, not {dense.dtype}.",
         )
+        require(dense.ndim == 2, f"x: features must be a matrix, not shape {tuple(dense.shape)}.")
         return dense.to(torch.float32).clone().contiguous()
-    array: np.ndarray = x.toarray() if isinstance(x, SPARSE) else np.asarray(x)
+    try:
+        array: np.ndarray = x.toarray() if isinstance(x, SPARSE) else _array("x", x)
+    except MemoryError:
+        shape = getattr(x, "shape", "these")
+        raise InputError(f"x: {shape} features do not fit into memory.") from None
+    require(array.ndim == 2, f"x: features must be a matrix, not shape {array.shape}.")
     require(
         np.issubdtype(array.dtype, np.number) and not np.iscomplexobj(array),
         f"x: features must be numbers, not {array.dtype}.",
@@ -326,7 +341,7 @@ def _features(x: Features) -> Tensor:
 
 
 def _labels(y: ArrayLike | Tensor) -> Tensor:
-    array = y.detach().cpu().numpy() if isinstance(y, Tensor) else np.asarray(y)
+    array = y.detach().cpu().numpy() if isinstance(y, Tensor) else _array("y", y)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     require(array.ndim == 1, f"y: expected one class per node, not shape {array.shape}.")
@@ -338,7 +353,7 @@ def _labels(y: ArrayLike | Tensor) -> Tensor:
 
 
 def _node_ids(split: str, ids: ArrayLike | Tensor, num_nodes: int) -> Tensor:
-    array = ids.detach().cpu().numpy() if isinstance(ids, Tensor) else np.asarray(ids)
+    array = ids.detach().cpu().numpy() if isinstance(ids, Tensor) else _array(split, ids)
     require(array.ndim == 1, f"split: {split} must be a list of node ids or a mask.")
     if array.dtype == np.bool_:
         require(

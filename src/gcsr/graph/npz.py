@@ -52,7 +52,7 @@ def load_arrays(path: Path, only: Collection[str] | None = None) -> dict[str, np
     """
     require(path.is_file(), f"{path}: no such file.")
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
             keys = [key for key in archive.files if only is None or key in only]
             arrays = {key: archive[key] for key in keys}
     except _UNREADABLE as error:
@@ -80,6 +80,7 @@ def read_npz(
     ]
     require(not missing, f"{path}: lacks the arrays {', '.join(missing)}.")
     y = arrays["y"]
+    require(y.ndim == 1, f"{path}: y must hold one class per node, not shape {y.shape}.")
     adjacency = checked_csr(path, "adj", arrays, (y.shape[0], y.shape[0]))
     if "x" in arrays:
         x: np.ndarray | sp.csr_array = arrays["x"]
@@ -88,12 +89,15 @@ def read_npz(
             {"x_indptr", "x_indices", "x_shape"} <= arrays.keys(),
             f"{path}: holds no features (neither x nor x_indptr, x_indices, x_shape).",
         )
-        shape = tuple(int(size) for size in arrays["x_shape"])
+        shape = arrays["x_shape"]
         require(
-            len(shape) == 2 and shape[0] == y.shape[0] and shape[1] > 0,
-            f"{path}: x_shape {shape} does not match {y.shape[0]} labels.",
+            shape.shape == (2,)
+            and shape.dtype.kind in "iu"
+            and int(shape[0]) == y.shape[0]
+            and int(shape[1]) > 0,
+            f"{path}: x_shape {shape.tolist()} does not match {y.shape[0]} labels.",
         )
-        x = checked_csr(path, "x", arrays, (shape[0], shape[1]))
+        x = checked_csr(path, "x", arrays, (int(shape[0]), int(shape[1])))
     try:
         return Graph.from_arrays(
             x,
@@ -118,11 +122,15 @@ def checked_csr(
     """The CSR matrix of the arrays ``{prefix}_indptr``, ``_indices`` and ``_data``, checked."""
     indptr = arrays[f"{prefix}_indptr"]
     indices = arrays[f"{prefix}_indices"]
-    data = arrays.get(f"{prefix}_data", np.ones(indices.shape[0], dtype=np.float32))
     integral = indptr.dtype.kind in "iu" and indices.dtype.kind in "iu"
     require(
-        integral and indptr.ndim == indices.ndim == data.ndim == 1,
+        integral and indptr.ndim == indices.ndim == 1,
         f"{path}: {prefix}_indptr and {prefix}_indices must be lists of integers.",
+    )
+    data = arrays.get(f"{prefix}_data", np.ones(indices.shape[0], dtype=np.float32))
+    require(
+        data.dtype.kind in "biuf",
+        f"{path}: {prefix}_data must be numbers, not {data.dtype}.",
     )
     indptr, indices = indptr.astype(np.int64), indices.astype(np.int64)
     consistent = (

@@ -1,0 +1,264 @@
+"""What a graph accepts, what it refuses, and the sentence it refuses with."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+
+from gcsr.errors import InputError
+from gcsr.graph import Graph
+
+# -- accepted -----------------------------------------------------------------------------------
+
+
+def test_plain_graph(make):
+    graph = make()
+    assert (graph.num_nodes, graph.num_edges, graph.num_features) == (6, 6, 3)
+    assert graph.num_classes == 3
+    assert graph.test.tolist() == [4, 5]
+    assert (graph.name, graph.inductive, graph.features) == ("graph", False, "keep")
+    assert not graph.is_weighted
+    assert repr(graph) == (
+        "Graph(graph: 6 nodes, 6 edges, 3 features, 3 classes, split 3/1/2, transductive)"
+    )
+
+
+def test_nbytes_counts_every_array(make):
+    graph = make()
+    a = graph.adjacency
+    assert graph.nbytes == 6 * 3 * 4 + 6 * 8 + a.data.nbytes + a.indices.nbytes + a.indptr.nbytes
+
+
+def test_unlabelled_nodes_outside_the_split(make):
+    graph = make(y=[0, 1, 2, 0, -1, 2], test=[5])
+    assert graph.y.tolist() == [0, 1, 2, 0, -1, 2]
+    assert graph.num_classes == 3
+
+
+def test_isolated_nodes_and_no_edges_at_all(make):
+    assert np.diff(make().adjacency.indptr)[5] == 0
+    assert make(edges=np.empty((2, 0), dtype=np.int64)).num_edges == 0
+
+
+def test_rows_of_zeros(make):
+    x = np.ones((6, 3))
+    x[2] = 0
+    assert not make(x=x, features="rows").x[2].any()
+
+
+def test_class_without_training_nodes_stays_a_class(make):
+    graph = make(train=[0, 1], val=[2, 3])
+    assert graph.num_classes == 3
+    assert 2 not in graph.y[graph.train]
+
+
+def test_class_without_any_node_by_number_of_classes(make):
+    assert make(num_classes=5).num_classes == 5
+
+
+def test_weighted_edges(make):
+    graph = make(edge_weights=[2.0, 2.0, 1.0, 1.0, 0.5, 0.5])
+    assert graph.is_weighted
+    assert graph.adjacency[0, 1] == graph.adjacency[1, 0] == 2
+
+
+def test_directed_edges_need_the_callers_word(make):
+    edges = [[0, 1, 3], [1, 2, 4]]
+    with pytest.raises(InputError, match="undirected=True"):
+        make(edges=edges)
+    assert make(edges=edges, undirected=True).content_hash == make().content_hash
+
+
+def test_self_loops_and_duplicates_change_nothing(make):
+    edges = np.concatenate([make().to_pyg().edge_index.numpy()] * 2 + [[[2], [2]]], axis=1)
+    assert make(edges=edges).content_hash == make().content_hash
+
+
+@pytest.mark.parametrize(
+    "form",
+    [sp.csr_array, sp.coo_matrix, sp.csc_matrix, lambda a: sp.csr_array(a.astype(bool))],
+)
+def test_sparse_matrix_as_edges(make, form):
+    dense = make().adjacency.toarray()
+    assert make(edges=form(dense)).content_hash == make().content_hash
+
+
+def test_sparse_matrix_with_weights(make):
+    dense = make().adjacency.toarray() * 3
+    assert make(edges=sp.csr_array(dense)).is_weighted
+    assert not make(edges=sp.csr_array(dense), weighted=False).is_weighted
+
+
+@pytest.mark.parametrize("dtype", [bool, np.int64, np.float32])
+@pytest.mark.parametrize("weighted", [None, True, False])
+def test_stored_zero_is_no_edge(make, dtype, weighted):
+    matrix = sp.csr_array(make().adjacency.toarray().astype(dtype))
+    matrix.data[:2] = 0  # (0, 1) and (1, 0)
+    graph = make(edges=matrix, weighted=weighted)
+    assert graph.num_edges == 4
+    assert graph.adjacency[0, 1] == 0
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array, torch.tensor, np.ndarray.tolist])
+def test_forms_of_features(make, form):
+    x = np.arange(18, dtype=np.float64).reshape(6, 3)
+    graph = make(x=form(x))
+    assert graph.x.dtype == torch.float32
+    assert graph.content_hash == make().content_hash
+
+
+def test_masks_instead_of_ids(make):
+    masks = {"train": [1, 1, 1, 0, 0, 0], "val": [0, 0, 0, 1, 0, 0], "test": [0, 0, 0, 0, 1, 1]}
+    as_arrays = make(**{split: np.array(mask, dtype=bool) for split, mask in masks.items()})
+    as_tensors = make(**{split: torch.tensor(mask).bool() for split, mask in masks.items()})
+    assert as_arrays.content_hash == as_tensors.content_hash == make().content_hash
+
+
+def test_labels_as_a_column(make):
+    assert make(y=np.array([[0], [1], [2], [0], [1], [2]])).content_hash == make().content_hash
+
+
+# -- refused ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"x": np.full((6, 3), np.nan)}, "x: features contain NaN"),
+        ({"x": np.full((6, 3), np.inf)}, "x: features contain NaN or infinity"),
+        ({"x": np.full((6, 3), 1e300)}, "x: features contain NaN or infinity"),
+        ({"x": np.ones(6)}, r"x: features must be a matrix, not shape \(6,\)"),
+        ({"x": np.float32(1)}, r"x: features must be a matrix, not shape \(\)"),
+        ({"x": torch.ones(6)}, r"x: features must be a matrix, not shape \(6,\)"),
+        ({"x": np.ones((6, 0))}, r"x: shape \(6, 0\) is empty"),
+        ({"x": np.ones((5, 3))}, "labels do not match 5 feature rows"),
+        ({"x": np.array([["a"]] * 6)}, "x: features must be numbers, not <U1"),
+        ({"x": np.ones((6, 3), dtype=complex)}, "x: features must be numbers, not complex128"),
+        ({"x": [[1], [1, 2]] * 3}, "x: the rows must be numbers and of equal length"),
+        ({"edges": [[0, 1]]}, r"edges: expected a 2 x E list"),
+        ({"edges": [[0], [1, 2]]}, "edges: the rows must be"),
+        ({"edges": [[0, 9], [9, 0]]}, r"edges: node id 9 is outside 0\.\.5"),
+        ({"edges": sp.csr_array(np.ones((5, 5)))}, r"edges: adjacency \(5, 5\) does not match 6"),
+        ({"edges": sp.csr_array(np.ones((6, 5)))}, "edges: the adjacency must be square"),
+        (
+            {"edges": sp.csr_array(np.ones((6, 6))), "edge_weights": [1.0]},
+            "edge_weights: a sparse matrix holds its own weights",
+        ),
+        ({"edge_weights": [1.0]}, "edge weights: shape"),
+        ({"y": [0, 1, 2, 0, 1]}, "y: "),
+        ({"y": [0, 1, 2, 0, 1, -2]}, "y: label -2 is below -1"),
+        ({"y": [0, 1, 2, 0, 1, 3], "num_classes": 3}, r"y: label 3 is outside 0\.\.2"),
+        ({"y": list("abcabc")}, "y: labels must be integers"),
+        ({"y": [0.0, 1.0, 2.0, 0.0, 1.0, 2.0]}, "y: labels must be integers .* not float64"),
+        ({"y": np.eye(6, dtype=int)}, r"y: expected one class per node, not shape \(6, 6\)"),
+        ({"y": [0] * 6}, "y: the graph has fewer than two classes"),
+        ({"y": [0, 0, 0, 0, 0, -1], "test": [4]}, "y: the graph has fewer than two classes"),
+        ({"train": []}, "split: train is empty"),
+        ({"val": np.zeros(6, dtype=bool)}, "split: val is empty"),
+        ({"test": [3, 4]}, r"split: 1 nodes are in both val and test \(first: 3\)"),
+        ({"train": [0, 3]}, "both train and val"),
+        ({"train": [0, 4]}, "both train and test"),
+        ({"train": [0, 0]}, "split: train names a node twice"),
+        ({"val": [6]}, r"split: val names node 6, outside 0\.\.5"),
+        ({"val": [-1]}, "split: val names node -1"),
+        ({"val": [0.5]}, "split: val must hold node ids, not float64"),
+        ({"val": [[3]]}, "split: val must be a list"),
+        ({"val": np.ones(4, dtype=bool)}, "split: the mask val has 4 entries for 6 nodes"),
+        ({"y": [0, 1, 2, -1, 1, 2]}, r"split: 1 nodes of val have no label \(y = -1\)"),
+        ({"features": "minmax"}, "features: 'minmax' is not known; accepted: keep, rows, stand"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:overflow encountered in cast")
+def test_refused_with_one_sentence(make, changes, sentence):
+    with pytest.raises(InputError, match=sentence) as caught:
+        make(**changes)
+    assert "\n" not in str(caught.value)
+
+
+# -- never changed ------------------------------------------------------------------------------
+
+
+def test_graph_cannot_be_assigned_to(make):
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        make().name = "other"
+
+
+def test_adjacency_arrays_cannot_be_changed(make):
+    for graph in (make(), make(edge_weights=np.full(6, 2.0)), make().scaled("rows")):
+        for array in (graph.adjacency.data, graph.adjacency.indices, graph.adjacency.indptr):
+            with pytest.raises(ValueError, match="read-only"):
+                array[0] = 0
+
+
+@pytest.mark.parametrize("form", [np.asarray, torch.tensor])
+def test_graph_does_not_share_memory_with_what_it_was_made_from(make, form):
+    x, y = form(np.ones((6, 3), dtype=np.float32)), form(np.array([0, 1, 2, 0, 1, 2]))
+    graph = make(x=x, y=y)
+    before = graph.content_hash
+    x[0] = 7
+    y[0] = 2
+    assert torch.equal(graph.x, torch.ones(6, 3))
+    assert graph.y.tolist() == [0, 1, 2, 0, 1, 2]
+    assert make(x=graph.x, y=graph.y).content_hash == before
+
+
+# -- identity -----------------------------------------------------------------------------------
+
+
+def test_content_hash_ignores_the_name(make):
+    assert make(name="a").content_hash == make(name="b").content_hash
+    assert make().renamed("c").content_hash == make().content_hash
+    assert make().renamed("c").name == "c"
+
+
+def _nudged(array: np.ndarray) -> np.ndarray:
+    changed = np.array(array, dtype=np.float32)
+    changed[-1, -1] = np.nextafter(changed[-1, -1], np.float32(np.inf))
+    return changed
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"x": _nudged(np.arange(18).reshape(6, 3))},
+        {"x": np.arange(18).reshape(6, 3)[:, :2]},
+        {"edges": [[0, 1], [1, 0]]},
+        {"edges": [[0, 1, 1, 2, 3, 5], [1, 0, 2, 1, 5, 3]]},
+        {"edge_weights": [1.0, 1.0, 1.0, 1.0, 2.0, 2.0]},
+        {"y": [0, 1, 2, 0, 1, 1]},
+        {"train": [0, 1]},
+        {"val": [3, 5], "test": [4]},
+        {"test": [5]},
+        {"num_classes": 4},
+        {"features": "rows"},
+    ],
+)
+def test_content_hash_sees_every_change(make, changes):
+    assert make(**changes).content_hash != make().content_hash
+
+
+def test_content_hash_does_not_confuse_neighbouring_arrays(make):
+    """Moving a node from one split to the next leaves the same bytes in the same order."""
+    hashes = {
+        make(train=[0, 1], val=[2, 3], test=[4, 5]).content_hash,
+        make(train=[0, 1, 2], val=[3], test=[4, 5]).content_hash,
+        make(train=[0, 1, 2], val=[3, 4], test=[5]).content_hash,
+    }
+    assert len(hashes) == 3
+
+
+def test_content_hash_is_the_same_in_every_process(make):
+    assert make().content_hash == (
+        "687dd6c375510c0e11a5db7121b6935d83a817a4a6def38b7372f976a53bc685"
+    )
+
+
+def test_constructor_checks_too(make):
+    graph = make()
+    with pytest.raises(InputError, match="split: train is empty"):
+        dataclasses.replace(graph, train=torch.empty(0, dtype=torch.long))
+    assert isinstance(dataclasses.replace(graph, inductive=True), Graph)

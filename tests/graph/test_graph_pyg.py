@@ -1,0 +1,99 @@
+"""To and from PyG's Data."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from gcsr.errors import InputError
+from gcsr.graph import Graph
+
+
+@pytest.mark.parametrize("weights", [None, [2.0, 2.0, 1.0, 1.0, 0.5, 0.5]])
+def test_round_trip(make, weights):
+    graph = make(edge_weights=weights)
+    data = graph.to_pyg()
+    data.validate()
+    assert ("edge_weight" in data) is (weights is not None)
+    back = Graph.from_pyg(data, name="back", inductive=True)
+    assert back.content_hash == graph.content_hash
+    assert (back.name, back.inductive) == ("back", True)
+
+
+def test_data_does_not_share_memory(make):
+    graph = make()
+    data = graph.to_pyg()
+    data.x.zero_()
+    data.y.zero_()
+    assert graph.x.any()
+    assert graph.y.any()
+
+
+def test_columns_of_masks_are_splits(make):
+    data = make().to_pyg()
+    other = make(train=[3, 4, 5], val=[0], test=[1, 2])
+    for mask in ("train_mask", "val_mask", "test_mask"):
+        data[mask] = torch.stack([data[mask], other.to_pyg()[mask]], dim=1)
+    assert Graph.from_pyg(data).content_hash == make().content_hash
+    assert Graph.from_pyg(data, split=1).content_hash == other.content_hash
+    for split in (2, -1):
+        with pytest.raises(
+            InputError, match=rf"split: {split} is outside 0\.\.1 of data.train_mask"
+        ):
+            Graph.from_pyg(data, split=split)
+
+
+def test_labels_as_a_column(make):
+    data = make().to_pyg()
+    data.y = data.y[:, None]
+    assert Graph.from_pyg(data).content_hash == make().content_hash
+
+
+@pytest.mark.parametrize("shape", [(-1,), (-1, 1)])
+def test_scalar_edge_attributes_are_weights(make, shape):
+    graph = make(edge_weights=[2.0, 2.0, 1.0, 1.0, 0.5, 0.5])
+    data = graph.to_pyg()
+    data.edge_attr = data.edge_weight.reshape(shape)
+    del data.edge_weight
+    assert Graph.from_pyg(data).content_hash == graph.content_hash
+
+
+def test_wider_edge_attributes_are_not_weights(make):
+    data = make().to_pyg()
+    data.edge_attr = torch.full((6, 2), 7.0)
+    assert not Graph.from_pyg(data).is_weighted
+
+
+def test_edge_weight_comes_before_edge_attr(make):
+    data = make().to_pyg()
+    data.edge_weight = torch.full((6,), 3.0)
+    data.edge_attr = torch.full((6,), 7.0)
+    assert set(Graph.from_pyg(data).adjacency.data) == {3.0}
+
+
+@pytest.mark.parametrize("field", ["x", "edge_index", "y", "train_mask", "val_mask", "test_mask"])
+def test_missing_field_is_named(make, field):
+    data = make().to_pyg()
+    del data[field]
+    with pytest.raises(InputError, match=f"data.{field}: missing"):
+        Graph.from_pyg(data)
+
+
+def test_directed_data_needs_the_callers_word(make):
+    data = make().to_pyg()
+    data.edge_index = data.edge_index[:, data.edge_index[0] < data.edge_index[1]]
+    with pytest.raises(InputError, match="undirected=True"):
+        Graph.from_pyg(data)
+    assert Graph.from_pyg(data, undirected=True).content_hash == make().content_hash
+
+
+def test_sparse_and_differentiable_features(make):
+    data = make().to_pyg()
+    data.x = data.x.to_sparse().requires_grad_()
+    graph = Graph.from_pyg(data)
+    assert not graph.x.requires_grad
+    assert graph.content_hash == make().content_hash
+
+
+def test_scaling_on_the_way_in(make):
+    assert Graph.from_pyg(make().to_pyg(), features="rows").features == "rows"
