@@ -1,1 +1,29 @@
-"""gcsr."""
+"""Graph data condensation: a tiny synthetic graph that trains a GNN about as well as the original."""
+
+from gcsr.api import condense, condense_many
+from gcsr.condense import GCSR, MTT, Condenser, Random
+from gcsr.condensed import CondensedGraph
+from gcsr.datasets import load
+from gcsr.errors import InputError
+from gcsr.evaluate import Evaluation, evaluate, evaluate_full
+from gcsr.graph import Graph
+from gcsr.training import TrainingRecipe
+from gcsr.views import View
+
+__all__ = [
+    "GCSR",
+    "MTT",
+    "CondensedGraph",
+    "Condenser",
+    "Evaluation",
+    "Graph",
+    "InputError",
+    "Random",
+    "TrainingRecipe",
+    "View",
+    "condense",
+    "condense_many",
+    "evaluate",
+    "evaluate_full",
+    "load",
+]

@@ -1,0 +1,93 @@
+"""The public face: one function per verb."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from gcsr.condense import PRESETS, Condenser, build, paper_settings
+from gcsr.condensed import CondensedGraph
+from gcsr.errors import require_one_of
+from gcsr.graph import Graph
+from gcsr.progress import Progress, silent
+
+
+def condense(
+    graph: Graph,
+    *,
+    nodes: int | None = None,
+    ratio: float | None = None,
+    method: str = "gcsr",
+    preset: str = "default",
+    seed: int = 0,
+    device: str | torch.device = "auto",
+    progress: Progress = silent,
+    **settings: Any,
+) -> CondensedGraph:
+    """Condense a graph to ``nodes`` nodes, or to a ``ratio`` of those that may be seen.
+
+    ``settings`` are those of the method (see :class:`gcsr.GCSR`) and win over the preset:
+    ``default`` leaks nothing; ``paper`` holds the authors' settings per dataset and size.
+    """
+    return condense_many(
+        graph,
+        nodes=nodes,
+        ratio=ratio,
+        method=method,
+        preset=preset,
+        seeds=[seed],
+        device=device,
+        progress=progress,
+        **settings,
+    )[0]
+
+
+def condense_many(
+    graph: Graph,
+    *,
+    seeds: Sequence[int],
+    nodes: int | None = None,
+    ratio: float | None = None,
+    method: str = "gcsr",
+    preset: str = "default",
+    device: str | torch.device = "auto",
+    progress: Progress = silent,
+    **settings: Any,
+) -> list[CondensedGraph]:
+    """Condense a graph once per seed, all at the same time and from the same experts."""
+    condenser, name = make_condenser(
+        graph, nodes=nodes, ratio=ratio, method=method, preset=preset, settings=settings
+    )
+    return condenser.condense_many(
+        graph, seeds=seeds, device=device, progress=progress, context={"preset": name}
+    )
+
+
+def make_condenser(
+    graph: Graph,
+    *,
+    nodes: int | None,
+    ratio: float | None,
+    method: str,
+    preset: str,
+    settings: dict[str, Any],
+) -> tuple[Condenser, str]:
+    """The condenser that :func:`condense` would run, and the name of the preset behind it."""
+    require_one_of("preset", preset, PRESETS)
+    size = {"nodes": nodes, "ratio": ratio}
+    condenser = build(method, {**size, **settings})
+    if preset == "default":
+        return condenser, preset
+    visible = graph.train.numel() if graph.inductive else graph.num_nodes
+    base, name = paper_settings(
+        method, graph.name, condenser.size(visible), model=settings.get("model", "sgc")
+    )
+    return build(method, {**base, **size, **_canonical(settings)}), name
+
+
+def _canonical(settings: dict[str, Any]) -> dict[str, Any]:
+    from gcsr.condense.registry import ALIASES  # noqa: PLC0415
+
+    return {ALIASES.get(key, key.replace("-", "_")): value for key, value in settings.items()}

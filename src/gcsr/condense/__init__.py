@@ -1,0 +1,18 @@
+"""From a view of the real graph to a condensed one."""
+
+from gcsr.condense.condenser import Condenser
+from gcsr.condense.methods import GCSR, MTT, Random
+from gcsr.condense.presets import PRESETS, paper_settings
+from gcsr.condense.registry import build, method, methods
+
+__all__ = [
+    "GCSR",
+    "MTT",
+    "PRESETS",
+    "Condenser",
+    "Random",
+    "build",
+    "method",
+    "methods",
+    "paper_settings",
+]

@@ -1,0 +1,186 @@
+"""What every method is: settings in, condensed graphs out, with their provenance."""
+
+from __future__ import annotations
+
+import platform
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gcsr.condense.fields import real_number, whole_number
+from gcsr.condensed import CondensedGraph
+from gcsr.devices import peak_memory_bytes, pick_device
+from gcsr.errors import InputError, require
+from gcsr.graph import Graph
+from gcsr.progress import Progress, silent
+from gcsr.views import CondensingView, View
+
+
+@dataclass(frozen=True, eq=False)
+class Made:
+    """What a method returns for one graph; the rest of the provenance is the same for all methods."""
+
+    x: Tensor
+    adjacency: Tensor
+    y: Tensor
+    notes: tuple[str, ...] = ()
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Condenser(ABC):
+    """Hyper-parameters of a method. Constructing one touches no data and checks every value.
+
+    The size is given as ``nodes`` or as ``ratio`` of the nodes that may be seen (the paper's r).
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+
+    nodes: int | None = None
+    ratio: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.nodes is not None:
+            whole_number(self, "nodes", least=1)
+        if self.ratio is not None:
+            fine = isinstance(self.ratio, int | float) and 0 < self.ratio <= 1
+            require(fine, f"ratio: {self.ratio!r} is not accepted; a number > 0 and <= 1 is.")
+            real_number(self, "ratio")
+        require(
+            (self.nodes is None) != (self.ratio is None),
+            "nodes, ratio: exactly one of the two must be given.",
+        )
+        self._check()
+
+    @abstractmethod
+    def _check(self) -> None:
+        """Raise :class:`InputError` for a setting that cannot be used."""
+
+    @abstractmethod
+    def _make(
+        self,
+        view: CondensingView,
+        nodes: int,
+        seeds: Sequence[int],
+        device: torch.device,
+        progress: Progress,
+    ) -> list[Made]:
+        """One result per seed."""
+
+    @property
+    def leaks_test_labels(self) -> bool:
+        """Whether these settings ask for test labels."""
+        return False
+
+    def size(self, visible_nodes: int) -> int:
+        """Number of condensed nodes for a graph of which ``visible_nodes`` may be seen."""
+        if self.nodes is not None:
+            require(
+                self.nodes <= visible_nodes,
+                f"nodes: {self.nodes} is more than the {visible_nodes} nodes being condensed.",
+            )
+            return self.nodes
+        return max(1, round((self.ratio or 0) * visible_nodes))
+
+    def condense(
+        self,
+        source: Graph | CondensingView,
+        *,
+        seed: int = 0,
+        device: str | torch.device = "auto",
+        progress: Progress = silent,
+    ) -> CondensedGraph:
+        """Condense a graph. The same seed on the same machine gives the same bytes."""
+        return self.condense_many(source, seeds=[seed], device=device, progress=progress)[0]
+
+    def condense_many(
+        self,
+        source: Graph | CondensingView,
+        *,
+        seeds: Sequence[int],
+        device: str | torch.device = "auto",
+        progress: Progress = silent,
+        context: dict[str, Any] | None = None,
+    ) -> list[CondensedGraph]:
+        """Condense a graph once per seed, all together; experts are shared.
+
+        ``context`` is added to the provenance (the command line stores the preset's name there).
+        """
+        for seed in seeds:
+            require(
+                isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0,
+                f"seed: {seed!r} is not accepted; a whole number >= 0 is.",
+            )
+        view = source
+        if isinstance(view, Graph):
+            leak = self.leaks_test_labels
+            view = View(view).condensing(leak_every_label=leak)
+        if self.leaks_test_labels and view.every_label is None:
+            raise InputError(
+                "prior: 'all' needs test labels, and this view does not hold them; make it with"
+                " leak_every_label=True or choose prior 'predicted' or 'train'."
+            )
+        target = pick_device(device)
+        nodes = self.size(view.visible.num_nodes)
+        if target.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(target)
+        began = time.perf_counter()
+        made = self._make(view, nodes, seeds, target, progress)
+        seconds = (time.perf_counter() - began) / len(seeds)
+        return [
+            self._signed(view, result, seed, target, seconds, len(seeds), context or {})
+            for result, seed in zip(made, seeds, strict=True)
+        ]
+
+    def _signed(
+        self,
+        view: CondensingView,
+        made: Made,
+        seed: int,
+        device: torch.device,
+        seconds: float,
+        together: int,
+        context: dict[str, Any],
+    ) -> CondensedGraph:
+        x, adjacency, y = made.x.cpu(), made.adjacency.cpu(), made.y.cpu()
+        source = view.source
+        nodes = int(x.shape[0])
+        # On an inductive graph every visible label is a training label: nothing can leak.
+        leaks = self.leaks_test_labels and not source.inductive
+        provenance = {
+            "method": self.name,
+            "settings": asdict(self),
+            "seed": seed,
+            "nodes": nodes,
+            "ratio": nodes / view.visible.num_nodes,
+            "leaks_test_labels": leaks,
+            "dataset": asdict(source),
+            "notes": list(made.notes),
+            "versions": {
+                "gcsr": version("gcsr"),
+                "torch": torch.__version__,
+                "numpy": np.__version__,
+                "python": platform.python_version(),
+            },
+            "device": device.type,
+            "bytes": {
+                "original": source.nbytes,
+                "condensed": x.nbytes + adjacency.nbytes + y.nbytes,
+            },
+            "measured": {
+                "seconds": seconds,
+                "graphs_together": together,
+                "peak_memory_bytes": peak_memory_bytes(device),
+            },
+            **made.details,
+            **context,
+        }
+        return CondensedGraph(x, adjacency, y, view.visible.num_classes, provenance)

@@ -1,0 +1,34 @@
+"""Checks that hyper-parameters pass before any data is touched."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from gcsr.errors import require
+
+
+def whole_number(settings: object, *names: str, least: int = 0) -> None:
+    """Each named field must be an integer of at least ``least``."""
+    for name in names:
+        value: Any = getattr(settings, name)
+        fine = isinstance(value, int) and not isinstance(value, bool) and value >= least
+        require(fine, f"{name}: {value!r} is not accepted; a whole number >= {least} is.")
+
+
+def real_number(
+    settings: object,
+    *names: str,
+    least: float = 0.0,
+    most: float = math.inf,
+    above: bool = False,
+) -> None:
+    """Each named field must be a finite number in the range (``above``: the lower end excluded)."""
+    for name in names:
+        value: Any = getattr(settings, name)
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        fine = number and math.isfinite(value) and least <= value <= most
+        fine = fine and not (above and value == least)
+        bounds = f"{'>' if above else '>='} {least:g}"
+        bounds += f" and <= {most:g}" if math.isfinite(most) else ""
+        require(fine, f"{name}: {value!r} is not accepted; a number {bounds} is.")

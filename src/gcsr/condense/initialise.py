@@ -1,0 +1,65 @@
+"""Where the condensed features start (Eq. 2-4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gcsr.models import SparseTopology
+from gcsr.views import VisibleGraph
+
+# Deviation of the noise that tells repeated rows apart, relative to the features' own size.
+JITTER = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """Initial features and the training nodes they were sampled from."""
+
+    x: Tensor
+    nodes: Tensor
+    notes: tuple[str, ...] = ()
+
+
+def propagated_features(visible: VisibleGraph, hops: int, device: torch.device) -> Tensor:
+    """Eq. 3: features after ``hops`` rounds of message passing on the real graph."""
+    x = visible.x.to(device)
+    operator = SparseTopology(visible.adjacency, device).normalised
+    for _ in range(hops):
+        x = operator(x)
+    return x
+
+
+def sample_training_rows(
+    features: Tensor, visible: VisibleGraph, labels: Tensor, generator: torch.Generator
+) -> Start:
+    """Eq. 4: for every condensed node a random training node of its class.
+
+    Without replacement as long as the class has enough training nodes; beyond that nodes repeat and
+    their rows get a small jitter so that no two condensed nodes are the same.
+    """
+    chosen, repeated = [], []
+    for label in labels.unique().tolist():
+        wanted = int((labels == label).sum())
+        members = visible.train[visible.train_labels == label]
+        order = torch.randperm(members.numel(), generator=generator)
+        extra = torch.randint(
+            members.numel(), (max(0, wanted - members.numel()),), generator=generator
+        )
+        picks = torch.cat([order[:wanted], extra])
+        chosen.append(members[picks])
+        repeated.append(torch.arange(wanted) >= members.numel())
+    nodes, again = torch.cat(chosen), torch.cat(repeated)
+    x = features[nodes.to(features.device)].clone()
+    notes: tuple[str, ...] = ()
+    if again.any():
+        noise = torch.randn((int(again.sum()), x.shape[1]), generator=generator)
+        size = x.square().mean().sqrt()
+        x[again.to(x.device)] += JITTER * size * noise.to(x.device)
+        notes = (
+            f"{int(again.sum())} of {nodes.numel()} nodes repeat a training node with jitter, because"
+            " their class has fewer training nodes than condensed ones",
+        )
+    return Start(x, nodes, notes)

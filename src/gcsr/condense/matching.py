@@ -1,0 +1,226 @@
+"""What the methods that match trajectories have in common: experts, student, iterations."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from gcsr.condense.condenser import Condenser, Made
+from gcsr.condense.fields import real_number, whole_number
+from gcsr.condense.initialise import Start, propagated_features, sample_training_rows
+from gcsr.condense.labels import block_labels, class_budget
+from gcsr.condense.select import BestValidated
+from gcsr.condense.structure import State, Structure
+from gcsr.condense.students import student_for
+from gcsr.condense.trajectory import Iterate, Matching, match_trajectories
+from gcsr.devices import stream
+from gcsr.errors import require, require_one_of
+from gcsr.experts import ExpertRecipe, Trajectories, train_experts
+from gcsr.models import CONDENSING_MODELS, Model, condensing_model
+from gcsr.progress import Progress
+from gcsr.views import CondensingView
+
+# A matching-loss curve of this many points is kept with the result.
+CURVE_POINTS = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrajectoryCondenser(Condenser):
+    r"""Settings of Algorithm 1 that do not concern the structure.
+
+    Args:
+        k: hops of message passing before training rows are sampled (Eq. 3); 0 is plain sampling.
+        model: the condensing model (``sgc`` is linear here, as in the paper).
+        iterations: K of Algorithm 1.
+        student_steps, student_rate: N and :math:`\eta_1`.
+        expert_steps, max_start: M, and the epoch below which an expert's start is drawn.
+        feature_rate: :math:`\eta_2`, Adam's rate for X'.
+        units: ``relative`` measures ``feature_rate`` in root mean squares of the initial X' (and
+            ``alpha``, ``beta`` in mean diagonals of X'X'ᵀ); ``absolute`` takes them as they are.
+        iterate: ``last`` (the paper) or ``best-val``.
+        experts, expert_epochs, expert_rate, expert_weight_decay, expert_seed: the teachers.
+        expert_memory: bytes that their trajectories may take; by default a quarter of free memory.
+    """
+
+    k: int = 2
+    model: str = "sgc"
+    hidden: int = 256
+    iterations: int = 1000
+    student_steps: int = 5
+    student_rate: float = 0.01
+    expert_steps: int = 2
+    max_start: int = 60
+    feature_rate: float = 1e-3
+    units: Literal["relative", "absolute"] = "relative"
+    iterate: Literal["last", "best-val"] = "last"
+    experts: int = 20
+    expert_epochs: int = 100
+    expert_rate: float = 1e-2
+    expert_weight_decay: float = 5e-4
+    expert_seed: int = 0
+    expert_memory: int | None = None
+
+    def _check(self) -> None:
+        require_one_of("model", self.model, CONDENSING_MODELS)
+        require_one_of("units", self.units, ("relative", "absolute"))
+        require_one_of("iterate", self.iterate, ("last", "best-val"))
+        whole_number(self, "k", "iterations", "expert_seed")
+        whole_number(
+            self,
+            "hidden",
+            "student_steps",
+            "expert_steps",
+            "max_start",
+            "experts",
+            "expert_epochs",
+            least=1,
+        )
+        real_number(self, "student_rate", "feature_rate", "expert_rate", above=True)
+        real_number(self, "expert_weight_decay")
+        if self.expert_memory is not None:
+            whole_number(self, "expert_memory")
+        require(
+            self.max_start + self.expert_steps - 1 <= self.expert_epochs,
+            f"max_start: {self.max_start} plus expert_steps {self.expert_steps} goes beyond"
+            f" expert_epochs {self.expert_epochs}.",
+        )
+        self._check_structure()
+
+    @abstractmethod
+    def _check_structure(self) -> None:
+        """Raise :class:`InputError` for a setting of the structure that cannot be used."""
+
+    @abstractmethod
+    def _structure(
+        self,
+        view: CondensingView,
+        labels: Tensor,
+        starts: Sequence[Start],
+        seeds: Sequence[int],
+        teachers: Teachers,
+    ) -> tuple[Structure, State, dict[str, Any]]:
+        """The structure, its initial state for every graph, and details for the provenance."""
+
+    @property
+    def _needs_predictions(self) -> bool:
+        """Whether the structure asks fully trained experts for predictions."""
+        return False
+
+    def _make(
+        self,
+        view: CondensingView,
+        nodes: int,
+        seeds: Sequence[int],
+        device: torch.device,
+        progress: Progress,
+    ) -> list[Made]:
+        visible = view.visible
+        labels = block_labels(class_budget(visible.train_labels, visible.num_classes, nodes))
+        features = propagated_features(visible, self.k, device)
+        starts = [
+            sample_training_rows(features, visible, labels, stream(seed, "initial rows"))
+            for seed in seeds
+        ]
+        del features
+        teachers = self._teachers(view, device, progress)
+        structure, state, details = self._structure(view, labels, starts, seeds, teachers)
+        iterate = Iterate.begin(torch.stack([start.x for start in starts]), state)
+        targets = torch.nn.functional.one_hot(labels, visible.num_classes)
+        targets = targets.to(device, iterate.x.dtype).expand(len(seeds), -1, -1)
+
+        def adjacency(at: Iterate) -> Tensor:
+            with torch.no_grad():
+                return structure.topology(at.x, at.state)[1]
+
+        chooser = None
+        if self.iterate == "best-val":
+            chooser = BestValidated(targets, view.validation, adjacency, device)
+        losses = match_trajectories(
+            iterate,
+            targets,
+            structure,
+            student_for(teachers.model, nodes, int(iterate.x.shape[-1])),
+            teachers.trajectories,
+            Matching(
+                iterations=self.iterations,
+                student_steps=self.student_steps,
+                student_rate=self.student_rate,
+                expert_steps=self.expert_steps,
+                max_start=self.max_start,
+            ),
+            feature_rate=self.feature_rate * self._feature_unit(iterate.x),
+            schedules=[stream(seed, "expert schedule") for seed in seeds],
+            progress=progress,
+            look=chooser,
+            look_every=max(1, self.iterations // 10),
+        )
+        x, a = iterate.x, adjacency(iterate)
+        if chooser is not None and chooser.x is not None and chooser.a is not None:
+            x, a = chooser.x, chooser.a
+        every = max(1, self.iterations // CURVE_POINTS)
+        return [
+            Made(
+                x[g],
+                a[g],
+                labels,
+                starts[g].notes,
+                {
+                    "matching_loss": {"every": every, "values": losses[::every, g].tolist()},
+                    **_validation_curve(chooser, g),
+                    **details,
+                },
+            )
+            for g in range(len(seeds))
+        ]
+
+    def _feature_unit(self, x: Tensor) -> Tensor:
+        if self.units == "absolute":
+            return torch.ones((x.shape[0], 1, 1), dtype=x.dtype, device=x.device)
+        return x.square().mean((1, 2), keepdim=True).sqrt()
+
+    def _teachers(self, view: CondensingView, device: torch.device, progress: Progress) -> Teachers:
+        model = condensing_model(self.model, self.hidden)
+        kept = self.max_start + self.expert_steps - 1
+        recipe = ExpertRecipe(
+            count=self.experts,
+            epochs=self.expert_epochs,
+            kept_epochs=kept,
+            trained_epochs=self.expert_epochs if self._needs_predictions else kept,
+            rate=self.expert_rate,
+            weight_decay=self.expert_weight_decay,
+            seed=self.expert_seed,
+        )
+        trajectories = train_experts(
+            model,
+            view.visible,
+            recipe,
+            device=device,
+            memory_bytes=self.expert_memory,
+            progress=progress,
+        )
+        return Teachers(model, trajectories, device)
+
+
+@dataclass(frozen=True, eq=False)
+class Teachers:
+    """The condensing model and its trained experts."""
+
+    model: Model
+    trajectories: Trajectories
+    device: torch.device
+
+
+def _validation_curve(chooser: BestValidated | None, graph: int) -> dict[str, Any]:
+    if chooser is None:
+        return {}
+    return {
+        "validation": {
+            "iterations": [iteration for iteration, _ in chooser.scores],
+            "values": [scores[graph] for _, scores in chooser.scores],
+        }
+    }

@@ -1,0 +1,7 @@
+"""Condensation methods, one short file each."""
+
+from gcsr.condense.methods.gcsr import GCSR
+from gcsr.condense.methods.mtt import MTT
+from gcsr.condense.methods.random import Random
+
+__all__ = ["GCSR", "MTT", "Random"]

@@ -1,0 +1,40 @@
+"""MTT: matching training trajectories without structure (Cazenavette et al., 2022)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from torch import Tensor
+
+from gcsr.condense.initialise import Start
+from gcsr.condense.matching import Teachers, TrajectoryCondenser
+from gcsr.condense.structure import IdentityStructure, State, Structure
+from gcsr.views import CondensingView
+
+
+@dataclass(frozen=True, kw_only=True)
+class MTT(TrajectoryCondenser):
+    """GCSR's engine with A' = I and rows sampled without message passing (k = 0).
+
+    ``k`` above 0 is the paper's ablation "message-passing initialisation only".
+    """
+
+    name: ClassVar[str] = "mtt"
+    summary: ClassVar[str] = "trajectory matching of features alone (the paper's ablation)"
+
+    k: int = 0
+
+    def _check_structure(self) -> None:
+        """There is no structure to check."""
+
+    def _structure(
+        self,
+        view: CondensingView,
+        labels: Tensor,
+        starts: Sequence[Start],
+        seeds: Sequence[int],
+        teachers: Teachers,
+    ) -> tuple[Structure, State, dict[str, Any]]:
+        return IdentityStructure(), (), {}

@@ -1,0 +1,58 @@
+"""Methods by name: ours, and those of packages that declare the entry point ``gcsr.methods``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from difflib import get_close_matches
+from importlib.metadata import entry_points
+from typing import Any
+
+from gcsr.condense.condenser import Condenser
+from gcsr.condense.methods import GCSR, MTT, Random
+from gcsr.errors import InputError, require, require_one_of
+
+BUILT_IN: tuple[type[Condenser], ...] = (GCSR, MTT, Random)
+# The letters of the paper, for those who think in them.
+ALIASES = {
+    "N": "student_steps",
+    "M": "expert_steps",
+    "K": "iterations",
+    "hops": "k",
+    "eta1": "student_rate",
+    "eta2": "feature_rate",
+}
+
+
+def methods() -> dict[str, type[Condenser]]:
+    """Every method that can be asked for by name."""
+    found = {method.name: method for method in BUILT_IN}
+    for entry in entry_points(group="gcsr.methods"):
+        if entry.name not in found:
+            found[entry.name] = entry.load()
+    return found
+
+
+def method(name: str) -> type[Condenser]:
+    """The method of that name."""
+    known = methods()
+    require_one_of("method", name, known)
+    return known[name]
+
+
+def build(name: str, settings: Mapping[str, Any]) -> Condenser:
+    """A condenser of the named method; an unknown setting is explained, not swallowed."""
+    chosen = method(name)
+    known = {f.name for f in fields(chosen)}
+    named = {}
+    for given, value in settings.items():
+        key = ALIASES.get(given, given.replace("-", "_"))
+        if key not in known:
+            near = get_close_matches(key, known, n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise InputError(
+                f"{given}: not a setting of {name}; accepted: {', '.join(sorted(known))}{hint}"
+            )
+        require(key not in named, f"{given}: given twice.")
+        named[key] = value
+    return chosen(**named)

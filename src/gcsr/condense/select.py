@@ -1,0 +1,69 @@
+"""Which iterate is returned: the last, or the one that validates best."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from gcsr.condense.trajectory import Iterate
+from gcsr.models import SparseTopology, testing_model
+from gcsr.training import TrainingRecipe, fit, topology_of
+from gcsr.views import Target
+
+QUICK = TrainingRecipe(epochs=200, validate_every=10)
+QUICK_RUNS = 2
+
+
+class BestValidated:
+    """Keeps, for every graph, the iterate on which a quickly trained GCN validates best.
+
+    Only validation labels are read. An iterate must be strictly better to replace an earlier one.
+    """
+
+    def __init__(
+        self,
+        targets: Tensor,
+        validation: Target,
+        adjacency: Callable[[Iterate], Tensor],
+        device: torch.device,
+    ) -> None:
+        self.targets, self.adjacency = targets, adjacency
+        self.model = testing_model("gcn")
+        topology = SparseTopology(validation.adjacency, device)
+        x = validation.x.to(device)
+        self.validate = self.model.prepare(x, topology, validation.nodes)
+        self.labels = validation.labels.to(device)
+        self.features = int(x.shape[1])
+        self.x: Tensor | None = None
+        self.a: Tensor | None = None
+        self.scores: list[tuple[int, list[float]]] = []
+        self._best = torch.full((targets.shape[0],), -1.0, dtype=torch.float64)
+
+    def __call__(self, iteration: int, iterate: Iterate) -> None:
+        """Score every graph of an iterate and keep those that improved."""
+        x, a = iterate.x.detach().clone(), self.adjacency(iterate).detach().clone()
+        scores = torch.tensor([self._score(x[g], a[g], self.targets[g]) for g in range(x.shape[0])])
+        better = scores > self._best
+        self.scores.append((iteration, scores.tolist()))
+        if self.x is None or self.a is None:
+            self.x, self.a = x, a
+        else:
+            chosen = better.to(x.device).view(-1, 1, 1)
+            self.x, self.a = torch.where(chosen, x, self.x), torch.where(chosen, a, self.a)
+        self._best = torch.where(better, scores, self._best)
+
+    def _score(self, x: Tensor, a: Tensor, targets: Tensor) -> float:
+        fitted = fit(
+            self.model,
+            self.model.prepare(x, topology_of(a)),
+            targets,
+            self.validate,
+            self.labels,
+            features=self.features,
+            recipe=QUICK,
+            networks=range(QUICK_RUNS),
+            seed=0,
+        )
+        return float(fitted.validation.mean())

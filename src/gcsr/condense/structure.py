@@ -1,0 +1,72 @@
+"""How a condensed graph gets its edges: ``adjacency(x, state)`` and ``update(state, adjacency)``.
+
+States are tuples of tensors with a leading dimension for the graphs condensed together, so that an
+engine can carry them without knowing what they mean.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from gcsr.equations import momentum_update, self_expressive_adjacency
+from gcsr.models import DenseTopology, EmptyTopology, Topology
+
+State = tuple[Tensor, ...]
+
+
+class Structure(Protocol):
+    """A way to derive edges from features."""
+
+    def topology(self, x: Tensor, state: State) -> tuple[Topology, Tensor]:
+        """The topology that a student sees, and A' itself; differentiable in ``x``."""
+        ...
+
+    def update(self, state: State, adjacency: Tensor) -> State:
+        """The state after an iteration that used ``adjacency``."""
+        ...
+
+
+@dataclass(frozen=True)
+class IdentityStructure:
+    """No edges: A' = I (MTT, SFGC)."""
+
+    def topology(self, x: Tensor, state: State) -> tuple[Topology, Tensor]:
+        """Identity, whatever the features."""
+        n = x.shape[-2]
+        identity = torch.eye(n, dtype=x.dtype, device=x.device).expand(*x.shape[:-2], n, n)
+        return EmptyTopology(n, x.device), identity
+
+    def update(self, state: State, adjacency: Tensor) -> State:
+        """Nothing to remember."""
+        return state
+
+
+@dataclass(frozen=True, eq=False)
+class SelfExpressiveStructure:
+    """Eq. 8-10 with bootstrapped regularisers; the state is ``(P, Z_h)``.
+
+    ``alpha`` and ``beta`` are tensors ``(graphs, 1, 1)``, one weight per graph.
+    """
+
+    alpha: Tensor
+    beta: Tensor
+    tau: float
+    gamma: float
+
+    def topology(self, x: Tensor, state: State) -> tuple[Topology, Tensor]:
+        """The structure that the features express, given P and Z_h."""
+        prior, history = state
+        adjacency = self_expressive_adjacency(x, prior, history, self.alpha, self.beta)
+        return DenseTopology(adjacency), adjacency
+
+    def update(self, state: State, adjacency: Tensor) -> State:
+        """Eq. 14-15."""
+        prior, history = state
+        return (
+            momentum_update(prior, adjacency, self.tau),
+            momentum_update(history, adjacency, self.gamma),
+        )

@@ -1,0 +1,207 @@
+"""The result: a small graph and how it was made."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from gcsr.errors import InputError, require
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+FORMAT = "gcsr-condensed-graph/1"
+SUFFIX = ".safetensors"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CondensedGraph:
+    """A condensed graph: features, dense adjacency, labels, provenance.
+
+    Args:
+        x: features, ``(n', d)``.
+        adjacency: A', ``(n', n')``, non-negative and *before* normalisation; its diagonal is part of
+            it. The identity stands for "no structure".
+        y: classes ``(n',)``, or class shares ``(n', C)``: every trainer accepts both.
+        num_classes: number of classes of the original graph.
+        provenance: method, settings, seed, dataset, versions, cost; plain JSON.
+    """
+
+    x: Tensor
+    adjacency: Tensor
+    y: Tensor
+    num_classes: int
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        n = self.x.shape[0]
+        require(
+            self.x.ndim == 2 and n > 0, f"x: expected (n', d) features, not {tuple(self.x.shape)}."
+        )
+        require(
+            self.adjacency.shape == (n, n),
+            f"adjacency: {tuple(self.adjacency.shape)} does not match {n} feature rows.",
+        )
+        for name in ("x", "adjacency"):
+            tensor: Tensor = getattr(self, name)
+            require(
+                tensor.is_floating_point() and bool(torch.isfinite(tensor).all()),
+                f"{name}: must be finite floating-point numbers.",
+            )
+        require(bool((self.adjacency >= 0).all()), "adjacency: has negative entries.")
+        if self.y.ndim == 1:
+            require(
+                self.y.shape == (n,) and self.y.dtype == torch.int64,
+                f"y: expected {n} integer classes, not {self.y.dtype} {tuple(self.y.shape)}.",
+            )
+            low, high = int(self.y.min()), int(self.y.max())
+            require(
+                low >= 0 and high < self.num_classes,
+                f"y: label {low if low < 0 else high} is outside 0..{self.num_classes - 1}.",
+            )
+        else:
+            require(
+                self.y.shape == (n, self.num_classes) and self.y.is_floating_point(),
+                f"y: expected ({n}, {self.num_classes}) class shares, not {tuple(self.y.shape)}.",
+            )
+            sums = self.y.sum(1)
+            require(
+                bool(
+                    (self.y >= 0).all() and torch.allclose(sums, torch.ones_like(sums), atol=1e-3)
+                ),
+                "y: class shares must be non-negative and sum to one.",
+            )
+
+    @property
+    def num_nodes(self) -> int:
+        """Number of condensed nodes."""
+        return int(self.x.shape[0])
+
+    @property
+    def targets(self) -> Tensor:
+        """Labels as class shares ``(n', C)``: one-hot where they are hard."""
+        if self.y.ndim == 2:
+            return self.y.to(self.x.dtype)
+        return torch.nn.functional.one_hot(self.y, self.num_classes).to(self.x.dtype)
+
+    @property
+    def classes(self) -> Tensor:
+        """The (most likely) class of every node."""
+        return self.y if self.y.ndim == 1 else self.y.argmax(1)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of features, adjacency and labels."""
+        return self.x.nbytes + self.adjacency.nbytes + self.y.nbytes
+
+    @property
+    def leaks_test_labels(self) -> bool:
+        """Whether test labels of the original graph went into this one."""
+        return bool(self.provenance.get("leaks_test_labels", False))
+
+    def to_pyg(self, threshold: float = 0.0) -> Data:
+        """A PyG ``Data`` with ``x``, ``edge_index``, ``edge_weight`` and ``y``.
+
+        Entries of A' at or below ``threshold`` are left out. The diagonal is kept as self-loops; PyG
+        layers that add self-loops keep such a weight where our own models add one to it.
+        """
+        from torch_geometric.data import Data  # noqa: PLC0415 - takes a second to import
+
+        index = (self.adjacency > threshold).nonzero().T.contiguous()
+        weight = self.adjacency[index[0], index[1]]
+        return Data(x=self.x.clone(), edge_index=index, edge_weight=weight, y=self.y.clone())
+
+    def describe(self) -> dict[str, Any]:
+        """Sizes, structure and provenance in one plain dictionary."""
+        off_diagonal = self.adjacency - self.adjacency.diag().diag()
+        pairs = max(1, self.num_nodes * (self.num_nodes - 1))
+        return {
+            "nodes": self.num_nodes,
+            "features": int(self.x.shape[1]),
+            "classes": self.num_classes,
+            "labels": "soft" if self.y.ndim == 2 else "hard",
+            "nodes_per_class": torch.bincount(self.classes, minlength=self.num_classes).tolist(),
+            "edges_above_0.01": int((off_diagonal > 0.01).sum()) // 2,
+            "density_above_0.01": float((off_diagonal > 0.01).sum()) / pairs,
+            "mean_diagonal": float(self.adjacency.diag().mean()),
+            "bytes": self.nbytes,
+            "leaks_test_labels": self.leaks_test_labels,
+            "provenance": self.provenance,
+        }
+
+    def __repr__(self) -> str:
+        made = self.provenance.get("method", "?")
+        source = self.provenance.get("dataset", {}).get("name", "?")
+        return f"CondensedGraph({self.num_nodes} nodes by {made} from {source})"
+
+    def save(self, path: str | Path) -> Path:
+        """Write a safetensors file; it appears whole or not at all."""
+        path = Path(path)
+        tensors = {"x": self.x, "adjacency": self.adjacency, "y": self.y}
+        metadata = {
+            "format": FORMAT,
+            "num_classes": str(self.num_classes),
+            "provenance": json.dumps(self.provenance, sort_keys=True),
+        }
+        blob = save({key: t.detach().cpu().contiguous() for key, t in tensors.items()}, metadata)
+        write_atomically(path, blob)
+        return path
+
+    @classmethod
+    def load(cls, path: str | Path) -> CondensedGraph:
+        """Read a file written by :meth:`save`; anything else is one clear sentence."""
+        path = Path(path)
+        require(path.is_file(), f"{path}: no such file.")
+        try:
+            with safe_open(path, framework="pt") as archive:
+                metadata = archive.metadata() or {}
+                names = set(archive.keys())
+                known = metadata.get("format") == FORMAT and names == {"x", "adjacency", "y"}
+                tensors = {name: archive.get_tensor(name) for name in names} if known else {}
+        except (SafetensorError, OSError, ValueError) as error:
+            raise InputError(f"{path}: not a readable safetensors file ({error}).") from None
+        require(known, f"{path}: a safetensors file, but not a condensed graph of this library.")
+        try:
+            provenance = json.loads(metadata["provenance"])
+            classes = int(metadata["num_classes"])
+            require(isinstance(provenance, dict), "provenance: not a JSON object.")
+            return cls(num_classes=classes, provenance=provenance, **tensors)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
+        except (KeyError, ValueError, RuntimeError) as error:
+            raise InputError(f"{path}: broken metadata ({error}).") from None
+
+
+def write_atomically(path: Path, blob: bytes) -> None:
+    """Write a file that is either complete or absent, whatever happens meanwhile."""
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror}).") from None
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(blob)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(path)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror}).") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current

@@ -1,0 +1,61 @@
+"""Where work runs, how much memory it took, and random numbers that do not depend on the device."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import resource
+import sys
+from pathlib import Path
+
+import torch
+
+from gcsr.errors import InputError
+
+
+def pick_device(name: str | torch.device = "auto") -> torch.device:
+    """``auto`` is CUDA where there is one; anything else must exist."""
+    if isinstance(name, torch.device):
+        return name
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise InputError(f"device: {name!r} is not known; accepted: auto, cpu, cuda.") from None
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise InputError(f"device: {name!r} was asked for but no CUDA device is available.")
+    if device.type not in ("cpu", "cuda"):
+        raise InputError(f"device: {name!r} is not supported; accepted: auto, cpu, cuda.")
+    return device
+
+
+def stream(seed: int, purpose: str) -> torch.Generator:
+    """A CPU generator for one purpose.
+
+    Streams of different purposes are independent, so that drawing more numbers for one (another
+    schedule, another initialisation) never changes the other. Numbers are always drawn on the CPU:
+    the same seed means the same draw on every device.
+    """
+    digest = hashlib.sha256(f"{seed}/{purpose}".encode()).digest()
+    return torch.Generator().manual_seed(int.from_bytes(digest[:8], "little") >> 1)
+
+
+def peak_memory_bytes(device: torch.device) -> int:
+    """Largest memory so far: of the CUDA allocator, or of this process."""
+    if device.type == "cuda":
+        return int(torch.cuda.max_memory_allocated(device))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return int(peak if sys.platform == "darwin" else peak * 1024)
+
+
+def free_memory_bytes(device: torch.device) -> int:
+    """Memory that can still be taken on the device."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        fields = dict(line.split(":", 1) for line in lines)
+        return int(fields["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError, ValueError):
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2

@@ -1,0 +1,53 @@
+"""The outcome of an evaluation."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Test accuracies in percent: every run of every graph, their mean and population deviation."""
+
+    mean: float
+    std: float
+    scores: list[float]
+    validation: list[float]
+    model: str
+    dataset: str
+    nodes: int
+    graphs: int
+    runs: int
+    trained_on: str
+    leaks_test_labels: bool
+    recipe: dict[str, Any]
+    seed: int
+    seconds: float
+
+    @classmethod
+    def of(cls, test: Tensor, validation: Tensor, **rest: Any) -> Evaluation:
+        """From accuracies between 0 and 1."""
+        scores = (100 * test.double().cpu().numpy()).tolist()
+        return cls(
+            mean=float(np.mean(scores)),
+            std=float(np.std(scores)),
+            scores=scores,
+            validation=(100 * validation.double().cpu().numpy()).tolist(),
+            **rest,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        leak = ", prior leaks test labels" if self.leaks_test_labels else ""
+        graphs = f"{self.graphs} graphs x " if self.graphs > 1 else ""
+        return (
+            f"{self.mean:.1f} ± {self.std:.1f} % on {self.dataset} ({self.model} trained on"
+            f" {self.nodes} nodes, {graphs}{self.runs} runs{leak})"
+        )

@@ -1,0 +1,136 @@
+"""Training many experts at once on the training nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gcsr.devices import stream
+from gcsr.equations import cross_entropy
+from gcsr.experts.recipe import ExpertRecipe
+from gcsr.experts.trajectories import Trajectories
+from gcsr.models import Model, Params, Prepared, SparseTopology, init_batch
+from gcsr.progress import Progress, silent
+from gcsr.views import VisibleGraph
+
+# Experts trained together keep weights, gradients, moments and activations below this many numbers.
+GROUP_BUDGET = {"cpu": 2**26, "cuda": 2**31}
+
+
+def train_experts(
+    model: Model,
+    visible: VisibleGraph,
+    recipe: ExpertRecipe,
+    *,
+    device: torch.device,
+    memory_bytes: int | None = None,
+    progress: Progress = silent,
+) -> Trajectories:
+    """Train ``recipe.count`` experts and keep their weights after every epoch.
+
+    ``memory_bytes`` bounds the trajectories (default: a quarter of the free memory). Where they do
+    not fit, checkpoints are kept and the epochs between them are trained again on demand, bit by bit
+    the same on a CPU.
+    """
+    school = _School(model, visible, recipe, device)
+    trajectories = Trajectories(school, recipe, memory_bytes=memory_bytes)
+    group = school.group_size if trajectories.keeps_everything else 1
+    for first in range(0, recipe.count, group):
+        experts = range(first, min(first + group, recipe.count))
+        for epoch, state in school.lessons(experts):
+            trajectories.record(experts, epoch, state)
+            done = first * recipe.trained_epochs + len(experts) * epoch
+            progress("training experts", done, recipe.count * recipe.trained_epochs)
+    return trajectories
+
+
+@dataclass(eq=False)
+class LessonState:
+    """Weights and Adam's moments after an epoch; ``steps`` since the last fresh Adam."""
+
+    params: Params
+    first: Params
+    second: Params
+    steps: int
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        """Everything needed to go on from here."""
+        return (*self.params, *self.first, *self.second)
+
+
+class _School:
+    """Knows how an epoch is taught; the store uses it to replay."""
+
+    def __init__(
+        self, model: Model, visible: VisibleGraph, recipe: ExpertRecipe, device: torch.device
+    ) -> None:
+        self.model, self.recipe, self.device = model, recipe, device
+        self.features = int(visible.x.shape[1])
+        self.classes = visible.num_classes
+        topology = SparseTopology(visible.adjacency, device)
+        self.prepared: Prepared = model.prepare(visible.x.to(device), topology, visible.train)
+        self.targets = torch.nn.functional.one_hot(visible.train_labels, self.classes)
+        self.targets = self.targets.to(device, torch.float32)
+
+    @property
+    def group_size(self) -> int:
+        """How many experts fit the budget when trained together."""
+        # One at a time on a CPU: small products gain nothing there from being batched, and a
+        # replayed expert then runs exactly the operations of the first time.
+        if self.device.type == "cpu":
+            return 1
+        weights = sum(p.numel() for p in self.initial(range(1)))
+        activations = 2 * self.prepared.inputs.shape[-2] * getattr(self.model, "hidden", 256)
+        return max(1, GROUP_BUDGET[self.device.type] // (5 * weights + activations))
+
+    def initial(self, experts: range) -> Params:
+        """Weights before the first epoch."""
+        generators = [stream(self.recipe.seed, f"expert {expert}") for expert in experts]
+        params = init_batch(self.model, self.features, self.classes, generators)
+        return tuple(p.to(self.device) for p in params)
+
+    def begin(self, experts: range) -> LessonState:
+        """The state before the first epoch."""
+        params = self.initial(experts)
+        zeros = tuple(torch.zeros_like(p) for p in params)
+        return LessonState(params, zeros, tuple(torch.zeros_like(p) for p in params), 0)
+
+    def lessons(self, experts: range) -> Iterator[tuple[int, LessonState]]:
+        """States after epoch 0 (the start), 1, 2, ... up to the last."""
+        state = self.begin(experts)
+        yield 0, state
+        for epoch in range(self.recipe.trained_epochs):
+            self.teach(state, epoch)
+            yield epoch + 1, state
+
+    def teach(self, state: LessonState, epoch: int) -> None:
+        """One full-batch step of Adam, in place."""
+        rate = self.recipe.rate
+        middle = self.recipe.epochs // 2
+        if epoch >= middle:
+            rate /= 10
+        if epoch == middle:
+            for moment in (*state.first, *state.second):
+                moment.zero_()
+            state.steps = 0
+        state.steps += 1
+        params = tuple(p.detach().requires_grad_() for p in state.params)
+        loss = cross_entropy(self.model.logits(params, self.prepared), self.targets).sum()
+        gradients = torch.autograd.grad(loss, params)
+        with torch.no_grad():
+            for p, g, m, v in zip(state.params, gradients, state.first, state.second, strict=True):
+                decayed = g.add(p, alpha=self.recipe.weight_decay)
+                adam_step(p, decayed, m, v, rate=rate, steps=state.steps)
+
+
+def adam_step(
+    p: Tensor, gradient: Tensor, first: Tensor, second: Tensor, *, rate: float, steps: int
+) -> None:
+    """One step of Adam (Kingma and Ba, 2015) in place, with the usual constants."""
+    first.lerp_(gradient, 0.1)
+    second.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
+    scale = second.sqrt().div_((1 - 0.999**steps) ** 0.5).add_(1e-8)
+    p.addcdiv_(first, scale, value=-rate / (1 - 0.9**steps))

@@ -1,0 +1,41 @@
+"""Personalised propagation of neural predictions (Gasteiger et al., 2019)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gcsr.models.base import Dropout, Params, Prepared, rows
+from gcsr.models.mlp import affine_relu_affine, two_affine_layers
+from gcsr.models.topology import Topology, repeated
+
+
+@dataclass(frozen=True)
+class APPNP:
+    r""":math:`H = MLP(X)`, then K times :math:`Z \leftarrow (1-\alpha)\hat A Z + \alpha H`."""
+
+    hidden: int = 256
+    relu: bool = True
+    steps: int = 2
+    teleport: float = 0.1
+    name: str = "appnp"
+
+    def init(self, features: int, classes: int, generator: torch.Generator) -> Params:
+        """The perceptron's layers; propagation has no weights."""
+        return two_affine_layers(features, self.hidden, classes, generator)
+
+    def prepare(self, x: Tensor, topology: Topology, nodes: Tensor | None = None) -> Prepared:
+        """The features that the propagation steps reach."""
+        outer = repeated(topology.normalised, self.steps, nodes)
+        return Prepared(rows(x, outer[0].support), outer=outer)
+
+    def logits(self, params: Params, prepared: Prepared, dropout: Dropout | None = None) -> Tensor:
+        """Class scores."""
+        predictions = affine_relu_affine(params, prepared.inputs, dropout, relu=self.relu)
+        scores = predictions
+        for limited in prepared.outer:
+            predictions = limited.pick(predictions)
+            scores = (1 - self.teleport) * limited.operator(scores) + self.teleport * predictions
+        return scores

@@ -1,0 +1,110 @@
+"""What every model is: initial weights, what can be computed once, and the rest.
+
+A model is a frozen dataclass without weights. Weights are plain tensors with a leading *batch*
+dimension: one for every network that is trained at the same time (the ten runs of an evaluation,
+the hundred experts, the students of several condensed graphs). Networks of a batch never see each
+other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from gcsr.models.topology import Limited, Topology
+
+Params = tuple[Tensor, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """What a model computes once per graph and keeps over all training steps.
+
+    Attributes:
+        inputs: what the first layer multiplies, ``(n, d)`` or ``(batch, n, d)``.
+        outer: how the last layer's output is propagated, from the inside out.
+        ones: propagated ones that carry the biases of a linear model.
+        edges: sources, targets and weights, for attention.
+    """
+
+    inputs: Tensor
+    outer: tuple[Limited, ...] = ()
+    ones: Tensor | None = None
+    edges: tuple[Tensor, Tensor, Tensor] | None = None
+
+
+@dataclass(frozen=True)
+class Dropout:
+    """Drops hidden units while training, with random numbers of its own."""
+
+    rate: float
+    generator: torch.Generator
+
+    def __call__(self, hidden: Tensor) -> Tensor:
+        """Zero a share ``rate`` of the entries and scale up the rest."""
+        if self.rate == 0:
+            return hidden
+        kept = torch.empty_like(hidden).bernoulli_(1 - self.rate, generator=self.generator)
+        return hidden * kept / (1 - self.rate)
+
+
+class Model(Protocol):
+    """A graph neural network over any :class:`~gcsr.models.topology.Topology`."""
+
+    @property
+    def name(self) -> str:
+        """Its name in the registry."""
+        ...
+
+    def init(self, features: int, classes: int, generator: torch.Generator) -> Params:
+        """Fresh weights of one network (a batch of one), on the CPU."""
+        ...
+
+    def prepare(self, x: Tensor, topology: Topology, nodes: Tensor | None = None) -> Prepared:
+        """Everything that does not depend on weights; ``nodes`` limits the output to these."""
+        ...
+
+    def logits(self, params: Params, prepared: Prepared, dropout: Dropout | None = None) -> Tensor:
+        """Class scores ``(batch, n, C)``."""
+        ...
+
+
+def linear(inputs: Tensor, weight: Tensor) -> Tensor:
+    """``inputs @ weight`` for every network of the batch.
+
+    Inputs shared by the batch, ``(n, d)``, are multiplied once with all weights side by side.
+    """
+    if inputs.ndim == 3 or weight.ndim == 2:
+        return inputs @ weight
+    batch, width, channels = weight.shape
+    if batch == 1:
+        return (inputs @ weight[0]).unsqueeze(0)
+    wide = weight.permute(1, 0, 2).reshape(width, batch * channels)
+    return (inputs @ wide).view(-1, batch, channels).permute(1, 0, 2)
+
+
+def uniform_layer(
+    fan_in: int, fan_out: int, generator: torch.Generator, *, bound_fan: int | None = None
+) -> tuple[Tensor, Tensor]:
+    r"""Weight and bias, both :math:`U(\pm 1/\sqrt{f})`, f the input width or ``bound_fan``."""
+    bound = (bound_fan or fan_in) ** -0.5
+    weight = torch.empty(1, fan_in, fan_out).uniform_(-bound, bound, generator=generator)
+    bias = torch.empty(1, 1, fan_out).uniform_(-bound, bound, generator=generator)
+    return weight, bias
+
+
+def init_batch(
+    model: Model, features: int, classes: int, generators: Sequence[torch.Generator]
+) -> Params:
+    """A batch of fresh networks, each from its own generator: the first is the same in any batch."""
+    networks = [model.init(features, classes, generator) for generator in generators]
+    return tuple(torch.cat(parts) for parts in zip(*networks, strict=True))
+
+
+def rows(tensor: Tensor, nodes: Tensor | None) -> Tensor:
+    """The rows of ``nodes``, or all of them."""
+    return tensor if nodes is None else tensor[..., nodes.to(tensor.device), :]

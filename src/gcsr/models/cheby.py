@@ -1,0 +1,70 @@
+"""Chebyshev graph convolution (Defferrard et al., 2016): the paper's variant and the textbook's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gcsr.models.base import Dropout, Params, Prepared, linear, rows, uniform_layer
+from gcsr.models.pair import pair_layers, pair_logits, prepare_pair
+from gcsr.models.topology import Topology
+
+
+@dataclass(frozen=True)
+class PaperCheby:
+    r"""The network the paper calls Cheby: per layer :math:`(X + \hat A X) W + b`.
+
+    One weight shared by both terms and no scaled Laplacian; :math:`\hat A` is Eq. 2 everywhere.
+    """
+
+    hidden: int = 256
+    relu: bool = True
+    name: str = "cheby"
+
+    def init(self, features: int, classes: int, generator: torch.Generator) -> Params:
+        """Two layers; biases start at zero."""
+        w1, b1 = uniform_layer(features, self.hidden, generator)
+        w2, b2 = uniform_layer(self.hidden, classes, generator)
+        return w1, torch.zeros_like(b1), w2, torch.zeros_like(b2)
+
+    def prepare(self, x: Tensor, topology: Topology, nodes: Tensor | None = None) -> Prepared:
+        """The sum of the features and their first hop."""
+        operator = topology.normalised
+        outer = operator.limited_to(nodes)
+        return Prepared(rows(x + operator(x), outer.support), outer=(outer,))
+
+    def logits(self, params: Params, prepared: Prepared, dropout: Dropout | None = None) -> Tensor:
+        """Class scores."""
+        w1, b1, w2, b2 = params
+        hidden = linear(prepared.inputs, w1) + b1
+        if self.relu:
+            hidden = hidden.relu()
+        if dropout is not None:
+            hidden = dropout(hidden)
+        scores = hidden @ w2
+        (outer,) = prepared.outer
+        return outer.pick(scores) + outer.operator(scores) + b2
+
+
+@dataclass(frozen=True)
+class Cheby:
+    r"""Textbook, K = 2: :math:`X W_0 + \tilde L X W_1 + b` with
+    :math:`\tilde L = 2L/\lambda_{max} - I = -D^{-1/2} A D^{-1/2}` for :math:`\lambda_{max} = 2`.
+    """
+
+    hidden: int = 256
+    name: str = "cheby-textbook"
+
+    def init(self, features: int, classes: int, generator: torch.Generator) -> Params:
+        """Two layers, each with one weight per Chebyshev term."""
+        return pair_layers(features, self.hidden, classes, generator)
+
+    def prepare(self, x: Tensor, topology: Topology, nodes: Tensor | None = None) -> Prepared:
+        """Features beside their first Chebyshev term."""
+        return prepare_pair(x, topology.loopless, nodes, sign=-1.0)
+
+    def logits(self, params: Params, prepared: Prepared, dropout: Dropout | None = None) -> Tensor:
+        """Class scores."""
+        return pair_logits(params, prepared, dropout, sign=-1.0)

@@ -1,0 +1,46 @@
+"""Graph convolutional network (Kipf and Welling, 2017)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gcsr.models.base import Dropout, Params, Prepared, linear, rows
+from gcsr.models.mlp import two_affine_layers
+from gcsr.models.topology import Topology
+
+
+@dataclass(frozen=True)
+class GCN:
+    r""":math:`\hat A\, \sigma(\hat A X W_1 + b_1) W_2 + b_2`; :math:`\hat A X` is computed once.
+
+    The paper's GraphSAGE is the same network (root weight off, weighted sums), so ``sage`` is this
+    class under another name; the textbook one is :class:`~gcsr.models.sage.SAGE`.
+    """
+
+    hidden: int = 256
+    relu: bool = True
+    name: str = "gcn"
+
+    def init(self, features: int, classes: int, generator: torch.Generator) -> Params:
+        """Two layers, biases after propagation."""
+        return two_affine_layers(features, self.hidden, classes, generator)
+
+    def prepare(self, x: Tensor, topology: Topology, nodes: Tensor | None = None) -> Prepared:
+        """Features after one hop, at the nodes and their neighbours."""
+        operator = topology.normalised
+        outer = operator.limited_to(nodes)
+        return Prepared(rows(operator(x), outer.support), outer=(outer,))
+
+    def logits(self, params: Params, prepared: Prepared, dropout: Dropout | None = None) -> Tensor:
+        """Class scores."""
+        w1, b1, w2, b2 = params
+        hidden = linear(prepared.inputs, w1) + b1
+        if self.relu:
+            hidden = hidden.relu()
+        if dropout is not None:
+            hidden = dropout(hidden)
+        (outer,) = prepared.outer
+        return outer.operator(hidden @ w2) + b2

@@ -1,0 +1,53 @@
+"""Multilayer perceptron: ignores the graph everywhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gcsr.models.base import Dropout, Params, Prepared, linear, rows, uniform_layer
+from gcsr.models.topology import Topology
+
+
+@dataclass(frozen=True)
+class MLP:
+    r""":math:`\sigma(X W_1 + b_1) W_2 + b_2`."""
+
+    hidden: int = 256
+    name: str = "mlp"
+
+    def init(self, features: int, classes: int, generator: torch.Generator) -> Params:
+        """Two affine layers."""
+        return two_affine_layers(features, self.hidden, classes, generator)
+
+    def prepare(self, x: Tensor, topology: Topology, nodes: Tensor | None = None) -> Prepared:
+        """The features of the nodes asked for."""
+        return Prepared(rows(x, nodes))
+
+    def logits(self, params: Params, prepared: Prepared, dropout: Dropout | None = None) -> Tensor:
+        """Class scores."""
+        return affine_relu_affine(params, prepared.inputs, dropout)
+
+
+def two_affine_layers(
+    features: int, hidden: int, classes: int, generator: torch.Generator
+) -> Params:
+    """``W1, b1, W2, b2`` of a two-layer network."""
+    first = uniform_layer(features, hidden, generator)
+    second = uniform_layer(hidden, classes, generator)
+    return (*first, *second)
+
+
+def affine_relu_affine(
+    params: Params, inputs: Tensor, dropout: Dropout | None, *, relu: bool = True
+) -> Tensor:
+    """The perceptron that MLP, SGC and APPNP share."""
+    w1, b1, w2, b2 = params
+    hidden = linear(inputs, w1) + b1
+    if relu:
+        hidden = hidden.relu()
+    if dropout is not None:
+        hidden = dropout(hidden)
+    return hidden @ w2 + b2

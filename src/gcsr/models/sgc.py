@@ -1,0 +1,55 @@
+"""Simple graph convolution (Wu et al., 2019), the two-layer form of the paper."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gcsr.models.base import Dropout, Params, Prepared, linear, rows
+from gcsr.models.mlp import affine_relu_affine, two_affine_layers
+from gcsr.models.topology import Topology, repeated
+
+
+@dataclass(frozen=True)
+class SGC:
+    r""":math:`\hat A^2 [\sigma(X W_1 + b_1) W_2 + b_2]`: biases come *before* propagation.
+
+    With ``relu=False`` (the condensing model of the paper) everything is linear and propagation is
+    done once: with :math:`H = \hat A^2 X` and :math:`s = \hat A^2 1` the scores are
+    :math:`(H W_1 + s b_1) W_2 + s b_2`.
+    """
+
+    hidden: int = 256
+    relu: bool = True
+    hops: int = 2
+    name: str = "sgc"
+
+    def init(self, features: int, classes: int, generator: torch.Generator) -> Params:
+        """Two affine layers."""
+        return two_affine_layers(features, self.hidden, classes, generator)
+
+    def prepare(self, x: Tensor, topology: Topology, nodes: Tensor | None = None) -> Prepared:
+        """Linear: the propagated features. Otherwise: the operators from the inside out."""
+        operator = topology.normalised
+        if not self.relu:
+            ones = x.new_ones((*x.shape[:-1], 1))
+            for _ in range(self.hops):
+                x, ones = operator(x), operator(ones)
+            return Prepared(rows(x, nodes), ones=rows(ones, nodes))
+        outer = repeated(operator, self.hops, nodes)
+        return Prepared(rows(x, outer[0].support), outer=outer)
+
+    def logits(self, params: Params, prepared: Prepared, dropout: Dropout | None = None) -> Tensor:
+        """Class scores."""
+        if prepared.ones is None:
+            scores = affine_relu_affine(params, prepared.inputs, dropout)
+            for limited in prepared.outer:
+                scores = limited.operator(scores)
+            return scores
+        w1, b1, w2, b2 = params
+        hidden = linear(prepared.inputs, w1) + prepared.ones * b1
+        if dropout is not None:
+            hidden = dropout(hidden)
+        return hidden @ w2 + prepared.ones * b2

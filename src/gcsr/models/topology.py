@@ -1,0 +1,296 @@
+"""One way to propagate, on a dense small graph or a sparse large one.
+
+A model asks a topology for an operator (``normalised``, ``mean``, ``loopless``) and never learns
+which kind of graph it runs on. Signals are ``(n, c)`` or ``(batch, n, c)``.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from gcsr.equations import normalised_adjacency
+
+
+class Operator(Protocol):
+    """A linear map of node signals."""
+
+    def __call__(self, signal: Tensor) -> Tensor:
+        """The signal after one hop."""
+        ...
+
+    def limited_to(self, nodes: Tensor | None) -> Limited:
+        """The same map where only its output at ``nodes`` is wanted (``None``: at every node)."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Limited:
+    """An operator whose output is wanted at some nodes only.
+
+    Attributes:
+        operator: maps signals on ``support`` to signals on the wanted nodes.
+        support: the wanted nodes and those they read from (``None``: every node).
+        own: where the wanted nodes lie within ``support`` (``None``: they are the same).
+    """
+
+    operator: Operator
+    support: Tensor | None = None
+    own: Tensor | None = None
+
+    def pick(self, signal: Tensor) -> Tensor:
+        """A signal on ``support``, at the wanted nodes."""
+        return signal if self.own is None else signal[..., self.own, :]
+
+
+class Topology(Protocol):
+    """The structure of a graph, as the operators that models propagate with."""
+
+    @property
+    def normalised(self) -> Operator:
+        """Eq. 2: self-connections added, symmetrically normalised."""
+        ...
+
+    @property
+    def mean(self) -> Operator:
+        """The mean over neighbours, without self-connections (GraphSAGE)."""
+        ...
+
+    @property
+    def loopless(self) -> Operator:
+        """Symmetrically normalised without self-connections (Chebyshev's scaled Laplacian)."""
+        ...
+
+    def edges(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Sources, targets and weights with self-connections added (attention models)."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class IdentityOperator:
+    """No propagation: the operator of a graph without structure."""
+
+    def __call__(self, signal: Tensor) -> Tensor:
+        """The signal itself."""
+        return signal
+
+    def limited_to(self, nodes: Tensor | None) -> Limited:
+        """A node reads only from itself."""
+        return Limited(self, nodes)
+
+
+@dataclass(frozen=True, eq=False)
+class DenseOperator:
+    """A small dense matrix, or a batch of them; differentiable."""
+
+    matrix: Tensor
+
+    def __call__(self, signal: Tensor) -> Tensor:
+        """The product."""
+        return self.matrix @ signal
+
+    def limited_to(self, nodes: Tensor | None) -> Limited:
+        """Selected rows; every column is kept."""
+        if nodes is None:
+            return Limited(self)
+        return Limited(DenseOperator(self.matrix[..., nodes, :]), own=nodes)
+
+
+class _SparseProduct(torch.autograd.Function):
+    """CSR times dense; the gradient multiplies by a transposed matrix that is made only once."""
+
+    @staticmethod
+    def forward(ctx: Any, matrix: Tensor, transposed: Tensor, signal: Tensor) -> Tensor:
+        ctx.transposed = transposed
+        return matrix @ signal
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[None, None, Tensor]:
+        return None, None, ctx.transposed @ gradient.contiguous()
+
+
+@dataclass(frozen=True, eq=False)
+class SparseOperator:
+    """A large sparse matrix on a device."""
+
+    matrix: sp.csr_array
+    device: torch.device
+    dtype: torch.dtype = torch.float32
+
+    @cached_property
+    def _forward(self) -> Tensor:
+        return csr_tensor(self.matrix, self.device, self.dtype)
+
+    @cached_property
+    def _backward(self) -> Tensor:
+        return csr_tensor(self.matrix.T.tocsr(), self.device, self.dtype)
+
+    def __call__(self, signal: Tensor) -> Tensor:
+        """One product for all batches, their channels side by side."""
+        if signal.ndim == 2:
+            return self._product(signal)
+        batch, nodes, channels = signal.shape
+        wide = signal.permute(1, 0, 2).reshape(nodes, batch * channels)
+        return self._product(wide).reshape(-1, batch, channels).permute(1, 0, 2)
+
+    def _product(self, signal: Tensor) -> Tensor:
+        if signal.requires_grad and torch.is_grad_enabled():
+            result: Tensor = _SparseProduct.apply(  # type: ignore[no-untyped-call]
+                self._forward, self._backward, signal
+            )
+            return result
+        return self._forward @ signal
+
+    def limited_to(self, nodes: Tensor | None) -> Limited:
+        """Selected rows, and only the columns they touch."""
+        if nodes is None:
+            return Limited(self)
+        wanted = nodes.cpu().numpy()
+        rows = self.matrix[wanted]
+        support = np.union1d(rows.indices, wanted)
+        limited = sp.csr_array(
+            (rows.data, np.searchsorted(support, rows.indices), rows.indptr),
+            shape=(rows.shape[0], support.size),
+        )
+        return Limited(
+            SparseOperator(limited, self.device, self.dtype),
+            support=torch.from_numpy(support).long(),
+            own=torch.from_numpy(np.searchsorted(support, wanted)).to(self.device),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class EmptyTopology:
+    """A' = I: every operator is the identity, since norm(I) = I."""
+
+    num_nodes: int
+    device: torch.device
+
+    @property
+    def normalised(self) -> Operator:
+        """The identity."""
+        return IdentityOperator()
+
+    mean = normalised
+    loopless = normalised
+
+    def edges(self) -> tuple[Tensor, Tensor, Tensor]:
+        """A self-connection per node."""
+        nodes = torch.arange(self.num_nodes, device=self.device)
+        return nodes, nodes, torch.ones(self.num_nodes, device=self.device)
+
+
+@dataclass(frozen=True, eq=False)
+class DenseTopology:
+    """A small weighted graph: A' as ``(n, n)`` or ``(batch, n, n)``."""
+
+    adjacency: Tensor
+
+    @cached_property
+    def normalised(self) -> Operator:
+        """Eq. 2 on A'."""
+        return DenseOperator(normalised_adjacency(self.adjacency))
+
+    @cached_property
+    def mean(self) -> Operator:
+        """Rows of A' divided by their sums."""
+        sums = self.adjacency.sum(-1, keepdim=True)
+        return DenseOperator(self.adjacency / torch.where(sums > 0, sums, torch.ones_like(sums)))
+
+    @cached_property
+    def loopless(self) -> Operator:
+        """A' scaled by the roots of its row sums."""
+        sums = self.adjacency.sum(-1)
+        scale = torch.where(sums > 0, sums, torch.ones_like(sums)).rsqrt()
+        return DenseOperator(scale.unsqueeze(-1) * self.adjacency * scale.unsqueeze(-2))
+
+    def edges(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Entries of A' + I that are not zero (a single graph only)."""
+        looped = self.adjacency + torch.eye(
+            self.adjacency.shape[-1], dtype=self.adjacency.dtype, device=self.adjacency.device
+        )
+        targets, sources = looped.nonzero(as_tuple=True)
+        return sources, targets, looped[targets, sources]
+
+
+@dataclass(frozen=True, eq=False)
+class SparseTopology:
+    """A large graph as a scipy CSR matrix; products run on ``device``."""
+
+    adjacency: sp.csr_array
+    device: torch.device
+    dtype: torch.dtype = torch.float32
+
+    @cached_property
+    def _looped(self) -> sp.csr_array:
+        return sp.csr_array(self.adjacency + sp.eye_array(self.adjacency.shape[0], format="csr"))
+
+    @cached_property
+    def normalised(self) -> Operator:
+        """Eq. 2, computed in float64 and stored as ``dtype``."""
+        return self._operator(_symmetrically_scaled(self._looped))
+
+    @cached_property
+    def mean(self) -> Operator:
+        """Rows divided by their sums; a node without neighbours receives zeros."""
+        sums = np.asarray(self.adjacency.sum(1), dtype=np.float64)
+        return self._operator(_rows_scaled(self.adjacency, 1 / np.where(sums > 0, sums, 1)))
+
+    @cached_property
+    def loopless(self) -> Operator:
+        """Symmetrically normalised without self-connections; isolated nodes receive zeros."""
+        return self._operator(_symmetrically_scaled(self.adjacency))
+
+    def edges(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Edges and self-connections."""
+        coo = self._looped.tocoo()
+        sources, targets = (
+            torch.from_numpy(ids.astype(np.int64)).to(self.device) for ids in (coo.col, coo.row)
+        )
+        return sources, targets, torch.from_numpy(coo.data).to(self.device, self.dtype)
+
+    def _operator(self, matrix: sp.csr_array) -> SparseOperator:
+        return SparseOperator(matrix, self.device, self.dtype)
+
+
+def repeated(operator: Operator, hops: int, nodes: Tensor | None) -> tuple[Limited, ...]:
+    """``hops`` applications of an operator, from the inside out, each limited to what is needed."""
+    chain: list[Limited] = []
+    for _ in range(hops):
+        chain.append(operator.limited_to(nodes))
+        nodes = chain[-1].support
+    return tuple(reversed(chain))
+
+
+def csr_tensor(matrix: sp.csr_array, device: torch.device, dtype: torch.dtype) -> Tensor:
+    """A torch CSR tensor; 32-bit indices, several times faster on CPU for narrow signals."""
+    index = np.int32 if max(matrix.nnz, *matrix.shape) < 2**31 else np.int64
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+        return torch.sparse_csr_tensor(
+            torch.from_numpy(matrix.indptr.astype(index)),
+            torch.from_numpy(matrix.indices.astype(index)),
+            torch.from_numpy(matrix.data.copy()).to(dtype),
+            matrix.shape,
+            device=device,
+        )
+
+
+def _rows_scaled(matrix: sp.csr_array, scale: np.ndarray) -> sp.csr_array:
+    data = matrix.data * np.repeat(scale, np.diff(matrix.indptr))
+    return sp.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
+
+
+def _symmetrically_scaled(matrix: sp.csr_array) -> sp.csr_array:
+    sums = np.asarray(matrix.sum(1), dtype=np.float64)
+    scale = 1 / np.sqrt(np.where(sums > 0, sums, 1))
+    rows = _rows_scaled(matrix, scale)
+    rows.data = rows.data * scale[matrix.indices]
+    return rows

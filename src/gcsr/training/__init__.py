@@ -1,0 +1,14 @@
+"""Training networks on a graph and keeping the epoch that validates best."""
+
+from gcsr.training.fit import Fitted, TrainingRecipe, fit, networks_at_once, topology_of
+from gcsr.training.score import accuracy, predictions
+
+__all__ = [
+    "Fitted",
+    "TrainingRecipe",
+    "accuracy",
+    "fit",
+    "networks_at_once",
+    "predictions",
+    "topology_of",
+]
