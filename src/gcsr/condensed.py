@@ -43,10 +43,11 @@ class CondensedGraph:
     provenance: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        n = self.x.shape[0]
         require(
-            self.x.ndim == 2 and n > 0, f"x: expected (n', d) features, not {tuple(self.x.shape)}."
+            self.x.ndim == 2 and self.x.shape[0] > 0,
+            f"x: expected (n', d) features, not {tuple(self.x.shape)}.",
         )
+        n = self.x.shape[0]
         require(
             self.adjacency.shape == (n, n),
             f"adjacency: {tuple(self.adjacency.shape)} does not match {n} feature rows.",
@@ -153,7 +154,7 @@ class CondensedGraph:
             "provenance": json.dumps(self.provenance, sort_keys=True),
         }
         blob = save({key: t.detach().cpu().contiguous() for key, t in tensors.items()}, metadata)
-        write_atomically(path, blob)
+        write_atomically(path, _with_ordered_header(blob))
         return path
 
     @classmethod
@@ -174,11 +175,21 @@ class CondensedGraph:
             provenance = json.loads(metadata["provenance"])
             classes = int(metadata["num_classes"])
             require(isinstance(provenance, dict), "provenance: not a JSON object.")
+            source = provenance.get("dataset", {})
+            require(isinstance(source, dict), "provenance: its dataset is not a JSON object.")
             return cls(num_classes=classes, provenance=provenance, **tensors)
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
         except (KeyError, ValueError, RuntimeError) as error:
             raise InputError(f"{path}: broken metadata ({error}).") from None
+
+
+def _with_ordered_header(blob: bytes) -> bytes:
+    """The same file with its header sorted: safetensors writes metadata in a random order."""
+    size = int.from_bytes(blob[:8], "little")
+    header = json.dumps(json.loads(blob[8 : 8 + size]), sort_keys=True, separators=(",", ":"))
+    padded = header.encode() + b" " * (-len(header.encode()) % 8)
+    return len(padded).to_bytes(8, "little") + padded + blob[8 + size :]
 
 
 def write_atomically(path: Path, blob: bytes) -> None:

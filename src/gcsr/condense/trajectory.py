@@ -99,9 +99,10 @@ def _schedule(
     """Which expert and which epoch each iteration starts from: every expert once per round."""
     count = trajectories.recipe.count
     rounds = -(-matching.iterations // count)
-    experts = torch.cat([torch.randperm(count, generator=generator) for _ in range(rounds)])
+    permutations = [torch.randperm(count, generator=generator).tolist() for _ in range(rounds)]
+    experts = [expert for permutation in permutations for expert in permutation]
     starts = torch.randint(matching.max_start, (matching.iterations,), generator=generator)
-    return list(zip(experts.tolist(), starts.tolist(), strict=False))
+    return list(zip(experts, starts.tolist(), strict=False))
 
 
 def _iteration(

@@ -41,8 +41,8 @@ def evaluate_module(
     scores, best_scores = [], []
     for g, small in enumerate(graphs):
         data = small.to_pyg().to(str(device))
-        train = (data.x, data.edge_index, data.edge_weight)
-        targets = small.targets.to(device)
+        train = (data.x.float(), data.edge_index, data.edge_weight.float())
+        targets = small.targets.to(device, torch.float32)
         for run in range(runs):
             number = g * runs + run
             with torch.random.fork_rng():

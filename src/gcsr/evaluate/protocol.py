@@ -68,7 +68,9 @@ def evaluate(
             device=target,
             progress=progress,
         )
-        name = type(model).__name__ if isinstance(model, nn.Module) else model.__name__
+        # A functools.partial is a function without a name.
+        named = type(model) if isinstance(model, nn.Module) else model
+        name = getattr(named, "__name__", type(model).__name__)
     return Evaluation.of(
         test,
         validation,
@@ -195,9 +197,11 @@ def _on_condensed(
     parts = []
     for first in range(0, len(graphs), together):
         group = graphs[first : first + together]
-        x = torch.stack([g.x for g in group]).to(trial.device)
-        adjacency = torch.stack([g.adjacency for g in group]).to(trial.device)
-        classes = torch.stack([g.targets for g in group]).to(trial.device)
+        # Whatever precision a file holds, it meets real features in float32.
+        x, adjacency, classes = (
+            torch.stack(parts).to(trial.device, torch.float32)
+            for parts in zip(*((g.x, g.adjacency, g.targets) for g in group), strict=True)
+        )
         networks = range(first * runs, (first + len(group)) * runs)
         if len(group) == 1:
             prepared = trial.model.prepare(x[0], topology_of(adjacency[0]))
@@ -224,6 +228,6 @@ def _check(graphs: list[CondensedGraph], graph: Graph, runs: int, any_graph: boo
         if known != graph.content_hash and not any_graph:
             raise InputError(
                 f"data: the condensed graph was made from {made_from.get('name')} with content hash"
-                f" {known[:12]}, but {graph.name} has {graph.content_hash[:12]}; give the same data"
+                f" {str(known)[:12]}, but {graph.name} has {graph.content_hash[:12]}; give the same data"
                 " and feature scaling, or any_graph=True (command line: --any-graph)."
             )
