@@ -8,6 +8,7 @@ from gcsr.errors import InputError
 from gcsr.evaluate import Evaluation, evaluate, evaluate_full
 from gcsr.graph import Graph
 from gcsr.training import TrainingRecipe
+from gcsr.version import __version__
 from gcsr.views import View
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "Random",
     "TrainingRecipe",
     "View",
+    "__version__",
     "condense",
     "condense_many",
     "evaluate",

@@ -7,7 +7,6 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from importlib.metadata import version
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,6 +19,7 @@ from gcsr.devices import peak_memory_bytes, pick_device
 from gcsr.errors import InputError, require
 from gcsr.graph import Graph
 from gcsr.progress import Progress, silent
+from gcsr.version import __version__
 from gcsr.views import CondensingView, View
 
 
@@ -165,7 +165,7 @@ class Condenser(ABC):
             "dataset": asdict(source),
             "notes": list(made.notes),
             "versions": {
-                "gcsr": version("gcsr"),
+                "gcsr": __version__,
                 "torch": torch.__version__,
                 "numpy": np.__version__,
                 "python": platform.python_version(),

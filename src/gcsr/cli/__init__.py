@@ -1,0 +1,5 @@
+"""The command line: ``gcsr --help``."""
+
+from gcsr.cli.app import app, main
+
+__all__ = ["app", "main"]

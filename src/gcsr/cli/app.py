@@ -1,0 +1,98 @@
+"""The verbs put together, and how the program ends."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from gcsr.cli import condense, demo, evaluate, inspect, listing
+from gcsr.cli.interrupts import forget_written, interrupted
+from gcsr.errors import InputError
+from gcsr.version import __version__
+
+USER_ERROR = 2
+INTERRUPTED = 130
+
+app = typer.Typer(
+    name="gcsr",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"gcsr {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _start(
+    context: typer.Context,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """Condense a graph into a tiny one that trains a GNN about as well; `gcsr demo` shows it."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+app.command("demo")(demo.demo)
+app.command("datasets")(listing.datasets)
+app.command("methods")(listing.methods)
+app.command("condense")(condense.condense)
+app.command("evaluate")(evaluate.evaluate)
+app.command("inspect")(inspect.inspect)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code: 0, 2 (the user's error) or 130 (Ctrl-C)."""
+    _never_fail_to_encode()
+    forget_written()
+    command = typer.main.get_command(app)
+    try:
+        arguments = None if argv is None else list(argv)
+        code = command.main(args=arguments, prog_name="gcsr", standalone_mode=False)
+        sys.stdout.flush()
+    except InputError as error:
+        return _refuse(str(error))
+    except BrokenPipeError:
+        return _reader_left()
+    except (KeyboardInterrupt, typer.Abort):
+        code = INTERRUPTED
+    except Exception as error:
+        # Usage errors: typer has moved their class between versions, the method stayed.
+        sentence = getattr(error, "format_message", None)
+        if sentence is None:
+            raise
+        return _refuse(sentence())
+    if code == INTERRUPTED:
+        print(interrupted(), file=sys.stderr)
+    return code if isinstance(code, int) else 0
+
+
+def _refuse(sentence: str) -> int:
+    print("error:", " ".join(sentence.split()), file=sys.stderr)
+    return USER_ERROR
+
+
+def _reader_left() -> int:
+    # Python flushes stdout once more on exit and would complain about the pipe there.
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.close()
+    sys.stdout = io.StringIO()
+    return 1
+
+
+def _never_fail_to_encode() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")

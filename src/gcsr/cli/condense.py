@@ -1,0 +1,130 @@
+"""``gcsr condense``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gcsr.cli import options
+from gcsr.cli.bars import progress_bars
+from gcsr.cli.data import load_graph
+from gcsr.cli.files import output_paths, require_writable, write_graphs
+from gcsr.cli.output import byte_count, print_json, print_leak
+from gcsr.cli.settings import parse_settings
+from gcsr.errors import require_one_of
+
+if TYPE_CHECKING:
+    from gcsr.condensed import CondensedGraph
+
+
+def condense(
+    data: Annotated[str, typer.Argument(metavar="DATA", help="A dataset's name or a graph file.")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            help="The file to write. With --graphs above 1: NAME-0.safetensors,"
+            " NAME-1.safetensors, ... beside it."
+        ),
+    ],
+    nodes: Annotated[int | None, typer.Option(help="Number of condensed nodes.")] = None,
+    ratio: Annotated[
+        float | None, typer.Option(help="The same, as a share of the nodes that may be seen.")
+    ] = None,
+    method: Annotated[str, typer.Option(help="See `gcsr methods`.")] = "gcsr",
+    preset: Annotated[
+        str, typer.Option(help="default, or paper: the authors' settings for their datasets.")
+    ] = "default",
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="A setting of the method; repeatable."),
+    ] = None,
+    seed: options.Seed = 0,
+    graphs: Annotated[
+        int,
+        typer.Option(min=1, help="How many graphs to make together, of seeds SEED, SEED + 1, ..."),
+    ] = 1,
+    device: options.Device = "auto",
+    root: options.Root = None,
+    features: options.Features = None,
+    undirected: options.Undirected = False,
+    inductive: options.Inductive = None,
+    as_json: options.Json = False,
+) -> None:
+    """Condense a graph to --nodes nodes, or to a --ratio of them, and write it to a file."""
+    paths = output_paths(out, graphs)
+    require_writable(paths)
+
+    from gcsr.api import condense_many  # noqa: PLC0415 - torch takes a second to import
+    from gcsr.condense import PRESETS, build  # noqa: PLC0415
+    from gcsr.devices import pick_device  # noqa: PLC0415
+
+    settings = parse_settings(method, assignments or [])
+    # What is wrong without looking at the data is said before the data are read.
+    build(method, {"nodes": nodes, "ratio": ratio, **settings})
+    require_one_of("preset", preset, PRESETS)
+    target = pick_device(device)
+    with progress_bars() as progress:
+        graph = load_graph(
+            data,
+            root=root,
+            features=features,
+            undirected=undirected,
+            inductive=inductive,
+            progress=progress,
+        )
+        made = condense_many(
+            graph,
+            nodes=nodes,
+            ratio=ratio,
+            method=method,
+            preset=preset,
+            seeds=range(seed, seed + graphs),
+            device=target,
+            progress=progress,
+            **settings,
+        )
+    write_graphs(made, paths)
+    if as_json:
+        print_json(_summary(out, paths, made))
+    else:
+        _tell(paths, made)
+
+
+def _summary(out: Path, paths: list[Path], made: list[CondensedGraph]) -> dict[str, Any]:
+    first = made[0].provenance
+    return {
+        "out": str(out),
+        "files": [str(path) for path in paths],
+        "method": first["method"],
+        "preset": first["preset"],
+        "settings": first["settings"],
+        "dataset": first["dataset"]["name"],
+        "nodes": made[0].num_nodes,
+        "ratio": first["ratio"],
+        "graphs": len(made),
+        "seeds": [graph.provenance["seed"] for graph in made],
+        "seconds": sum(graph.provenance["measured"]["seconds"] for graph in made),
+        "bytes": first["bytes"],
+        "device": first["device"],
+        "leaks_test_labels": any(graph.leaks_test_labels for graph in made),
+        "notes": first["notes"],
+    }
+
+
+def _tell(paths: list[Path], made: list[CondensedGraph]) -> None:
+    summary = _summary(paths[0], paths, made)
+    each = " each" if len(made) > 1 else ""
+    print(
+        f"{summary['dataset']}: {summary['nodes']} nodes{each} by {summary['method']}"
+        f" ({100 * summary['ratio']:.2f} % of what is condensed),"
+        f" {byte_count(summary['bytes']['condensed'])} instead of"
+        f" {byte_count(summary['bytes']['original'])}, {summary['seconds']:.1f} s"
+    )
+    for note in summary["notes"]:
+        print(f"note: {note}")
+    if summary["leaks_test_labels"]:
+        print_leak()
+    for path in paths:
+        print(f"wrote {path}")

@@ -1,0 +1,122 @@
+"""``gcsr evaluate``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gcsr.cli import options
+from gcsr.cli.bars import progress_bars
+from gcsr.cli.data import load_graph
+from gcsr.cli.output import print_json, print_leak
+from gcsr.errors import InputError, require
+
+if TYPE_CHECKING:
+    from gcsr.condensed import CondensedGraph
+    from gcsr.evaluate import Evaluation
+
+
+def evaluate(
+    data: Annotated[str, typer.Option(metavar="DATA", help="A dataset's name or a graph file.")],
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[FILE]...", help="Condensed graphs; several are pooled."),
+    ] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="Train on the whole graph instead of on FILE.")
+    ] = False,
+    model: Annotated[str, typer.Option(help="The network to train and test.")] = "gcn",
+    runs: Annotated[int, typer.Option(min=1, help="Networks per condensed graph.")] = 10,
+    epochs: Annotated[int, typer.Option(min=1, help="Epochs per network.")] = 600,
+    dropout: Annotated[float, typer.Option(help="Dropout while training, 0 to below 1.")] = 0.0,
+    seed: options.Seed = 0,
+    device: options.Device = "auto",
+    root: options.Root = None,
+    features: options.Features = None,
+    undirected: options.Undirected = False,
+    inductive: options.Inductive = None,
+    any_graph: Annotated[
+        bool, typer.Option("--any-graph", help="Accept data that FILE was not made from.")
+    ] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Train networks on condensed graphs and test them on the real one.
+
+    Features are scaled, and nodes hidden, as they were when FILE was made, unless options say
+    otherwise.
+    """
+    require(0 <= dropout < 1, f"dropout: {dropout} is not accepted; a number >= 0 and < 1 is.")
+    if full:
+        require(not files, "--full: trains on the whole graph, so no FILE can be given with it.")
+    else:
+        require(bool(files), "FILE: at least one condensed graph is needed, or --full.")
+
+    from gcsr.condensed import CondensedGraph  # noqa: PLC0415 - torch takes a second to import
+    from gcsr.devices import pick_device  # noqa: PLC0415
+    from gcsr.evaluate import evaluate as evaluate_small  # noqa: PLC0415
+    from gcsr.evaluate import evaluate_full  # noqa: PLC0415
+    from gcsr.models import testing_model  # noqa: PLC0415
+    from gcsr.training import TrainingRecipe  # noqa: PLC0415
+
+    testing_model(model)
+    target = pick_device(device)
+    recipe = TrainingRecipe(epochs=epochs, dropout=dropout)
+    small = [CondensedGraph.load(path) for path in files or []]
+    with progress_bars() as progress:
+        graph = load_graph(
+            data,
+            root=root,
+            features=features if features is not None else _recorded(small, "features", str),
+            undirected=undirected,
+            inductive=inductive if inductive is not None else _recorded(small, "inductive", bool),
+            progress=progress,
+        )
+        if full:
+            result = evaluate_full(
+                graph,
+                model=model,
+                runs=runs,
+                recipe=recipe,
+                seed=seed,
+                device=target,
+                progress=progress,
+            )
+        else:
+            result = evaluate_small(
+                small,
+                graph,
+                model=model,
+                runs=runs,
+                recipe=recipe,
+                seed=seed,
+                device=target,
+                any_graph=any_graph,
+                progress=progress,
+            )
+    if as_json:
+        print_json(result.to_dict())
+    else:
+        _tell(result)
+
+
+def _recorded(graphs: Sequence[CondensedGraph], field: str, kind: type) -> Any:
+    """How the data were loaded when the graphs were made, if they all say the same."""
+    sources = [graph.provenance.get("dataset") for graph in graphs]
+    values = [source.get(field) for source in sources if isinstance(source, dict)]
+    known = {value for value in values if isinstance(value, kind)}
+    if len(known) > 1:
+        said = ", ".join(sorted(str(value) for value in known))
+        raise InputError(f"{field}: the files were made with different values ({said}); give one.")
+    return known.pop() if known else None
+
+
+def _tell(result: Evaluation) -> None:
+    print(result)
+    trained = "whole graph" if result.trained_on == "whole graph" else "condensed graph"
+    epochs = result.recipe["epochs"]
+    print(f"trained on the {trained} for {epochs} epochs, seed {result.seed}: {result.seconds:.1f} s")
+    if result.leaks_test_labels:
+        print_leak()

@@ -1,0 +1,54 @@
+"""Where condensed graphs go: checked before the long work, written whole after it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gcsr.cli.interrupts import remember_written, uninterrupted
+from gcsr.errors import InputError, require
+
+if TYPE_CHECKING:
+    from gcsr.condensed import CondensedGraph
+
+SUFFIX = ".safetensors"
+
+
+def output_paths(out: Path, graphs: int) -> list[Path]:
+    """``out`` itself for one graph; NAME-0.safetensors, NAME-1.safetensors, ... for several."""
+    if graphs == 1:
+        return [out]
+    return [out.with_name(f"{out.name.removesuffix(SUFFIX)}-{i}{SUFFIX}") for i in range(graphs)]
+
+
+def require_writable(paths: Sequence[Path]) -> None:
+    """Fail now rather than after hours of work."""
+    for path in paths:
+        require(path.name not in ("", ".."), f"out: {str(path)!r} is not the name of a file.")
+        require(not path.is_dir(), f"out: {path} is a folder; the name of a file is needed.")
+    folder = paths[0].parent
+    require(folder.exists(), f"out: the folder {folder} does not exist.")
+    require(folder.is_dir(), f"out: {folder} is not a folder.")
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise InputError(f"out: the folder {folder} is not writable ({error.strerror}).") from None
+
+
+def write_graphs(graphs: Sequence[CondensedGraph], paths: Sequence[Path]) -> None:
+    """All files appear, or none: they are written beside their places and then moved."""
+    folder = paths[0].parent
+    with uninterrupted():
+        try:
+            with tempfile.TemporaryDirectory(dir=folder, prefix=f".{paths[0].name}.") as staging:
+                staged = [Path(staging) / path.name for path in paths]
+                for graph, place in zip(graphs, staged, strict=True):
+                    graph.save(place)
+                for place, path in zip(staged, paths, strict=True):
+                    place.replace(path)
+        except OSError as error:
+            raise InputError(f"out: {folder} cannot be written ({error.strerror}).") from None
+        remember_written(paths)

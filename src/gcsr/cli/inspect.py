@@ -1,0 +1,105 @@
+"""``gcsr inspect``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gcsr.cli import options
+from gcsr.cli.output import byte_count, console, print_json, print_leak, printable
+
+
+def inspect(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A condensed graph.")],
+    as_json: options.Json = False,
+) -> None:
+    """Show what a condensed graph holds and how it was made."""
+    from gcsr.condensed import CondensedGraph  # noqa: PLC0415 - torch takes a second to import
+
+    described = CondensedGraph.load(file).describe()
+    if as_json:
+        print_json(described)
+        return
+    from rich.table import Table  # noqa: PLC0415 - not needed for JSON
+
+    rows = Table.grid(padding=(0, 2))
+    rows.add_column(style="bold", no_wrap=True)
+    rows.add_column(overflow="fold")
+    rows.add_row("file", printable(file))
+    for name, text in _rows(described):
+        rows.add_row(name, printable(text))
+    console().print(rows)
+    if described["leaks_test_labels"]:
+        print_leak()
+
+
+def _rows(described: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """What is there, line by line; a file by another program may lack any part of its history."""
+    made: dict[str, Any] = described["provenance"]
+    source = _part(made, "dataset")
+    yield "method", _joined(made, "method", "preset")
+    if source:
+        setting = "inductive" if source.get("inductive") else "transductive"
+        yield (
+            "from",
+            f"{source.get('name')}: {source.get('num_nodes')} nodes, {source.get('num_edges')}"
+            f" edges, {source.get('num_features')} features, {source.get('num_classes')} classes;"
+            f" {setting}, features: {source.get('features')}",
+        )
+        yield "content hash", str(source.get("content_hash"))
+    ratio = made.get("ratio")
+    share = f" ({100 * ratio:.2f} % of what was condensed)" if isinstance(ratio, float) else ""
+    yield "nodes", f"{described['nodes']}{share}"
+    yield "features", str(described["features"])
+    yield "labels", f"{described['labels']}, {described['classes']} classes"
+    yield "nodes per class", " ".join(str(count) for count in described["nodes_per_class"])
+    yield "structure", _structure(described)
+    original = _part(made, "bytes").get("original")
+    instead = f" instead of {byte_count(original)}" if isinstance(original, int) else ""
+    yield "size", f"{byte_count(described['bytes'])}{instead}"
+    yield "seed", str(made.get("seed"))
+    yield "settings", _pairs(_part(made, "settings"))
+    yield "versions", _pairs(_part(made, "versions"))
+    yield "cost", _cost(made)
+    notes = made.get("notes")
+    for note in notes if isinstance(notes, list) else ():
+        yield "note", str(note)
+
+
+def _structure(described: dict[str, Any]) -> str:
+    edges, diagonal = described["edges_above_0.01"], described["mean_diagonal"]
+    if not edges and diagonal == 1:
+        return "none (the identity)"
+    density = 100 * described["density_above_0.01"]
+    return f"{edges} edges above 0.01 ({density:.1f} % of all pairs), mean diagonal {diagonal:.3g}"
+
+
+def _cost(made: dict[str, Any]) -> str:
+    measured = _part(made, "measured")
+    parts = []
+    seconds, memory = measured.get("seconds"), measured.get("peak_memory_bytes")
+    if isinstance(seconds, int | float):
+        parts.append(f"{seconds:.1f} s")
+    together = measured.get("graphs_together", 1)
+    if together != 1:
+        parts.append(f"{together} graphs together")
+    if isinstance(memory, int):
+        parts.append(f"at most {byte_count(memory)} of memory")
+    parts.append(f"on {made.get('device')}")
+    return ", ".join(parts)
+
+
+def _part(made: dict[str, Any], name: str) -> dict[str, Any]:
+    part = made.get(name)
+    return part if isinstance(part, dict) else {}
+
+
+def _joined(made: dict[str, Any], name: str, detail: str) -> str:
+    return f"{made.get(name)}, preset {made[detail]}" if detail in made else str(made.get(name))
+
+
+def _pairs(values: dict[str, Any]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in values.items() if value is not None) or "?"

@@ -1,0 +1,77 @@
+"""``gcsr datasets`` and ``gcsr methods``."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, Field, asdict, fields
+from typing import TYPE_CHECKING, Any
+
+from gcsr.cli import options
+from gcsr.cli.output import console, print_json, table
+from gcsr.cli.settings import SIZES
+
+if TYPE_CHECKING:
+    from gcsr.condense import Condenser
+
+
+def datasets(root: options.Root = None, as_json: options.Json = False) -> None:
+    """List the registered datasets and whether their files are present."""
+    from gcsr.datasets import catalogue  # noqa: PLC0415 - torch takes a second to import
+    from gcsr.datasets.folders import data_root  # noqa: PLC0415
+
+    folder = data_root(root)
+    known = catalogue(root)
+    if as_json:
+        print_json([{**asdict(info), "folder": str(folder)} for info in known])
+        return
+    numbers = ("nodes", "edges", "features", "classes")
+    shown = table("name", *numbers, "setting", "scaling", "split", "present", numbers=numbers)
+    for info in known:
+        shown.add_row(
+            info.name,
+            f"{info.nodes:,}",
+            f"{info.edges:,}",
+            f"{info.features_count:,}",
+            str(info.classes),
+            info.setting,
+            info.scaling,
+            info.split,
+            "yes" if info.available else "no",
+        )
+    console().print(shown)
+    print(f"folder: {folder} (what is not present is downloaded into it when asked for)")
+
+
+def methods(as_json: options.Json = False) -> None:
+    """List the methods and their settings with default values."""
+    from gcsr.condense import methods as known_methods  # noqa: PLC0415 - imports torch
+    from gcsr.condense.registry import ALIASES  # noqa: PLC0415
+
+    known = known_methods()
+    described: list[dict[str, Any]] = [
+        {"name": name, "summary": method.summary, "settings": _defaults(method)}
+        for name, method in known.items()
+    ]
+    if as_json:
+        print_json(described)
+        return
+    shown = table("name", "summary", "settings")
+    for one in described:
+        settings = [f"{key}={_said(value)}" for key, value in one["settings"].items()]
+        shown.add_row(one["name"], one["summary"], ", ".join(settings) or "none")
+    console().print(shown)
+    aliases = ", ".join(f"{short} = {name}" for short, name in ALIASES.items())
+    print(f"other names of settings: {aliases}")
+
+
+def _defaults(method: type[Condenser]) -> dict[str, Any]:
+    return {f.name: _default(f) for f in fields(method) if f.name not in SIZES}
+
+
+def _default(field: Field[Any]) -> Any:
+    if field.default_factory is not MISSING:
+        return field.default_factory()
+    return None if field.default is MISSING else field.default
+
+
+def _said(value: object) -> str:
+    return "none" if value is None else str(value)

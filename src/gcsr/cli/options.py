@@ -1,0 +1,31 @@
+"""Options that several verbs share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")]
+Device = Annotated[str, typer.Option(help="auto, cpu or cuda; auto takes CUDA where there is one.")]
+Root = Annotated[
+    Path | None,
+    typer.Option(help="Folder of the datasets' files; by default $GCSR_DATA or the user's cache."),
+]
+Features = Annotated[
+    str | None,
+    typer.Option(help="keep, rows or standardise; by default what is usual for the dataset."),
+]
+Undirected = Annotated[
+    bool, typer.Option("--undirected", help="Add the reverse edges of a directed graph.")
+]
+Inductive = Annotated[
+    bool | None,
+    typer.Option(
+        "--inductive/--transductive",
+        help="Whether validation and test nodes are hidden while condensing; by default as is"
+        " usual for the dataset.",
+    ),
+]

@@ -1,0 +1,87 @@
+"""``--set key=value``: text to the type of the method's field."""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gcsr.errors import InputError, require
+
+# Options of their own, so that there is one way to say each.
+SIZES = ("nodes", "ratio")
+_WORDS = {"none": None, "true": True, "false": False}
+
+
+def parse_settings(method: str, assignments: Sequence[str]) -> dict[str, Any]:
+    """Settings by field name; keys that the method does not have stay, for the library to refuse."""
+    from gcsr.condense.registry import ALIASES  # noqa: PLC0415 - torch takes a second to import
+    from gcsr.condense.registry import method as find_method  # noqa: PLC0415
+
+    kinds = typing.get_type_hints(find_method(method))
+    settings: dict[str, Any] = {}
+    for assignment in assignments:
+        given, equals, text = (part.strip() for part in assignment.partition("="))
+        require(
+            bool(equals and given),
+            f"--set: {assignment!r} is not accepted; key=value is (for example alpha=0.5).",
+        )
+        key = ALIASES.get(given, given.replace("-", "_"))
+        require(key not in SIZES, f"--set: {given!r} is not accepted here; --{key} is.")
+        require(key not in settings, f"--set: {given!r} is given twice.")
+        settings[key] = _value(given, text, kinds[key]) if key in kinds else text
+    return settings
+
+
+def _value(key: str, text: str, kind: Any) -> Any:
+    choices = typing.get_args(kind) if _is_union(kind) else (kind,)
+    for choice in choices:
+        parse = _PARSERS.get(choice, _word_or_text)
+        try:
+            return parse(text)
+        except ValueError:
+            continue
+    wanted = " or ".join(_NAMES.get(choice, str(choice)) for choice in choices)
+    raise InputError(f"{key}: {text!r} is not accepted; {wanted} is.")
+
+
+def _is_union(kind: Any) -> bool:
+    return typing.get_origin(kind) in (typing.Union, types.UnionType)
+
+
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        number = float(text)
+        if not number.is_integer():
+            raise
+        return int(number)  # 1e3 is how many people write a thousand
+
+
+def _word(*accepted: str) -> Callable[[str], Any]:
+    def parse(text: str) -> Any:
+        if text.lower() not in accepted:
+            raise ValueError(text)
+        return _WORDS[text.lower()]
+
+    return parse
+
+
+def _word_or_text(text: str) -> Any:
+    return text
+
+
+_PARSERS: dict[Any, Callable[[str], Any]] = {
+    int: _whole,
+    float: float,
+    bool: _word("true", "false"),
+    types.NoneType: _word("none"),
+}
+_NAMES = {
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    types.NoneType: "none",
+}
