@@ -117,6 +117,8 @@ def _tell(result: Evaluation) -> None:
     print(result)
     trained = "whole graph" if result.trained_on == "whole graph" else "condensed graph"
     epochs = result.recipe["epochs"]
-    print(f"trained on the {trained} for {epochs} epochs, seed {result.seed}: {result.seconds:.1f} s")
+    print(
+        f"trained on the {trained} for {epochs} epochs, seed {result.seed}: {result.seconds:.1f} s"
+    )
     if result.leaks_test_labels:
         print_leak()

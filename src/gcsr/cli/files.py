@@ -13,7 +13,7 @@ from gcsr.errors import InputError, require
 if TYPE_CHECKING:
     from gcsr.condensed import CondensedGraph
 
-SUFFIX = ".safetensors"
+SUFFIX = ".safetensors"  # the library has it too, behind a second of imports
 
 
 def output_paths(out: Path, graphs: int) -> list[Path]:

@@ -11,7 +11,6 @@ from gcsr.errors import InputError, require
 
 # Options of their own, so that there is one way to say each.
 SIZES = ("nodes", "ratio")
-_WORDS = {"none": None, "true": True, "false": False}
 
 
 def parse_settings(method: str, assignments: Sequence[str]) -> dict[str, Any]:
@@ -37,7 +36,7 @@ def parse_settings(method: str, assignments: Sequence[str]) -> dict[str, Any]:
 def _value(key: str, text: str, kind: Any) -> Any:
     choices = typing.get_args(kind) if _is_union(kind) else (kind,)
     for choice in choices:
-        parse = _PARSERS.get(choice, _word_or_text)
+        parse = _PARSERS.get(choice, str)
         try:
             return parse(text)
         except ValueError:
@@ -60,24 +59,22 @@ def _whole(text: str) -> int:
         return int(number)  # 1e3 is how many people write a thousand
 
 
-def _word(*accepted: str) -> Callable[[str], Any]:
-    def parse(text: str) -> Any:
-        if text.lower() not in accepted:
-            raise ValueError(text)
-        return _WORDS[text.lower()]
-
-    return parse
+def _truth(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError(text)
+    return text.lower() == "true"
 
 
-def _word_or_text(text: str) -> Any:
-    return text
+def _nothing(text: str) -> None:
+    if text.lower() != "none":
+        raise ValueError(text)
 
 
 _PARSERS: dict[Any, Callable[[str], Any]] = {
     int: _whole,
     float: float,
-    bool: _word("true", "false"),
-    types.NoneType: _word("none"),
+    bool: _truth,
+    types.NoneType: _nothing,
 }
 _NAMES = {
     int: "a whole number",

@@ -1,0 +1,236 @@
+"""Whatever is wrong: exit code 2, one sentence that names it, no traceback, nothing written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from cli_helpers import TINY, Run, folder_content, small_graph
+from safetensors.numpy import save_file
+
+
+@dataclass(frozen=True)
+class Bench:
+    folder: Path
+    data: Path
+    made: Path
+
+    def condense(self, data: object = None, *more: object, size: Any = ("--nodes", 6)) -> list[Any]:
+        out = ("--out", self.folder / "out.safetensors")
+        return ["condense", data or self.data, *size, *TINY, *out, *more]
+
+    def changed(self, **arrays: Any) -> Path:
+        """The graph file with other arrays in it; ``None`` removes one."""
+        with np.load(self.data) as archive:
+            content = dict(archive) | arrays
+        path = self.folder / "changed.npz"
+        np.savez(path, **{key: value for key, value in content.items() if value is not None})
+        return path
+
+    def array(self, name: str) -> np.ndarray:
+        with np.load(self.data) as archive:
+            return archive[name]
+
+    def file(self, name: str, content: bytes) -> Path:
+        path = self.folder / name
+        path.write_bytes(content)
+        return path
+
+    def cut(self) -> Path:
+        return self.file("cut.safetensors", self.made.read_bytes()[:-40])
+
+    def foreign(self) -> Path:
+        path = self.folder / "foreign.safetensors"
+        save_file({"weight": np.ones(3, np.float32)}, path)
+        return path
+
+    def other(self) -> Path:
+        return small_graph(seed=1).to_npz(self.folder / "other.npz")
+
+
+@pytest.fixture
+def bench(data: Path, made: Path, tmp_path: Path) -> Bench:
+    return Bench(tmp_path, data, made)
+
+
+def _nan(b: Bench) -> np.ndarray:
+    x = np.zeros((60, 8), np.float32)
+    x[3, 2] = np.nan
+    return x
+
+
+def _directed(b: Bench) -> dict[str, np.ndarray]:
+    return {
+        "adj_indptr": np.minimum(np.arange(61), 1),
+        "adj_indices": np.array([1]),
+        "adj_data": None,
+    }
+
+
+def _label(b: Bench, value: int) -> np.ndarray:
+    y = b.array("y").copy()
+    y[0] = value
+    return y
+
+
+Case = tuple[Callable[[Bench], list[Any]], list[str]]
+CASES: dict[str, Case] = {
+    # -- the data ------------------------------------------------------------------------------
+    "wrong dataset name": (lambda b: b.condense("corra"), ["corra", "cora"]),
+    "missing file": (lambda b: b.condense(b.folder / "none.npz"), ["none.npz", "no such file"]),
+    "no archive": (lambda b: b.condense(b.file("text.npz", b"hello")), ["text.npz"]),
+    "NaN features": (lambda b: b.condense(b.changed(x=_nan(b))), ["x: ", "NaN"]),
+    "label below -1": (lambda b: b.condense(b.changed(y=_label(b, -7))), ["y: ", "-7"]),
+    "string labels": (lambda b: b.condense(b.changed(y=b.array("y").astype(str))), ["y: ", "<U"]),
+    "one class": (
+        lambda b: b.condense(b.changed(y=np.zeros(60, int))),
+        ["y: ", "fewer than two classes"],
+    ),
+    "empty split": (
+        lambda b: b.condense(b.changed(val=np.array([], int))),
+        ["split: val", "empty"],
+    ),
+    "overlapping split": (
+        lambda b: b.condense(b.changed(val=b.array("train"))),
+        ["split: ", "both train and val"],
+    ),
+    "split beyond the nodes": (
+        lambda b: b.condense(b.changed(test=np.array([99]))),
+        ["test", "99"],
+    ),
+    "pickle inside": (
+        lambda b: b.condense(b.changed(extra=np.array([{"a": 1}], object))),
+        ["changed.npz", "pickled object"],
+    ),
+    "mismatched shapes": (
+        lambda b: b.condense(b.changed(x=np.ones((59, 8), np.float32))),
+        ["changed.npz", "59"],
+    ),
+    "missing array": (lambda b: b.condense(b.changed(test=None)), ["changed.npz", "test"]),
+    "directed": (lambda b: b.condense(b.changed(**_directed(b))), ["directed", "--undirected"]),
+    "unknown scaling": (lambda b: b.condense(None, "--features", "log"), ["features", "'log'"]),
+    # -- the size ------------------------------------------------------------------------------
+    "nodes below classes": (lambda b: b.condense(size=("--nodes", 2)), ["nodes: 2", "3 classes"]),
+    "nodes above what there is": (lambda b: b.condense(size=("--nodes", 61)), ["nodes: 61", "60"]),
+    "nodes zero": (lambda b: b.condense(size=("--nodes", 0)), ["nodes: 0"]),
+    "nodes not a number": (lambda b: b.condense(size=("--nodes", "many")), ["--nodes"]),
+    "ratio 0": (lambda b: b.condense(size=("--ratio", 0)), ["ratio: 0"]),
+    "ratio above 1": (lambda b: b.condense(size=("--ratio", 1.5)), ["ratio: 1.5"]),
+    "ratio not finite": (lambda b: b.condense(size=("--ratio", "nan")), ["ratio: nan"]),
+    "both sizes": (
+        lambda b: b.condense(size=("--nodes", 6, "--ratio", 0.1)),
+        ["nodes, ratio", "exactly one"],
+    ),
+    "no size": (lambda b: b.condense(size=()), ["nodes, ratio", "exactly one"]),
+    # -- settings ------------------------------------------------------------------------------
+    "unknown setting": (lambda b: b.condense(None, "--set", "alhpa=1"), ["alhpa", "alpha", "tau"]),
+    "setting without =": (lambda b: b.condense(None, "--set", "alpha"), ["'alpha'", "key=value"]),
+    "setting twice": (lambda b: b.condense(None, "--set", "K=5"), ["'K'", "twice"]),
+    "size as a setting": (lambda b: b.condense(None, "--set", "nodes=5"), ["'nodes'", "--nodes"]),
+    "setting not a number": (lambda b: b.condense(None, "--set", "tau=much"), ["tau: 'much'"]),
+    "setting not whole": (lambda b: b.condense(None, "--set", "k=1.5"), ["k: '1.5'", "whole"]),
+    "unknown choice": (lambda b: b.condense(None, "--set", "prior=test"), ["prior: 'test'"]),
+    "negative alpha": (lambda b: b.condense(None, "--set", "alpha=-1"), ["alpha: -1"]),
+    "alpha + beta = 0": (
+        lambda b: b.condense(None, "--set", "alpha=0", "--set", "beta=0"),
+        ["alpha, beta: 0.0 + 0.0"],
+    ),
+    "experts too short": (
+        lambda b: b.condense(None, "--set", "expert-steps=9"),
+        ["expert_steps 9", "expert_epochs 4"],
+    ),
+    "unknown method": (lambda b: b.condense(None, "--method", "magic"), ["method: 'magic'", "mtt"]),
+    "unknown preset": (lambda b: b.condense(None, "--preset", "best"), ["preset: 'best'", "paper"]),
+    "preset without the dataset": (
+        lambda b: b.condense(None, "--preset", "paper"),
+        ["preset: 'paper'", "'small'", "cora"],
+    ),
+    "negative seed": (lambda b: b.condense(None, "--seed", -1), ["--seed"]),
+    "no graphs": (lambda b: b.condense(None, "--graphs", 0), ["--graphs"]),
+    "unknown device": (lambda b: b.condense(None, "--device", "abacus"), ["device: 'abacus'"]),
+    "unknown option": (lambda b: b.condense(None, "--sieve", "0"), ["--sieve"]),
+    # -- where it goes -------------------------------------------------------------------------
+    "no output named": (lambda b: ["condense", b.data, "--nodes", 6], ["--out"]),
+    "missing folder": (
+        lambda b: b.condense(None, "--out", b.folder / "no" / "out.safetensors"),
+        ["out: ", "does not exist"],
+    ),
+    "folder that is a file": (
+        lambda b: b.condense(None, "--out", b.data / "out.safetensors"),
+        ["out: ", "small.npz", "not a folder"],
+    ),
+    "output that is a folder": (
+        lambda b: b.condense(None, "--out", b.folder),
+        ["out: ", "is a folder"],
+    ),
+    "unwritable folder of a demo": (
+        lambda b: ["demo", "--out", b.folder / "no" / "out.safetensors"],
+        ["out: ", "does not exist"],
+    ),
+    # -- condensed graphs ----------------------------------------------------------------------
+    "no condensed file": (lambda b: ["inspect", b.folder / "none.safetensors"], ["none.safet"]),
+    "inspect corrupt": (lambda b: ["inspect", b.cut()], ["cut.safetensors", "not a readable"]),
+    "evaluate corrupt": (lambda b: ["evaluate", b.cut(), "--data", b.data], ["cut.safetensors"]),
+    "inspect foreign": (lambda b: ["inspect", b.foreign()], ["foreign", "not a condensed graph"]),
+    "evaluate foreign": (lambda b: ["evaluate", b.foreign(), "--data", b.data], ["foreign"]),
+    "another graph": (
+        lambda b: ["evaluate", b.made, "--data", b.other()],
+        ["content hash", "other", "--any-graph"],
+    ),
+    "another kind of graph": (lambda b: ["evaluate", b.made, "--data", "digits"], ["64", "8"]),
+    "unknown model": (
+        lambda b: ["evaluate", b.made, "--data", b.data, "--model", "gnn"],
+        ["'gnn'"],
+    ),
+    "no data named": (lambda b: ["evaluate", b.made], ["--data"]),
+    "nothing to evaluate": (lambda b: ["evaluate", "--data", b.data], ["FILE", "--full"]),
+    "two things to evaluate": (
+        lambda b: ["evaluate", b.made, "--full", "--data", b.data],
+        ["FILE"],
+    ),
+    "no runs": (lambda b: ["evaluate", b.made, "--data", b.data, "--runs", 0], ["--runs"]),
+    "no epochs": (lambda b: ["evaluate", b.made, "--data", b.data, "--epochs", 0], ["--epochs"]),
+    "all dropped": (
+        lambda b: ["evaluate", b.made, "--data", b.data, "--dropout", 1],
+        ["dropout: 1"],
+    ),
+    # -- the verb ------------------------------------------------------------------------------
+    "unknown verb": (lambda b: ["condence", b.data], ["condence"]),
+}
+
+
+def _assert_refused(gcsr: Run, bench: Bench, argv: list[Any], named: list[str]) -> None:
+    before = folder_content(bench.folder)
+    result = gcsr(*argv)
+    assert result.code == 2, result
+    assert result.out == ""
+    assert result.err.startswith("error: ") and result.err.endswith("\n")
+    assert len(result.err.splitlines()) == 1, result.err
+    assert "Traceback" not in result.err
+    for word in named:
+        assert word in result.err, result.err
+    assert folder_content(bench.folder) == before
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_bad_input_is_one_sentence(gcsr: Run, bench: Bench, case: str) -> None:
+    make, named = CASES[case]
+    _assert_refused(gcsr, bench, make(bench), named)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+@pytest.mark.parametrize("verb", ["condense", "evaluate"])
+def test_no_cuda_when_asked_for(gcsr: Run, bench: Bench, verb: str) -> None:
+    argv = (
+        bench.condense() if verb == "condense" else ["evaluate", bench.made, "--data", bench.data]
+    )
+    _assert_refused(gcsr, bench, [*argv, "--device", "cuda"], ["device: 'cuda'"])
+
+
+def test_json_does_not_change_how_errors_are_told(gcsr: Run, bench: Bench) -> None:
+    _assert_refused(gcsr, bench, bench.condense("corra", "--json"), ["corra"])

@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from cli_helpers import TINY, Run, folder_content, small_graph
+
+from gcsr import CondensedGraph, InputError
+from gcsr.cli.files import output_paths
+
+
+def test_one_graph_goes_exactly_to_out(gcsr: Run, data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "any.name"
+    result = gcsr("condense", data, "--nodes", 6, *TINY, "--out", out)
+    assert (result.code, result.err) == (0, "")
+    assert f"wrote {out}" in result.out and "6 nodes" in result.out
+    assert "leaks test labels" not in result.out
+    assert CondensedGraph.load(out).num_nodes == 6
+
+
+def test_json_object(gcsr: Run, data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.safetensors"
+    result = gcsr("condense", data, "--ratio", 0.1, *TINY, "--seed", 3, "--out", out, "--json")
+    assert (result.code, result.err) == (0, "")
+    got = result.json
+    assert got["out"] == str(out) and got["files"] == [str(out)]
+    assert got["nodes"] == 6 and got["ratio"] == pytest.approx(0.1)
+    assert got["seconds"] > 0 and got["leaks_test_labels"] is False
+    assert got["method"] == "gcsr" and got["preset"] == "default" and got["seeds"] == [3]
+    assert got["settings"]["iterations"] == 2 and got["settings"]["expert_epochs"] == 4
+
+
+def test_several_graphs_are_numbered_beside_out(gcsr: Run, data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "many.safetensors"
+    argv = ["condense", data, "--nodes", 6, *TINY, "--out", out]
+    result = gcsr(*argv, "--seed", 5, "--graphs", 2, "--json")
+    files = [tmp_path / "many-0.safetensors", tmp_path / "many-1.safetensors"]
+    assert result.json["files"] == [str(path) for path in files]
+    assert result.json["seeds"] == [5, 6]
+    assert not out.exists()
+    first, second = (CondensedGraph.load(path) for path in files)
+    assert (first.provenance["seed"], second.provenance["seed"]) == (5, 6)
+    assert gcsr(*argv, "--seed", 6).code == 0
+    torch.testing.assert_close(CondensedGraph.load(out).x, second.x, atol=1e-6, rtol=1e-5)
+
+
+def test_names_of_several_files() -> None:
+    names = [path.name for path in output_paths(Path("a/b.c"), 2)]
+    assert names == ["b.c-0.safetensors", "b.c-1.safetensors"]
+
+
+def test_the_same_seed_gives_the_same_graph(gcsr: Run, tmp_path: Path) -> None:
+    graphs = []
+    for name in ("one.safetensors", "two.safetensors"):
+        out = tmp_path / name
+        result = gcsr("condense", "digits", "--nodes", 20, *TINY, "--seed", 7, "--out", out)
+        assert result.code == 0, result.err
+        graphs.append(CondensedGraph.load(out))
+    one, two = graphs
+    for field in ("x", "adjacency", "y"):
+        assert torch.equal(getattr(one, field), getattr(two, field))
+    for graph in graphs:
+        assert graph.provenance.pop("measured")["seconds"] > 0
+    assert one.provenance == two.provenance
+    other = tmp_path / "other.safetensors"
+    gcsr("condense", "digits", "--nodes", 20, *TINY, "--seed", 8, "--out", other)
+    assert not torch.equal(CondensedGraph.load(other).x, one.x)
+
+
+@pytest.mark.parametrize("method", ["mtt", "random"])
+def test_other_methods(gcsr: Run, data: Path, tmp_path: Path, method: str) -> None:
+    out = tmp_path / "out.safetensors"
+    tiny = TINY if method == "mtt" else []
+    result = gcsr("condense", data, "--nodes", 6, "--method", method, *tiny, "--out", out)
+    assert result.code == 0, result.err
+    assert CondensedGraph.load(out).provenance["method"] == method
+
+
+def test_how_the_data_are_seen_is_recorded(gcsr: Run, data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.safetensors"
+    argv = ["condense", data, "--nodes", 6, *TINY, "--out", out]
+    assert gcsr(*argv, "--features", "standardise", "--inductive").code == 0
+    source = CondensedGraph.load(out).provenance["dataset"]
+    assert (source["features"], source["inductive"]) == ("standardise", True)
+    assert gcsr(*argv, "--transductive", "--undirected").code == 0
+    source = CondensedGraph.load(out).provenance["dataset"]
+    assert (source["features"], source["inductive"]) == ("keep", False)
+
+
+def test_a_leak_is_told_by_every_verb(gcsr: Run, tmp_path: Path) -> None:
+    # The preset goes by the graph's name, which is the file's.
+    data = small_graph().to_npz(tmp_path / "cora.npz")
+    out = tmp_path / "out.safetensors"
+    argv = ["condense", data, "--nodes", 6, "--preset", "paper", *TINY, "--out", out]
+    evaluate = ["evaluate", out, "--data", data, "--runs", 1, "--epochs", 2]
+    for verb in (argv, evaluate, ["inspect", out]):
+        told = gcsr(*verb)
+        assert told.code == 0, told.err
+        assert "leaks test labels" in told.out and "not a fair score" in told.out
+        assert gcsr(*verb, "--json").json["leaks_test_labels"] is True
+    # The prior is the one setting that leaks, and a setting wins over the preset.
+    assert "leaks test labels" not in gcsr(*argv, "--set", "prior=train").out
+
+
+def test_a_failed_write_leaves_nothing(
+    gcsr: Run, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save = CondensedGraph.save
+
+    def fail(graph: CondensedGraph, path: Any) -> Path:
+        if graph.provenance["seed"]:
+            raise InputError("the disk is full.")
+        return save(graph, path)
+
+    monkeypatch.setattr(CondensedGraph, "save", fail)
+    before = folder_content(tmp_path)
+    result = gcsr(
+        "condense", data, "--nodes", 6, *TINY, "--graphs", 2, "--out", tmp_path / "out.safetensors"
+    )
+    assert (result.code, result.err) == (2, "error: the disk is full.\n")
+    assert folder_content(tmp_path) == before
+    assert [path.name for path in tmp_path.iterdir()] == ["small.npz"]
+
+
+def test_ctrl_c_while_writing_waits_for_the_file(
+    gcsr: Run, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save = CondensedGraph.save
+
+    def press_and_save(graph: CondensedGraph, path: Any) -> Path:
+        signal.raise_signal(signal.SIGINT)
+        return save(graph, path)
+
+    monkeypatch.setattr(CondensedGraph, "save", press_and_save)
+    out = tmp_path / "out.safetensors"
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        result = gcsr("condense", data, "--nodes", 6, *TINY, "--out", out)
+    finally:
+        signal.signal(signal.SIGINT, previous)
+    assert result.code == 130
+    assert result.err == f"interrupted; written before that: {out}\n"
+    assert CondensedGraph.load(out).num_nodes == 6
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.safetensors", "small.npz"]

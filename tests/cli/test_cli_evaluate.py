@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_helpers import TINY, Run, small_graph
+
+from gcsr import CondensedGraph
+
+QUICK = ["--runs", 2, "--epochs", 3]
+
+
+def test_json_is_one_object(gcsr: Run, data: Path, made: Path) -> None:
+    result = gcsr("evaluate", made, "--data", data, *QUICK, "--json")
+    assert (result.code, result.err) == (0, "")
+    got = result.json
+    assert (got["model"], got["dataset"], got["nodes"]) == ("gcn", "small", 6)
+    assert len(got["scores"]) == 2 and 0 <= got["mean"] <= 100 and got["std"] >= 0
+    assert got["mean"] == pytest.approx(sum(got["scores"]) / 2)
+    assert got["recipe"]["epochs"] == 3 and got["trained_on"] == "condensed"
+    again = gcsr("evaluate", made, "--data", data, *QUICK, "--json").json
+    assert again["scores"] == got["scores"]
+
+
+def test_text(gcsr: Run, data: Path, made: Path) -> None:
+    result = gcsr("evaluate", made, "--data", data, *QUICK, "--model", "mlp", "--dropout", 0.5)
+    assert (result.code, result.err) == (0, "")
+    assert "% on small (mlp trained on 6 nodes, 2 runs)" in result.out
+    assert "leak" not in result.out
+
+
+def test_several_files_are_pooled(gcsr: Run, data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "many.safetensors"
+    gcsr("condense", data, "--nodes", 6, *TINY, "--graphs", 3, "--out", out)
+    files = [tmp_path / f"many-{i}.safetensors" for i in range(3)]
+    got = gcsr("evaluate", *files, "--data", data, *QUICK, "--json").json
+    assert (got["graphs"], got["runs"], len(got["scores"])) == (3, 2, 6)
+
+
+def test_the_whole_graph(gcsr: Run, data: Path) -> None:
+    got = gcsr("evaluate", "--full", "--data", data, *QUICK, "--json").json
+    assert got["trained_on"] == "whole graph" and got["nodes"] == 60
+    assert "whole graph" in gcsr("evaluate", "--full", "--data", data, *QUICK).out
+
+
+def test_data_are_loaded_as_they_were_condensed(gcsr: Run, data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.safetensors"
+    how = ["--features", "standardise", "--inductive"]
+    assert gcsr("condense", data, "--nodes", 6, *TINY, *how, "--out", out).code == 0
+    assert gcsr("evaluate", out, "--data", data, *QUICK).code == 0
+    # What is said outright wins, and is then another graph than the one condensed.
+    refused = gcsr("evaluate", out, "--data", data, "--features", "rows", *QUICK)
+    assert refused.code == 2 and "content hash" in refused.err
+
+
+def test_files_that_disagree_need_a_word(gcsr: Run, data: Path, tmp_path: Path) -> None:
+    files = []
+    for scaling in ("rows", "keep"):
+        files.append(tmp_path / f"{scaling}.safetensors")
+        gcsr("condense", data, "--nodes", 6, *TINY, "--features", scaling, "--out", files[-1])
+    refused = gcsr("evaluate", *files, "--data", data, *QUICK, "--any-graph")
+    assert refused.code == 2 and "features" in refused.err and "keep, rows" in refused.err
+    given = gcsr("evaluate", *files, "--data", data, *QUICK, "--any-graph", "--features", "keep")
+    assert given.code == 0
+
+
+def test_any_graph_accepts_another_one(gcsr: Run, made: Path, tmp_path: Path) -> None:
+    other = small_graph(seed=1).to_npz(tmp_path / "other.npz")
+    assert gcsr("evaluate", made, "--data", other, *QUICK).code == 2
+    assert gcsr("evaluate", made, "--data", other, *QUICK, "--any-graph").code == 0
+
+
+def test_inspect_says_it_all(gcsr: Run, made: Path) -> None:
+    result = gcsr("inspect", made)
+    assert (result.code, result.err) == (0, "")
+    for word in (
+        "made.safetensors",
+        "gcsr, preset default",
+        "small: 60 nodes",
+        "transductive",
+        "nodes per class",
+        "edges above 0.01",
+        "alpha=1.0",
+        "iterations=2",
+        "torch=",
+        "on cpu",
+    ):
+        assert word in result.out, word
+
+
+def test_inspect_json_is_what_the_library_describes(gcsr: Run, made: Path) -> None:
+    described = CondensedGraph.load(made).describe()
+    assert gcsr("inspect", made, "--json").json == json.loads(json.dumps(described))
+
+
+@pytest.mark.parametrize(
+    "provenance",
+    [
+        {},
+        {"settings": 3, "notes": "n", "measured": None, "bytes": []},
+        {"method": "[bold]\x1b[31m", "dataset": {"name": None}, "notes": ["a\nb"]},
+    ],
+)
+def test_inspect_of_a_file_with_another_history(
+    gcsr: Run, made: Path, tmp_path: Path, provenance: dict[str, Any]
+) -> None:
+    graph = CondensedGraph.load(made)
+    path = tmp_path / "strange.safetensors"
+    CondensedGraph(graph.x, graph.adjacency, graph.y, graph.num_classes, provenance).save(path)
+    result = gcsr("inspect", path)
+    assert (result.code, result.err) == (0, "")
+    assert "\x1b" not in result.out
+
+
+def test_inspect_knows_no_structure(gcsr: Run, data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.safetensors"
+    gcsr("condense", data, "--nodes", 6, "--method", "mtt", *TINY, "--out", out)
+    assert "none (the identity)" in gcsr("inspect", out).out

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from cli_helpers import TINY, Run
+
+from gcsr.cli import demo
+from gcsr.version import __version__
+
+
+def test_version(gcsr: Run) -> None:
+    assert gcsr("--version").out == f"gcsr {__version__}\n"
+
+
+@pytest.mark.parametrize("verb", ["demo", "datasets", "methods", "condense", "evaluate", "inspect"])
+def test_every_verb_has_help(gcsr: Run, verb: str) -> None:
+    result = gcsr(verb, "--help")
+    assert result.code == 0 and "--json" in result.out
+    assert verb in gcsr().out
+
+
+def test_methods(gcsr: Run) -> None:
+    listed = gcsr("methods", "--json").json
+    by_name = {one["name"]: one for one in listed}
+    assert {"gcsr", "mtt", "random"} <= by_name.keys()
+    assert all(one["summary"] for one in listed)
+    settings = by_name["gcsr"]["settings"]
+    assert settings["alpha"] == 1.0 and settings["expert_memory"] is None
+    assert "nodes" not in settings
+    text = gcsr("methods").out
+    assert "gcsr" in text and "alpha=1.0" in text and "N = student_steps" in text
+
+
+def test_datasets(gcsr: Run, tmp_path: Path) -> None:
+    listed = gcsr("datasets", "--json", "--root", tmp_path).json
+    by_name = {one["name"]: one for one in listed}
+    assert by_name["digits"]["available"] is True and by_name["cora"]["available"] is False
+    assert by_name["cora"]["nodes"] == 2708 and by_name["cora"]["folder"] == str(tmp_path)
+    text = gcsr("datasets", "--root", tmp_path).out
+    assert str(tmp_path) in text and "2,708" in text and "inductive" in text
+
+
+def test_datasets_that_are_there(gcsr: Run, shared_data: Path, tmp_path: Path) -> None:
+    listed = gcsr("datasets", "--json", "--root", shared_data).json
+    assert {"cora", "citeseer", "pubmed"} <= {one["name"] for one in listed if one["available"]}
+    out = tmp_path / "cora.safetensors"
+    root = ["--root", shared_data]
+    made = gcsr("condense", "cora", "--ratio", 0.013, *root, *TINY, "--out", out, "--json").json
+    assert made["nodes"] == 35 and made["dataset"] == "cora"
+    got = gcsr("evaluate", out, "--data", "cora", *root, "--runs", 1, "--epochs", 3, "--json").json
+    assert got["dataset"] == "cora" and got["nodes"] == 35
+
+
+@pytest.fixture
+def quick_demo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+    settings = {"iterations": 2, "experts": 1, "expert_epochs": 4, "max_start": 3, "hidden": 8}
+    monkeypatch.setattr(demo, "SETTINGS", settings)
+    monkeypatch.setattr(demo, "EPOCHS", 3)
+    monkeypatch.chdir(tmp_path)
+    threads = torch.get_num_threads()
+    yield tmp_path
+    torch.set_num_threads(threads)
+
+
+def test_demo(gcsr: Run, quick_demo: Path) -> None:
+    result = gcsr("demo", "--runs", 1)
+    assert (result.code, result.err) == (0, "")
+    assert result.out.splitlines()[-1] == "wrote digits-50.safetensors"
+    for word in ("condensed by gcsr", "random subset", "whole graph", "1,797", "±", "kB"):
+        assert word in result.out
+    assert [path.name for path in quick_demo.iterdir()] == ["digits-50.safetensors"]
+
+
+def test_demo_json(gcsr: Run, quick_demo: Path) -> None:
+    result = gcsr("demo", "--runs", 1, "--nodes", 20, "--out", "mine.safetensors", "--json")
+    got = result.json
+    assert got["out"] == "mine.safetensors" and (quick_demo / "mine.safetensors").is_file()
+    small, subsets, whole = got["rows"]
+    assert small["nodes"] == subsets["nodes"] == 20 and whole["nodes"] == 1797
+    assert small["bytes"] < whole["bytes"] and len(subsets["scores"]) == demo.RANDOM_SUBSETS
+    assert small["condensing_seconds"] > 0

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pytest
+
+from gcsr import InputError, Random
+from gcsr.cli.settings import parse_settings
+from gcsr.condense import registry
+
+
+@pytest.mark.parametrize(
+    ("assignment", "expected"),
+    [
+        ("iterations=10", {"iterations": 10}),
+        ("iterations=1e3", {"iterations": 1000}),
+        ("K=10", {"iterations": 10}),
+        ("k=3", {"k": 3}),
+        ("hops = 3", {"k": 3}),
+        ("expert-epochs=7", {"expert_epochs": 7}),
+        ("alpha=2", {"alpha": 2.0}),
+        ("eta2=1e-3", {"feature_rate": 1e-3}),
+        ("prior=all", {"prior": "all"}),
+        ("expert_memory=none", {"expert_memory": None}),
+        ("expert_memory=5", {"expert_memory": 5}),
+        ("unknown=1=2", {"unknown": "1=2"}),
+    ],
+)
+def test_values_take_the_type_of_the_field(assignment: str, expected: dict[str, Any]) -> None:
+    parsed = parse_settings("gcsr", [assignment])
+    assert parsed == expected
+    assert [type(value) for value in parsed.values()] == [type(v) for v in expected.values()]
+
+
+@pytest.mark.parametrize(
+    "assignment",
+    ["iterations=2.5", "iterations=inf", "iterations=none", "alpha=true", "expert_memory=x", "=1"],
+)
+def test_values_of_another_type_are_refused(assignment: str) -> None:
+    with pytest.raises(InputError, match="is not accepted"):
+        parse_settings("gcsr", [assignment])
+
+
+def test_one_setting_under_two_names_is_refused() -> None:
+    with pytest.raises(InputError, match="'iterations' is given twice"):
+        parse_settings("gcsr", ["K=1", "iterations=2"])
+
+
+def test_settings_of_a_method_from_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Plugin(Random):
+        name: ClassVar[str] = "plugin"
+        flag: bool = False
+        limit: float | None = None
+
+    monkeypatch.setattr(registry, "BUILT_IN", (*registry.BUILT_IN, Plugin))
+    assert parse_settings("plugin", ["flag=True", "limit=None"]) == {"flag": True, "limit": None}
+    assert parse_settings("plugin", ["flag=false", "limit=2"]) == {"flag": False, "limit": 2.0}
+    with pytest.raises(InputError, match="flag: 'maybe' is not accepted; true or false is"):
+        parse_settings("plugin", ["flag=maybe"])
