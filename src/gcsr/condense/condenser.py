@@ -114,6 +114,7 @@ class Condenser(ABC):
 
         ``context`` is added to the provenance (the command line stores the preset's name there).
         """
+        require(len(seeds) > 0, "seeds: at least one is needed.")
         for seed in seeds:
             require(
                 isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0,

@@ -44,7 +44,8 @@ class BestValidated:
     def __call__(self, iteration: int, iterate: Iterate) -> None:
         """Score every graph of an iterate and keep those that improved."""
         x, a = iterate.x.detach().clone(), self.adjacency(iterate).detach().clone()
-        scores = torch.tensor([self._score(x[g], a[g], self.targets[g]) for g in range(x.shape[0])])
+        found = [self._score(x[g], a[g], self.targets[g]) for g in range(x.shape[0])]
+        scores = torch.tensor(found, dtype=torch.float64)
         better = scores > self._best
         self.scores.append((iteration, scores.tolist()))
         if self.x is None or self.a is None:

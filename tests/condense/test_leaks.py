@@ -1,0 +1,135 @@
+"""Nothing of the test set, and nothing of hidden nodes, reaches a condensed graph."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+
+from gcsr import GCSR, MTT, CondensedGraph, Graph, InputError, Random
+from gcsr.views import View
+from helpers import planted_graph, with_other_test_labels
+
+TINY: dict[str, Any] = {
+    "nodes": 9,
+    "iterations": 4,
+    "experts": 2,
+    "hidden": 8,
+    "student_steps": 2,
+    "max_start": 4,
+    "expert_epochs": 8,
+}
+HONEST = {
+    "train": GCSR(prior="train", **TINY),
+    "predicted": GCSR(prior="predicted", **TINY),
+    "train best-val": GCSR(prior="train", iterate="best-val", **TINY),
+    "predicted best-val": GCSR(prior="predicted", iterate="best-val", **TINY),
+    "substructure": GCSR(regulariser="substructure", prior="all", **TINY),
+    "random prior": GCSR(regulariser="random", **TINY),
+    "mtt": MTT(**TINY),
+    "mtt best-val": MTT(iterate="best-val", **TINY),
+    "random": Random(nodes=9),
+}
+
+
+@pytest.fixture(scope="module")
+def graph() -> Graph:
+    return planted_graph(noise=2.0)
+
+
+def condensed(condenser, graph: Graph) -> CondensedGraph:
+    return condenser.condense(graph, device="cpu")
+
+
+def assert_same(first: CondensedGraph, second: CondensedGraph) -> None:
+    for part in ("x", "adjacency", "y"):
+        assert torch.equal(getattr(first, part), getattr(second, part)), part
+    story = [
+        {k: v for k, v in small.provenance.items() if k not in ("measured", "dataset", "bytes")}
+        for small in (first, second)
+    ]
+    assert story[0] == story[1]
+
+
+@pytest.mark.parametrize("how", HONEST)
+def test_test_labels_have_no_say(graph, how):
+    ours = condensed(HONEST[how], graph)
+    assert_same(ours, condensed(HONEST[how], with_other_test_labels(graph)))
+    assert not ours.leaks_test_labels
+
+
+def test_validation_labels_have_a_say_only_in_choosing(graph):
+    y = graph.y.clone()
+    y[graph.val] = (y[graph.val] + 1) % 3
+    other = replace(graph, y=y)
+    for how in ("train", "predicted", "mtt"):
+        assert_same(condensed(HONEST[how], graph), condensed(HONEST[how], other))
+
+
+def test_prior_over_all_labels_leaks_and_says_so(graph):
+    condenser = GCSR(prior="all", **TINY)
+    ours, theirs = (condensed(condenser, g) for g in (graph, with_other_test_labels(graph)))
+    assert ours.provenance["class_correlation"] != theirs.provenance["class_correlation"]
+    assert not torch.equal(ours.adjacency, theirs.adjacency)
+    assert ours.leaks_test_labels
+    assert ours.provenance["leaks_test_labels"] is True
+    assert ours.describe()["leaks_test_labels"] is True
+
+
+def test_prior_over_all_labels_needs_a_view_that_holds_them(graph):
+    with pytest.raises(InputError, match="prior: 'all' needs test labels"):
+        condensed(GCSR(prior="all", **TINY), View(graph).condensing())
+    leaking = View(graph).condensing(leak_every_label=True)
+    assert condensed(GCSR(prior="all", **TINY), leaking).leaks_test_labels
+    # A view that holds them does not make an honest prior use them.
+    assert_same(condensed(HONEST["train"], leaking), condensed(HONEST["train"], graph))
+
+
+def hidden_changed(graph: Graph, hidden: torch.Tensor) -> Graph:
+    """Other features for hidden nodes, and other edges among them and to the rest."""
+    x = graph.x.clone()
+    x[hidden] = 5 * torch.randn(hidden.numel(), x.shape[1])
+    a = graph.adjacency.toarray()
+    ids = hidden.numpy()
+    noise = (np.random.default_rng(0).random(a.shape) < 0.5).astype(np.float32)
+    noise = np.triu(noise, 1) + np.triu(noise, 1).T
+    a[ids] = noise[ids]
+    a[:, ids] = noise[:, ids]
+    other = Graph.from_arrays(
+        x,
+        sp.csr_array(a),
+        graph.y,
+        train=graph.train,
+        val=graph.val,
+        test=graph.test,
+        inductive=True,
+        name=graph.name,
+    )
+    assert other.num_edges != graph.num_edges
+    return other
+
+
+@pytest.mark.parametrize("how", HONEST)
+def test_inductive_test_nodes_have_no_say(how):
+    graph = planted_graph(noise=2.0, inductive=True)
+    other = hidden_changed(graph, graph.test)
+    assert_same(condensed(HONEST[how], graph), condensed(HONEST[how], other))
+
+
+@pytest.mark.parametrize("how", [how for how in HONEST if "best-val" not in how])
+def test_inductive_validation_nodes_have_no_say_without_choosing(how):
+    graph = planted_graph(noise=2.0, inductive=True)
+    other = hidden_changed(graph, torch.cat([graph.val, graph.test]))
+    assert_same(condensed(HONEST[how], graph), condensed(HONEST[how], other))
+
+
+def test_prior_over_all_labels_of_an_inductive_graph_is_the_training_prior():
+    graph = planted_graph(noise=2.0, inductive=True)
+    ours = condensed(GCSR(prior="all", **TINY), graph)
+    assert not ours.leaks_test_labels
+    expected = condensed(HONEST["train"], graph).provenance["class_correlation"]
+    assert ours.provenance["class_correlation"] == expected

@@ -1,0 +1,275 @@
+"""What every registered method promises."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import pkgutil
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+import torch
+
+from gcsr import CondensedGraph, Condenser, Graph, InputError
+from gcsr.condense import build, methods
+from helpers import planted_graph
+
+METHODS = methods()
+# Small values for settings that cost time; a method takes those that it knows.
+TINY = {
+    "iterations": 4,
+    "experts": 2,
+    "hidden": 8,
+    "student_steps": 2,
+    "max_start": 4,
+    "expert_epochs": 8,
+    "epochs": 4,
+    "outer": 2,
+    "inner": 2,
+}
+BUDGET = [4, 3, 3]
+
+
+@pytest.fixture(params=[False, True], ids=["transductive", "inductive"])
+def graph(request) -> Graph:
+    return planted_graph(inductive=request.param)
+
+
+@pytest.fixture(params=METHODS)
+def name(request) -> str:
+    return request.param
+
+
+def tiny(name: str, **settings: Any) -> Condenser:
+    known = {field.name for field in fields(METHODS[name])}
+    chosen = {key: value for key, value in TINY.items() if key in known}
+    size = {} if "ratio" in settings else {"nodes": 10}
+    return build(name, chosen | size | settings)
+
+
+def fresh(graph: Graph) -> Graph:
+    """A copy whose hash is computed anew."""
+    return replace(graph, x=graph.x.clone(), y=graph.y.clone())
+
+
+def story(small: CondensedGraph) -> dict[str, Any]:
+    """The provenance without what is measured with a clock."""
+    return {key: value for key, value in small.provenance.items() if key != "measured"}
+
+
+def assert_same(first: CondensedGraph, second: CondensedGraph) -> None:
+    for part in ("x", "adjacency", "y"):
+        assert torch.equal(getattr(first, part), getattr(second, part)), part
+
+
+def test_no_method_is_left_out():
+    found = set()
+    # By name: the package's own attribute ``methods`` is the function.
+    package = importlib.import_module("gcsr.condense.methods")
+    for module in pkgutil.iter_modules(package.__path__):
+        members = vars(importlib.import_module(f"gcsr.condense.methods.{module.name}")).values()
+        found |= {
+            member
+            for member in members
+            if inspect.isclass(member)
+            and issubclass(member, Condenser)
+            and not inspect.isabstract(member)
+            and member.__module__.endswith(f"methods.{module.name}")
+        }
+    assert found <= set(methods().values())
+    assert set(methods()) == set(METHODS)
+    assert {"gcsr", "mtt", "random"} <= set(METHODS)
+
+
+def test_name_and_summary(name):
+    assert METHODS[name].name == name
+    assert len(METHODS[name].summary) > 10
+
+
+def test_class_budget_is_exact(name, graph):
+    small = tiny(name).condense(graph, device="cpu")
+    assert small.num_nodes == 10
+    assert torch.bincount(small.classes, minlength=3).tolist() == BUDGET
+    assert torch.equal(small.classes, small.classes.sort().values)
+    assert small.x.shape == (10, graph.num_features)
+    assert small.num_classes == 3
+
+
+def test_result_is_finite_symmetric_and_on_the_cpu(name, graph):
+    small = tiny(name).condense(graph, device="cpu")
+    for part in (small.x, small.adjacency, small.y):
+        assert part.device.type == "cpu"
+        assert not part.requires_grad
+        assert torch.isfinite(part).all()
+    assert small.x.dtype == torch.float32
+    assert (small.adjacency >= 0).all()
+    assert torch.equal(small.adjacency, small.adjacency.T)
+
+
+def test_same_seed_same_bytes(name, graph, tmp_path):
+    files = []
+    for i in range(2):
+        small = tiny(name).condense(fresh(graph), seed=3, device="cpu")
+        files.append(CondensedGraph.load(small.save(tmp_path / f"{i}.safetensors")))
+    assert_same(*files)
+    assert story(files[0]) == story(files[1])
+
+
+def test_other_seed_other_graph(name, graph):
+    ours, theirs = (tiny(name).condense(graph, seed=s, device="cpu") for s in (0, 1))
+    assert not torch.equal(ours.x, theirs.x)
+    assert ours.provenance["seed"] == 0
+    assert theirs.provenance["seed"] == 1
+
+
+def test_global_random_state_has_no_say_and_is_left_alone(name, graph):
+    torch.manual_seed(1)
+    before = torch.get_rng_state()
+    ours = tiny(name).condense(graph, device="cpu")
+    assert torch.equal(torch.get_rng_state(), before)
+    torch.manual_seed(2)
+    assert_same(ours, tiny(name).condense(graph, device="cpu"))
+
+
+def test_graph_is_left_as_it_was(name, graph):
+    before = fresh(graph).content_hash
+    small = tiny(name).condense(graph, device="cpu")
+    assert fresh(graph).content_hash == before
+    small.x.add_(1)
+    small.adjacency.add_(1)
+    assert fresh(graph).content_hash == before
+
+
+def test_several_seeds_together_are_each_alone(name, graph):
+    together = tiny(name).condense_many(graph, seeds=[5, 6, 7], device="cpu")
+    for seed, small in zip((5, 6, 7), together, strict=True):
+        alone = tiny(name).condense(graph, seed=seed, device="cpu")
+        torch.testing.assert_close(small.x, alone.x, rtol=1e-3, atol=1e-5)
+        torch.testing.assert_close(small.adjacency, alone.adjacency, rtol=1e-3, atol=1e-4)
+        assert torch.equal(small.y, alone.y)
+        assert small.provenance["seed"] == seed
+
+
+def test_round_trip(name, graph, tmp_path):
+    small = tiny(name).condense(graph, device="cpu")
+    again = CondensedGraph.load(small.save(tmp_path / "small.safetensors"))
+    assert_same(small, again)
+    assert again.provenance == small.provenance
+    assert again.leaks_test_labels is small.leaks_test_labels is False
+
+
+def test_provenance_tells_how_it_was_made(name, graph):
+    small = tiny(name, ratio=10 / visible_nodes(graph)).condense(graph, seed=2, device="cpu")
+    told = json.loads(json.dumps(small.provenance))
+    assert told["method"] == name
+    assert told["seed"] == 2
+    assert told["dataset"]["content_hash"] == graph.content_hash
+    assert told["dataset"]["inductive"] is graph.inductive
+    assert set(told["settings"]) == {field.name for field in fields(METHODS[name])}
+    assert told["nodes"] == 10
+    assert told["ratio"] == pytest.approx(10 / visible_nodes(graph))
+    assert told["measured"]["seconds"] > 0
+    assert told["measured"]["peak_memory_bytes"] > 0
+    assert {"gcsr", "torch", "numpy", "python"} <= set(told["versions"])
+
+
+def visible_nodes(graph: Graph) -> int:
+    return graph.train.numel() if graph.inductive else graph.num_nodes
+
+
+def test_settings_rebuild_the_method(name, graph):
+    small = tiny(name).condense(graph, device="cpu")
+    settings = json.loads(json.dumps(small.provenance["settings"]))
+    assert_same(small, build(name, settings).condense(graph, device="cpu"))
+
+
+def test_progress_is_reported_to_the_end(name, graph):
+    calls: list[tuple[str, int, int]] = []
+    tiny(name).condense(graph, device="cpu", progress=lambda *call: calls.append(call))
+    assert calls
+    for stage in {call[0] for call in calls}:
+        steps = [(done, total) for named, done, total in calls if named == stage]
+        assert [done for done, _ in steps] == sorted(done for done, _ in steps)
+        assert steps[-1][0] == steps[-1][1]
+
+
+def test_interrupt_gets_out(name, graph):
+    def interrupt(stage: str, done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        tiny(name).condense(graph, device="cpu", progress=interrupt)
+
+
+def test_more_nodes_than_a_class_has_is_said(name, graph):
+    small = tiny(name, nodes=21).condense(graph, device="cpu")
+    assert small.provenance["notes"] == []
+    lopsided = replace(graph, train=torch.cat([graph.train[:7], graph.train[14:16]]))
+    if not lopsided.inductive:
+        small = tiny(name, nodes=18).condense(lopsided, device="cpu")
+        assert torch.bincount(small.classes, minlength=3).tolist() == [14, 0, 4]
+
+
+def test_too_few_and_too_many_nodes_are_refused(name, graph):
+    with pytest.raises(InputError, match="2 is fewer than the 3 classes"):
+        tiny(name, nodes=2).condense(graph, device="cpu")
+    with pytest.raises(
+        InputError, match=f"nodes: 999 is more than the {visible_nodes(graph)} nodes"
+    ):
+        tiny(name, nodes=999).condense(graph, device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("size", "sentence"),
+    [
+        ({}, "exactly one of the two"),
+        ({"nodes": 5, "ratio": 0.1}, "exactly one of the two"),
+        ({"nodes": 0}, "nodes: 0 is not accepted"),
+        ({"nodes": 2.5}, "nodes: 2.5 is not accepted"),
+        ({"nodes": True}, "nodes: True is not accepted"),
+        ({"ratio": 0.0}, "ratio: 0.0 is not accepted"),
+        ({"ratio": 1.5}, "ratio: 1.5 is not accepted"),
+        ({"ratio": float("nan")}, "ratio: nan is not accepted"),
+        ({"ratio": "half"}, "ratio: 'half' is not accepted"),
+    ],
+)
+def test_sizes_that_cannot_be_are_refused_before_any_data(name, size, sentence):
+    with pytest.raises(InputError, match=sentence):
+        build(name, size)
+
+
+@pytest.mark.parametrize("seeds", [[-1], [0.5], ["one"], [True], []])
+def test_seeds_that_cannot_be_are_refused(name, graph, seeds):
+    with pytest.raises(InputError, match="seed"):
+        tiny(name).condense_many(graph, seeds=seeds, device="cpu")
+
+
+def test_unknown_setting_is_explained(name):
+    with pytest.raises(InputError, match=f"^nods: not a setting of {name}; .*did you mean nodes"):
+        build(name, {"nods": 10})
+
+
+def test_settings_cannot_be_changed_afterwards(name):
+    with pytest.raises(AttributeError):
+        tiny(name).nodes = 3
+
+
+def test_unknown_method_is_refused():
+    with pytest.raises(
+        InputError, match="method: 'gone' is not known; accepted: gcsr, mtt, random"
+    ):
+        build("gone", {"nodes": 3})
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_cuda_gives_what_the_cpu_gives(name, graph):
+    ours, again = (tiny(name).condense(graph, device="cuda") for _ in range(2))
+    assert_same(ours, again)
+    there = tiny(name).condense(graph, device="cpu")
+    torch.testing.assert_close(ours.x, there.x, rtol=2e-2, atol=2e-3)
+    torch.testing.assert_close(ours.adjacency, there.adjacency, rtol=2e-2, atol=2e-2)
+    assert torch.equal(ours.y, there.y)
+    assert ours.provenance["device"] == "cuda"
