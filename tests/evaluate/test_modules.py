@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn import GCNConv
+
+import gcsr
+from gcsr import CondensedGraph, InputError, Random, TrainingRecipe, View
+from helpers import planted_graph, with_other_test_labels
+
+QUICK = {"recipe": TrainingRecipe(epochs=30, rate=0.02), "runs": 2, "device": "cpu"}
+
+
+class Net(nn.Module):
+    """A user's own network."""
+
+    def __init__(self, hidden: int = 16, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.first, self.second = GCNConv(12, hidden), GCNConv(hidden, 3)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor) -> Tensor:
+        hidden = self.dropout(self.first(x, edge_index, edge_weight).relu())
+        return self.second(hidden, edge_index, edge_weight)
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["transductive", "inductive"])
+def graph(request):
+    return planted_graph(noise=1.5, inductive=request.param)
+
+
+@pytest.fixture(scope="module")
+def small(graph) -> CondensedGraph:
+    return Random(nodes=12).condense(graph)
+
+
+def test_module_is_trained_and_tested(graph, small):
+    found = gcsr.evaluate(small, graph, model=Net(), **QUICK)
+    assert found.model == "Net"
+    assert len(found.scores) == 2
+    assert found.mean > 50
+    assert found.scores == gcsr.evaluate(small, graph, model=Net(), **QUICK).scores
+
+
+def test_module_given_is_left_untrained(graph, small):
+    module = Net()
+    before = {key: value.clone() for key, value in module.state_dict().items()}
+    gcsr.evaluate(small, graph, model=module, **QUICK)
+    for key, value in module.state_dict().items():
+        assert torch.equal(value, before[key])
+
+
+def test_function_class_and_partial_make_modules(graph, small):
+    def make() -> nn.Module:
+        return Net()
+
+    found = [
+        gcsr.evaluate(small, graph, model=model, **QUICK) for model in (make, Net, partial(Net))
+    ]
+    assert [f.model for f in found] == ["make", "Net", "partial"]
+    assert found[0].scores == found[1].scores == found[2].scores
+
+
+def test_runs_start_from_different_weights(graph, small):
+    starts = []
+
+    def make() -> nn.Module:
+        module = Net()
+        starts.append(module.first.lin.weight.detach().clone())
+        return module
+
+    gcsr.evaluate(small, graph, model=make, **QUICK)
+    assert not torch.equal(*starts)
+
+
+def test_global_random_state_is_left_alone(graph, small):
+    torch.manual_seed(0)
+    state = torch.get_rng_state()
+    ours = gcsr.evaluate(small, graph, model=partial(Net, dropout=0.5), **QUICK).scores
+    assert torch.equal(torch.get_rng_state(), state)
+    torch.manual_seed(1)
+    assert gcsr.evaluate(small, graph, model=partial(Net, dropout=0.5), **QUICK).scores == ours
+
+
+def test_scores_are_those_of_a_plain_loop(graph, small):
+    """The same module trained here with torch alone, best validation epoch kept."""
+    made = []
+
+    def make() -> nn.Module:
+        torch.manual_seed(7)
+        made.append(Net())
+        return made[-1]
+
+    found = gcsr.evaluate(small, graph, model=make, **(QUICK | {"runs": 1}))
+    torch.manual_seed(7)
+    module = Net()
+    data = small.to_pyg()
+    validation, test = View(graph).validation(), View(graph).test()
+
+    def accuracy(target) -> float:
+        coo = target.adjacency.tocoo()
+        index = torch.from_numpy(np.stack([coo.row, coo.col]).astype(np.int64))
+        with torch.no_grad():
+            logits = module(target.x, index, torch.from_numpy(coo.data.copy()))
+        return (logits[target.nodes].argmax(1) == target.labels).double().mean().item()
+
+    adam = torch.optim.Adam(module.parameters(), lr=0.02, weight_decay=5e-4)
+    best, score = -1.0, 0.0
+    for epoch in range(30):
+        if epoch == 15:
+            adam = torch.optim.Adam(module.parameters(), lr=0.002, weight_decay=5e-4)
+        adam.zero_grad()
+        logits = module(data.x, data.edge_index, data.edge_weight)
+        nn.functional.cross_entropy(logits, data.y).backward()
+        adam.step()
+        if accuracy(validation) > best:
+            best, score = accuracy(validation), accuracy(test)
+    assert found.validation == pytest.approx([100 * best])
+    assert found.scores == pytest.approx([100 * score])
+
+
+def test_module_sees_train_and_eval_mode(graph, small):
+    modes = []
+
+    class Watching(Net):
+        def forward(self, *inputs: Tensor) -> Tensor:
+            modes.append((self.training, inputs[0].shape[0]))
+            return super().forward(*inputs)
+
+    gcsr.evaluate(small, graph, model=Watching, **QUICK)
+    assert {rows for training, rows in modes if training} == {12}
+    assert all(not training for training, rows in modes if rows != 12)
+
+
+def test_test_labels_decide_test_scores_only(graph, small):
+    ours = gcsr.evaluate(small, graph, model=Net, **QUICK)
+    other = with_other_test_labels(graph)
+    theirs = gcsr.evaluate(small, other, model=Net, any_graph=True, **QUICK)
+    assert ours.validation == theirs.validation
+    assert ours.scores != theirs.scores
+
+
+def test_soft_labels_and_double_precision_are_accepted(graph, small):
+    ours = gcsr.evaluate(small, graph, model=Net, **QUICK).scores
+    soft = CondensedGraph(small.x.double(), small.adjacency.double(), small.targets, 3)
+    assert gcsr.evaluate(soft, graph, model=Net, **QUICK).scores == ours
+
+
+def test_function_that_makes_no_module_is_refused(graph, small):
+    with pytest.raises(InputError, match=r"model: the function returned int, not a torch\.nn\.Module"):
+        gcsr.evaluate(small, graph, model=lambda: 3, **QUICK)
+
+
+def test_module_with_wrong_output_is_refused(graph, small):
+    class Wrong(Net):
+        def forward(self, *inputs: Tensor) -> Tensor:
+            return super().forward(*inputs)[:, :2]
+
+    with pytest.raises(InputError, match=r"must return scores of shape \(12, 3\)"):
+        gcsr.evaluate(small, graph, model=Wrong, **QUICK)

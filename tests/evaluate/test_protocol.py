@@ -1,0 +1,257 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from importlib import import_module
+
+import numpy as np
+import pytest
+import torch
+
+import gcsr
+from gcsr import CondensedGraph, Evaluation, Graph, InputError, Random, TrainingRecipe, View
+from gcsr.models import MODELS
+from gcsr.training import Fitted
+from helpers import dense, plain_logits, planted_graph, with_other_test_labels
+
+# By name: gcsr.evaluate and gcsr.training.fit are functions as well as modules.
+protocol = import_module("gcsr.evaluate.protocol")
+training = import_module("gcsr.training.fit")
+RECIPE = TrainingRecipe(epochs=16, rate=0.02)
+QUICK = {"recipe": RECIPE, "hidden": 16, "device": "cpu"}
+
+
+@pytest.fixture(scope="module")
+def graph() -> Graph:
+    return planted_graph(noise=2.5)
+
+
+@pytest.fixture(scope="module")
+def smalls(graph) -> list[CondensedGraph]:
+    return Random(nodes=9).condense_many(graph, seeds=[0, 1, 2])
+
+
+def scores(small, graph, **options) -> list[float]:
+    return gcsr.evaluate(small, graph, **(QUICK | {"runs": 3} | options)).scores
+
+
+def test_mean_and_population_deviation_of_all_runs(graph, smalls):
+    found = gcsr.evaluate(smalls, graph, runs=4, **QUICK)
+    assert len(found.scores) == len(found.validation) == 12
+    assert found.mean == pytest.approx(sum(found.scores) / 12)
+    spread = sum((score - found.mean) ** 2 for score in found.scores) / 12
+    assert found.std == pytest.approx(spread**0.5)
+    assert found.std > 0
+    assert (found.graphs, found.runs, found.nodes) == (3, 4, 9)
+    assert found.trained_on == "condensed"
+    assert found.recipe["epochs"] == 16
+    assert all(0 <= score <= 100 for score in found.scores)
+
+
+def test_evaluation_prints_and_becomes_plain_values(graph, smalls):
+    found = gcsr.evaluate(smalls[:2], graph, runs=2, **QUICK)
+    assert str(found) == (
+        f"{found.mean:.1f} ± {found.std:.1f} % on planted (gcn trained on 9 nodes, 2 graphs x 2 runs)"
+    )
+    assert found.to_dict()["scores"] == found.scores
+    assert isinstance(Evaluation(**found.to_dict()), Evaluation)
+
+
+def test_leak_is_said_beside_the_number(graph, smalls):
+    leaky = replace(smalls[0], provenance=smalls[0].provenance | {"leaks_test_labels": True})
+    found = gcsr.evaluate([smalls[1], leaky], graph, runs=1, **QUICK)
+    assert found.leaks_test_labels
+    assert "leaks test labels" in str(found)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_every_model_runs_and_repeats_itself(graph, smalls, model):
+    ours, again = (scores(smalls[:2], graph, model=model, runs=2) for _ in range(2))
+    assert ours == again
+    assert len(ours) == 4
+
+
+def test_seed_decides(graph, smalls):
+    assert scores(smalls[0], graph, seed=0) != scores(smalls[0], graph, seed=1)
+
+
+@pytest.mark.parametrize("model", ["gcn", "sgc", "mlp", "appnp", "cheby", "sage-textbook"])
+def test_graphs_in_one_batch_score_as_one_at_a_time(graph, smalls, model):
+    """A graph of another size keeps the graphs from being batched."""
+    odd = Random(nodes=10).condense(graph)
+    batched = scores(smalls, graph, model=model)
+    apart = scores([*smalls, odd], graph, model=model)
+    assert apart[:9] == batched
+
+
+def test_first_runs_do_not_depend_on_how_many_there_are(graph, smalls):
+    assert scores(smalls[0], graph, runs=5)[:2] == scores(smalls[0], graph, runs=2)
+
+
+@pytest.mark.parametrize("inductive", [False, True])
+def test_scores_are_those_of_a_plain_loop(inductive, monkeypatch):
+    """Weights are taken from the library at their best epoch, the scoring is done by hand."""
+    graph = planted_graph(noise=2.5, inductive=inductive)
+    small = Random(nodes=9).condense(graph)
+    kept: list[Fitted] = []
+    fit = protocol.fit
+    monkeypatch.setattr(protocol, "fit", lambda *a, **k: kept.append(fit(*a, **k)) or kept[-1])
+    found = gcsr.evaluate(small, graph, runs=3, **QUICK)
+    target = View(graph).test()
+    for run in range(3):
+        params = [p[run].double() for p in kept[0].params]
+        logits = plain_logits("gcn", params, target.x.double(), dense(target.adjacency))
+        right = logits[target.nodes].argmax(1) == target.labels
+        assert found.scores[run] == pytest.approx(100 * right.double().mean().item())
+
+
+def test_whole_graph(graph):
+    found = gcsr.evaluate_full(graph, runs=3, **QUICK)
+    assert found.trained_on == "whole graph"
+    assert (found.nodes, found.graphs, found.runs) == (66, 1, 3)
+    assert len(found.scores) == 3
+    assert not found.leaks_test_labels
+    assert gcsr.evaluate_full(graph, runs=2, **QUICK).scores == found.scores[:2]
+
+
+def test_whole_graph_in_portions_is_the_same(graph, monkeypatch):
+    whole = gcsr.evaluate_full(graph, runs=3, **QUICK).scores
+    monkeypatch.setitem(training.ACTIVATION_BUDGET, "cpu", 1)
+    assert gcsr.evaluate_full(graph, runs=3, **QUICK).scores == whole
+
+
+def test_whole_inductive_graph_trains_on_the_training_subgraph():
+    graph = planted_graph(inductive=True, noise=2.5)
+    assert gcsr.evaluate_full(graph, runs=1, **QUICK).nodes == 21
+
+
+def test_training_on_every_training_node_without_edges_is_an_mlp(graph):
+    """The same rows, so an MLP trained on the condensed graph is the one trained on the whole."""
+    rows, y = graph.x[graph.train], graph.y[graph.train]
+    small = CondensedGraph(rows, torch.eye(len(y)), y, 3)
+    ours = scores(small, graph, model="mlp")
+    assert ours == gcsr.evaluate_full(graph, model="mlp", runs=3, **QUICK).scores
+
+
+def test_soft_one_hot_labels_are_hard_labels(graph, smalls):
+    soft = replace(smalls[0], y=smalls[0].targets)
+    assert soft.y.ndim == 2
+    assert scores(soft, graph) == scores(smalls[0], graph)
+
+
+def test_soft_labels_matter(graph, smalls):
+    shares = torch.full((9, 3), 1 / 3)
+    flat = replace(smalls[0], y=shares)
+    assert scores(flat, graph) != scores(smalls[0], graph)
+
+
+def test_double_precision_graph_is_accepted(graph, smalls):
+    wide = replace(smalls[0], x=smalls[0].x.double(), adjacency=smalls[0].adjacency.double())
+    assert scores(wide, graph) == scores(smalls[0], graph)
+
+
+def test_test_labels_decide_test_scores_only(graph, smalls):
+    other = with_other_test_labels(graph)
+    ours = gcsr.evaluate(smalls, graph, runs=2, **QUICK)
+    theirs = gcsr.evaluate(smalls, other, runs=2, any_graph=True, **QUICK)
+    assert ours.validation == theirs.validation
+    assert ours.scores != theirs.scores
+
+
+def test_fitted_weights_do_not_depend_on_test_labels(graph, smalls, monkeypatch):
+    fit, kept = protocol.fit, []
+    monkeypatch.setattr(protocol, "fit", lambda *a, **k: kept.append(fit(*a, **k)) or kept[-1])
+    for real in (graph, with_other_test_labels(graph)):
+        gcsr.evaluate(smalls, real, runs=2, any_graph=True, **QUICK)
+        gcsr.evaluate_full(real, runs=2, **QUICK)
+    for ours, theirs in ((kept[0], kept[2]), (kept[1], kept[3])):
+        assert all(torch.equal(a, b) for a, b in zip(ours.params, theirs.params, strict=True))
+
+
+def test_test_labels_are_asked_for_after_training(graph, smalls, monkeypatch):
+    events: list[str] = []
+    test = View.test
+    monkeypatch.setattr(View, "test", lambda self: events.append("test") or test(self))
+
+    def progress(stage: str, done: int, total: int) -> None:
+        events.append(f"{done}/{total}")
+
+    gcsr.evaluate(smalls, graph, runs=1, progress=progress, **QUICK)
+    assert events[-2:] == ["48/48", "test"]
+    assert events.count("test") == 1
+
+
+def test_interrupt_gets_out(graph, smalls):
+    def interrupt(stage: str, done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        gcsr.evaluate(smalls, graph, runs=1, progress=interrupt, **QUICK)
+
+
+def test_nothing_is_changed_by_evaluating(graph, smalls):
+    before = [part.clone() for part in (smalls[0].x, smalls[0].adjacency, smalls[0].y)]
+    content = replace(graph, x=graph.x.clone()).content_hash
+    torch.manual_seed(0)
+    state = torch.get_rng_state()
+    scores(smalls[0], graph)
+    assert torch.equal(torch.get_rng_state(), state)
+    after = (smalls[0].x, smalls[0].adjacency, smalls[0].y)
+    assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
+    assert replace(graph, x=graph.x.clone()).content_hash == content
+
+
+# -- what is refused ---------------------------------------------------------------------------------
+
+
+def test_graph_of_another_content_is_refused(graph, smalls):
+    scaled = graph.scaled("standardise")
+    with pytest.raises(InputError) as caught:
+        gcsr.evaluate(smalls, scaled, runs=1, **QUICK)
+    sentence = str(caught.value)
+    assert graph.content_hash[:12] in sentence
+    assert scaled.content_hash[:12] in sentence
+    assert "any_graph=True" in sentence
+    assert len(gcsr.evaluate(smalls, scaled, runs=1, any_graph=True, **QUICK).scores) == 3
+
+
+def test_graph_of_another_name_is_the_same_graph(graph, smalls):
+    assert scores(smalls[0], graph.renamed("other")) == scores(smalls[0], graph)
+
+
+def test_graph_without_provenance_is_accepted(graph, smalls):
+    bare = replace(smalls[0], provenance={})
+    assert scores(bare, graph) == scores(smalls[0], graph)
+
+
+def test_graph_of_another_shape_is_refused(smalls):
+    other = planted_graph(features=5)
+    with pytest.raises(InputError, match="data: the condensed graph has 12 features and 3 classes"):
+        gcsr.evaluate(smalls, other, any_graph=True, runs=1, **QUICK)
+
+
+def test_no_runs_and_no_graphs_are_refused(graph, smalls):
+    with pytest.raises(InputError, match="runs: 0 is not accepted"):
+        gcsr.evaluate(smalls, graph, runs=0, **QUICK)
+    with pytest.raises(InputError, match="runs: 0 is not accepted"):
+        gcsr.evaluate_full(graph, runs=0, **QUICK)
+    with pytest.raises(InputError, match="graphs: at least one"):
+        gcsr.evaluate([], graph, runs=1, **QUICK)
+
+
+def test_unknown_model_is_refused(graph, smalls):
+    with pytest.raises(InputError, match="model: 'resnet' is not known"):
+        gcsr.evaluate(smalls, graph, model="resnet", runs=1, **QUICK)
+
+
+def test_population_deviation_is_numpys(graph, smalls):
+    found = gcsr.evaluate(smalls[0], graph, runs=4, **QUICK)
+    assert found.std == pytest.approx(np.std(found.scores))
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("model", MODELS)
+def test_cuda_scores_are_close_to_the_cpus(graph, smalls, model):
+    here = scores(smalls, graph, model=model)
+    there = scores(smalls, graph, model=model, device="cuda")
+    assert np.mean(here) == pytest.approx(np.mean(there), abs=3.0)
