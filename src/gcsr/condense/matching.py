@@ -42,7 +42,8 @@ class TrajectoryCondenser(Condenser):
         feature_rate: :math:`\eta_2`, Adam's rate for X'.
         units: ``relative`` measures ``feature_rate`` in root mean squares of the initial X' (and
             ``alpha``, ``beta`` in mean diagonals of X'X'ᵀ); ``absolute`` takes them as they are.
-        iterate: ``last`` (the paper) or ``best-val``.
+        iterate: ``best-val``, the iterate on which a quickly trained GCN validates best, the start
+            included; or ``last`` (the paper).
         experts, expert_epochs, expert_rate, expert_weight_decay, expert_seed: the teachers.
         expert_memory: bytes that their trajectories may take; by default a quarter of free memory.
     """
@@ -55,9 +56,9 @@ class TrajectoryCondenser(Condenser):
     student_rate: float = 0.01
     expert_steps: int = 2
     max_start: int = 60
-    feature_rate: float = 1e-3
+    feature_rate: float = 3e-4
     units: Literal["relative", "absolute"] = "relative"
-    iterate: Literal["last", "best-val"] = "last"
+    iterate: Literal["last", "best-val"] = "best-val"
     experts: int = 20
     expert_epochs: int = 100
     expert_rate: float = 1e-2

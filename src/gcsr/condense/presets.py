@@ -77,6 +77,7 @@ def paper_settings(
     (max_start, n, m), mtt, k, gcsr = _CELLS[dataset][size]
     settings: dict[str, Any] = {
         "units": "absolute",
+        "iterate": "last",
         "model": model,
         "max_start": max_start,
         "student_steps": n,

@@ -51,7 +51,7 @@ def build(name: str, settings: Mapping[str, Any]) -> Condenser:
             near = get_close_matches(key, known, n=1)
             hint = f"; did you mean {near[0]}?" if near else ""
             raise InputError(
-                f"{given}: not a setting of {name}; accepted: {', '.join(sorted(known))}{hint}"
+                f"{given}: not a setting of {name}; accepted: {', '.join(sorted(known))}{hint or '.'}"
             )
         require(key not in named, f"{given}: given twice.")
         named[key] = value

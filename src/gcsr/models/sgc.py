@@ -49,7 +49,9 @@ class SGC:
                 scores = limited.operator(scores)
             return scores
         w1, b1, w2, b2 = params
-        hidden = linear(prepared.inputs, w1) + prepared.ones * b1
-        if dropout is not None:
-            hidden = dropout(hidden)
+        if dropout is None:
+            # Multiplying the weights first leaves C columns instead of the hidden width: about ten
+            # times less work for an expert's epoch, forwards and backwards.
+            return linear(prepared.inputs, w1 @ w2) + prepared.ones * (b1 @ w2 + b2)
+        hidden = dropout(linear(prepared.inputs, w1) + prepared.ones * b1)
         return hidden @ w2 + prepared.ones * b2

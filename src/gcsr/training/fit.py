@@ -15,6 +15,7 @@ from torch import Tensor
 
 from gcsr.devices import stream
 from gcsr.equations import cross_entropy
+from gcsr.errors import require
 from gcsr.models import (
     DenseTopology,
     Dropout,
@@ -40,6 +41,21 @@ class TrainingRecipe:
     weight_decay: float = 5e-4
     dropout: float = 0.0
     validate_every: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "validate_every"):
+            value = getattr(self, name)
+            fine = isinstance(value, int) and not isinstance(value, bool) and value >= 1
+            require(fine, f"{name}: {value!r} is not accepted; a whole number >= 1 is.")
+        require(self.rate > 0, f"rate: {self.rate!r} is not accepted; a number > 0 is.")
+        require(
+            self.weight_decay >= 0,
+            f"weight_decay: {self.weight_decay!r} is not accepted; a number >= 0 is.",
+        )
+        require(
+            0 <= self.dropout < 1,
+            f"dropout: {self.dropout!r} is not accepted; a number >= 0 and < 1 is.",
+        )
 
 
 @dataclass(frozen=True, eq=False)
