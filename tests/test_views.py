@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-from helpers import planted_graph, with_other_test_labels
 
 from gcsr.views import View
+from helpers import planted_graph, with_other_test_labels
 
 
 @pytest.fixture

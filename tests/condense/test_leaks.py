@@ -19,6 +19,7 @@ TINY: dict[str, Any] = {
     "iterations": 4,
     "experts": 2,
     "hidden": 8,
+    "iterate": "last",
     "student_steps": 2,
     "max_start": 4,
     "expert_epochs": 8,
@@ -26,12 +27,12 @@ TINY: dict[str, Any] = {
 HONEST = {
     "train": GCSR(prior="train", **TINY),
     "predicted": GCSR(prior="predicted", **TINY),
-    "train best-val": GCSR(prior="train", iterate="best-val", **TINY),
-    "predicted best-val": GCSR(prior="predicted", iterate="best-val", **TINY),
+    "train best-val": GCSR(prior="train", **(TINY | {"iterate": "best-val"})),
+    "predicted best-val": GCSR(prior="predicted", **(TINY | {"iterate": "best-val"})),
     "substructure": GCSR(regulariser="substructure", prior="all", **TINY),
     "random prior": GCSR(regulariser="random", **TINY),
     "mtt": MTT(**TINY),
-    "mtt best-val": MTT(iterate="best-val", **TINY),
+    "mtt best-val": MTT(**(TINY | {"iterate": "best-val"})),
     "random": Random(nodes=9),
 }
 

@@ -25,6 +25,7 @@ TINY = {
     "student_steps": 2,
     "max_start": 4,
     "expert_epochs": 8,
+    "iterate": "last",
     "epochs": 4,
     "outer": 2,
     "inner": 2,

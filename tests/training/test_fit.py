@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from gcsr.errors import InputError
 from gcsr.models import DenseTopology, EmptyTopology, SparseTopology
 from gcsr.models import testing_model as model_named
 from gcsr.training import TrainingRecipe, accuracy, fit, networks_at_once, predictions, topology_of
@@ -43,8 +44,8 @@ def fitted(graph, small, name="gcn", networks=range(2), seed=0, **recipe):
 
 
 def initial(graph, small, name, networks=range(2)):
-    """Weights before training: one epoch at rate zero."""
-    return fitted(graph, small, name, networks, epochs=1, rate=0.0).params
+    """Weights before training: one epoch at a rate that moves nothing."""
+    return fitted(graph, small, name, networks, epochs=1, rate=1e-30).params
 
 
 @pytest.mark.parametrize("name", ["gcn", "sgc", "mlp", "appnp", "cheby", "sage-textbook"])
@@ -76,8 +77,8 @@ def test_best_epoch_is_that_of_a_plain_loop(graph, small, name):
 
 
 def test_the_first_of_equal_epochs_is_kept(graph, small):
-    """At rate zero every epoch is equally good."""
-    assert fitted(graph, small, rate=0.0).epoch.tolist() == [0, 0]
+    """At a rate that moves nothing every epoch is equally good."""
+    assert fitted(graph, small, rate=1e-30).epoch.tolist() == [0, 0]
 
 
 def test_networks_do_not_depend_on_their_batch(graph, small):
@@ -88,6 +89,54 @@ def test_networks_do_not_depend_on_their_batch(graph, small):
     for many, first, last in zip(five.params, two.params, late.params, strict=True):
         torch.testing.assert_close(many[:2], first, rtol=1e-4, atol=1e-6)
         torch.testing.assert_close(many[3:], last, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "name", ["gcn", "sgc", "sgc-linear", "mlp", "appnp", "cheby", "sage-textbook"]
+)
+def test_graphs_of_a_batch_are_fitted_as_one_at_a_time(graph, small, name):
+    x, _, targets = small
+    graphs = [small, (x.flip(0), random_adjacency(N, seed=8).float(), targets.flip(0))]
+    model = model_named(name, H)
+    validate = model.prepare(graph.x, SparseTopology(graph.adjacency, CPU), graph.val)
+
+    def run(x, a, targets, networks):
+        return fit(
+            model,
+            model.prepare(x, topology_of(a)),
+            targets,
+            validate,
+            graph.y[graph.val],
+            features=D,
+            recipe=TrainingRecipe(epochs=24, rate=0.02),
+            networks=networks,
+            seed=0,
+        )
+
+    stacked = [torch.stack(parts).repeat_interleave(2, 0) for parts in zip(*graphs, strict=True)]
+    together = run(*stacked, range(4))
+    for g, parts in enumerate(graphs):
+        alone = run(*parts, range(2 * g, 2 * g + 2))
+        assert torch.equal(together.validation[2 * g : 2 * g + 2], alone.validation)
+        assert torch.equal(together.epoch[2 * g : 2 * g + 2], alone.epoch)
+        for many, one in zip(together.params, alone.params, strict=True):
+            torch.testing.assert_close(many[2 * g : 2 * g + 2], one, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"epochs": 0}, "epochs: 0 is not accepted"),
+        ({"validate_every": 0}, "validate_every: 0 is not accepted"),
+        ({"rate": 0.0}, "rate: 0.0 is not accepted"),
+        ({"rate": float("nan")}, "rate: nan is not accepted"),
+        ({"weight_decay": -1.0}, "weight_decay: -1.0 is not accepted"),
+        ({"dropout": 1.0}, "dropout: 1.0 is not accepted"),
+    ],
+)
+def test_recipes_that_cannot_be_are_refused(changes, sentence):
+    with pytest.raises(InputError, match=sentence):
+        TrainingRecipe(**changes)
 
 
 def test_seed_decides(graph, small):
