@@ -8,15 +8,13 @@ import pytest
 import torch
 from torch import Tensor
 
+from gcsr.condense.points import Points
 from gcsr.condense.structure import IdentityStructure, SelfExpressiveStructure
-from gcsr.condense.students import (
-    AutogradStudent,
-    _LinearStudent,
-    gram_distance,
-    linear_distance,
-    student_for,
-)
-from gcsr.condense.trajectory import Iterate, Matching, match_trajectories
+from gcsr.condense.students import AutogradStudent, student_for
+from gcsr.condense.students.first_layer import FirstLayerStudent
+from gcsr.condense.students.span import SpanStudent
+from gcsr.condense.students.weights import WeightsStudent
+from gcsr.condense.trajectory import Iterate, Matching, Step, match_trajectories
 from gcsr.errors import InputError
 from gcsr.models import CONDENSING_MODELS, Params, condensing_model, init_batch
 from gcsr.progress import silent
@@ -25,9 +23,9 @@ from helpers import one_network, plain_adjacency, plain_matching
 C, H, STEPS, RATE = 4, 32, 5, 0.01
 WIDE, TALL = (20, 50), (40, 12)  # n' <= d as on Cora, n' > d as on ogbn-arxiv
 STUDENTS = {
-    "gram": lambda: _LinearStudent(condensing_model("sgc", H), gram_distance),
-    "linear": lambda: _LinearStudent(condensing_model("sgc", H), linear_distance),
-    "autograd": lambda: AutogradStudent(condensing_model("sgc", H)),
+    "span": SpanStudent(),
+    "weights": WeightsStudent(),
+    "autograd": AutogradStudent(condensing_model("sgc", H)),
 }
 
 
@@ -65,19 +63,23 @@ class Problem:
 
     def engine(self, student, dtype: torch.dtype, which: slice = slice(None)):
         """Loss and gradient of the library."""
-        x = self.x[which].to(dtype).requires_grad_()
         structure = SelfExpressiveStructure(
             self.alpha[which].to(dtype), self.beta[which].to(dtype), 0.9, 0.5
         )
         state = tuple(s[which] for s in self.state(dtype))
-        topology, _ = structure.topology(x, state)
+        step = Step(
+            Iterate.begin(self.x[which].to(dtype), state),
+            self.targets[which].to(dtype),
+            structure,
+            student,
+            Matching(1, STEPS, RATE, expert_steps=2, max_start=1),
+            torch.ones(()),
+        )
         start, goal = (
             tuple(p[which].to(dtype) for p in params) for params in (self.start, self.goal)
         )
-        targets = self.targets[which].to(dtype)
-        loss = student(x, topology, targets, start, goal, steps=STEPS, rate=RATE)
-        (gradient,) = torch.autograd.grad(loss.sum(), x)
-        return loss.detach(), gradient
+        loss, gradient, _ = step.loss_and_gradient(start, goal)
+        return loss, gradient
 
     def plain(self, name: str, g: int) -> tuple[Tensor, Tensor]:
         """Loss and gradient by the reference."""
@@ -99,39 +101,72 @@ def error(found: Tensor, expected: Tensor) -> float:
 @pytest.mark.parametrize(("dtype", "bound"), [(torch.float64, 1e-10), (torch.float32, 1e-5)])
 def test_loss_and_gradient_are_those_of_algorithm_1(shape, form, dtype, bound):
     problem = Problem(shape)
-    losses, gradients = problem.engine(STUDENTS[form](), dtype)
+    losses, gradients = problem.engine(STUDENTS[form], dtype)
     for g in range(problem.graphs):
         loss, gradient = problem.plain("sgc-linear", g)
         assert error(losses[g], loss) < bound
         assert error(gradients[g], gradient) < bound
 
 
-@pytest.mark.parametrize("name", [m for m in CONDENSING_MODELS if m != "sgc"])
-def test_other_models_too(name):
-    problem = Problem((16, 20), model=name)
-    student = student_for(problem.model, problem.n, problem.d)
-    assert isinstance(student, AutogradStudent)
-    losses, gradients = problem.engine(student, torch.float64)
-    for g in range(problem.graphs):
-        loss, gradient = problem.plain(name, g)
-        assert error(losses[g], loss) < 1e-10
-        assert error(gradients[g], gradient) < 1e-10
+OTHERS = [name for name in CONDENSING_MODELS if name != "sgc"]
+
+
+@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("shape", [(16, 20), (20, 9)], ids=["wide", "tall"])
+@pytest.mark.parametrize(("dtype", "bound"), [(torch.float64, 1e-10), (torch.float32, 3e-5)])
+def test_other_models_too(name, shape, dtype, bound):
+    problem = Problem(shape, model=name)
+    for student in (AutogradStudent(problem.model), student_for(problem.model, *shape)):
+        losses, gradients = problem.engine(student, dtype)
+        for g in range(problem.graphs):
+            loss, gradient = problem.plain(name, g)
+            assert error(losses[g], loss) < bound
+            assert error(gradients[g], gradient) < bound
+
+
+@pytest.mark.parametrize("model", CONDENSING_MODELS)
+def test_soft_targets_too(model):
+    """Every form takes class shares; the reference is autograd through the model."""
+    problem = Problem((12, 18), model=model)
+    problem.targets = (3 * torch.rand(2, 12, C, dtype=torch.float64)).softmax(-1)
+    expected = problem.engine(AutogradStudent(problem.model), torch.float64)
+    forms = [student_for(problem.model, 12, 18)]
+    forms += [WeightsStudent()] if model == "sgc" else []
+    for form in forms:
+        for found, wanted in zip(problem.engine(form, torch.float64), expected, strict=True):
+            assert error(found, wanted) < 1e-10
+
+
+@pytest.mark.parametrize("steps", [1, 2, 30])
+@pytest.mark.parametrize("form", STUDENTS)
+def test_any_number_of_steps(form, steps, monkeypatch):
+    monkeypatch.setitem(globals(), "STEPS", steps)
+    monkeypatch.setitem(globals(), "RATE", 0.3)
+    problem = Problem((10, 14), graphs=1)
+    losses, gradients = problem.engine(STUDENTS[form], torch.float64)
+    loss, gradient = problem.plain("sgc-linear", 0)
+    assert error(losses[0], loss) < 1e-9
+    assert error(gradients[0], gradient) < 1e-9
 
 
 @pytest.mark.parametrize("form", STUDENTS)
 def test_graphs_of_a_batch_do_not_see_each_other(form):
     problem = Problem(WIDE, graphs=3)
-    losses, gradients = problem.engine(STUDENTS[form](), torch.float64)
+    losses, gradients = problem.engine(STUDENTS[form], torch.float64)
     for g in range(3):
-        loss, gradient = problem.engine(STUDENTS[form](), torch.float64, slice(g, g + 1))
+        loss, gradient = problem.engine(STUDENTS[form], torch.float64, slice(g, g + 1))
         assert error(losses[g], loss[0]) < 1e-12
         assert error(gradients[g], gradient[0]) < 1e-11
 
 
 def test_the_smaller_form_is_chosen():
     sgc = condensing_model("sgc", H)
-    assert student_for(sgc, 20, 50).form is gram_distance
-    assert student_for(sgc, 50, 20).form is linear_distance
+    assert isinstance(student_for(sgc, 20, 50), SpanStudent)
+    assert isinstance(student_for(sgc, 50, 20), WeightsStudent)
+    for name in ("gcn", "sage", "appnp", "cheby", "mlp"):
+        assert isinstance(student_for(condensing_model(name, H), 20, 50), FirstLayerStudent)
+        assert isinstance(student_for(condensing_model(name, H), 50, 20), AutogradStudent)
+    assert isinstance(student_for(condensing_model("sage-textbook", H), 20, 50), AutogradStudent)
 
 
 def test_student_that_arrives_has_distance_zero():
@@ -151,7 +186,7 @@ def test_student_that_arrives_has_distance_zero():
         ]
     problem.goal = tuple(p.detach().unsqueeze(0) for p in student)
     for form in STUDENTS.values():
-        assert problem.engine(form(), torch.float64)[0].abs() < 1e-9
+        assert problem.engine(form, torch.float64)[0].abs() < 1e-9
 
 
 # -- the loop ----------------------------------------------------------------------------------------
@@ -190,14 +225,17 @@ class Paths:
 def run_loop(problem: Problem, structure, state, *, iterations=5, count=3, rate=1e-3, **more):
     paths = Paths(problem, count, 12)
     iterate = Iterate.begin(problem.x.clone(), state)
-    losses = match_trajectories(
+    step = Step(
         iterate,
         problem.targets,
         structure,
         student_for(problem.model, problem.n, problem.d),
-        paths,
         Matching(iterations, STEPS, RATE, expert_steps=2, max_start=10),
-        feature_rate=torch.full((problem.graphs, 1, 1), rate, dtype=torch.float64),
+        torch.full((problem.graphs, 1, 1), rate, dtype=torch.float64),
+    )
+    losses = match_trajectories(
+        step,
+        paths,
         schedules=[torch.Generator().manual_seed(s) for s in range(problem.graphs)],
         progress=more.pop("progress", silent),
         **more,
@@ -232,7 +270,7 @@ def test_loop_is_algorithm_1(shape):
     problem = Problem(shape)
     structure = problem.structure()
     iterate, losses, paths = run_loop(problem, structure, problem.state(), iterations=6)
-    adjacency = structure.topology(iterate.x, iterate.state)[1]
+    adjacency = structure.topology(Points(iterate.x), iterate.state)[1]
     for g in range(problem.graphs):
         x, p, h, a, expected = plain_loop(problem, paths, g, 1e-3, 0.9, 0.5)
         assert error(iterate.x[g], x) < 1e-8
@@ -263,14 +301,17 @@ def test_graphs_have_feature_rates_of_their_own():
     problem.x[1] = problem.x[0]
     paths = Paths(problem, 2, 12)
     iterate = Iterate.begin(problem.x.clone(), ())
-    match_trajectories(
+    step = Step(
         iterate,
         problem.targets,
         IdentityStructure(),
         student_for(problem.model, *WIDE),
-        paths,
         Matching(1, STEPS, RATE, 2, 10),
-        feature_rate=torch.tensor([1e-3, 1e-5], dtype=torch.float64).view(2, 1, 1),
+        torch.tensor([1e-3, 1e-5], dtype=torch.float64).view(2, 1, 1),
+    )
+    match_trajectories(
+        step,
+        paths,
         schedules=[torch.Generator().manual_seed(0) for _ in range(2)],
         progress=silent,
     )
@@ -336,3 +377,45 @@ def test_progress_ends_at_the_last_iteration():
         progress=lambda stage, done, total: calls.append((stage, done, total)),
     )
     assert calls == [("condensing", 50, 55), ("condensing", 55, 55)]
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("model", CONDENSING_MODELS)
+@pytest.mark.parametrize("shape", [(16, 20), (20, 9)], ids=["wide", "tall"])
+def test_captured_loop_on_cuda_is_the_loop_on_the_cpu(model, shape, caplog):
+    """Real expert trajectories, so that the iteration is captured as a CUDA graph."""
+    from gcsr.experts import ExpertRecipe, train_experts
+    from gcsr.views import View
+    from helpers import planted_graph
+
+    caplog.set_level("DEBUG", logger="gcsr")
+    graph = planted_graph(classes=C, features=shape[1])
+    problem = Problem(shape, model=model)
+    results = []
+    for device in (torch.device("cpu"), torch.device("cuda")):
+        recipe = ExpertRecipe(3, 20, 12, 12, 1e-2, 5e-4, 0)
+        visible = View(graph).condensing().visible
+        paths = train_experts(problem.model, visible, recipe, device=device)
+        state = tuple(s.to(device, torch.float32, copy=True) for s in problem.state())
+        iterate = Iterate.begin(problem.x.to(device, torch.float32, copy=True), state)
+        step = Step(
+            iterate,
+            problem.targets.to(device, torch.float32).contiguous(),
+            SelfExpressiveStructure(
+                problem.alpha.to(device).float(), problem.beta.to(device).float(), 0.9, 0.5
+            ),
+            student_for(problem.model, *shape),
+            Matching(12, STEPS, 0.1, expert_steps=2, max_start=10),
+            torch.full((2, 1, 1), 1e-3, device=device),
+        )
+        losses = match_trajectories(
+            step,
+            paths,
+            schedules=[torch.Generator().manual_seed(s) for s in range(2)],
+            progress=silent,
+        )
+        results.append((losses, iterate.x.cpu(), *(s.cpu() for s in iterate.state)))
+    assert "capture failed" not in caplog.text
+    for here, there in zip(*results, strict=True):
+        torch.testing.assert_close(there, here, rtol=2e-3, atol=2e-3)

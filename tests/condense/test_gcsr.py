@@ -12,7 +12,7 @@ from gcsr import GCSR, MTT, InputError
 from gcsr.condense import paper_settings
 from gcsr.condense.initialise import propagated_features, sample_training_rows
 from gcsr.condense.labels import block_labels, class_budget
-from gcsr.condense.trajectory import Matching, _schedule
+from gcsr.condense.trajectory import Matching, schedule
 from gcsr.devices import stream
 from gcsr.equations import class_correlation, class_prior
 from gcsr.experts import ExpertRecipe, train_experts
@@ -32,6 +32,7 @@ SETTINGS = {
     "nodes": 9,
     "k": 2,
     "hidden": 8,
+    "iterate": "last",
     "iterations": 5,
     "student_steps": 3,
     "student_rate": 0.05,
@@ -75,9 +76,9 @@ def plain_gcsr(graph, *, labels, units="absolute", rate=1e-2, model="sgc"):
     recipe = ExpertRecipe(3, 10, 10, 6, 1e-2, 5e-4, 0)
     network = condensing_model(model, 8)
     paths = train_experts(network, visible, recipe, device=CPU)
-    schedule = _schedule(paths, Matching(5, 3, 0.05, 2, 5), stream(2, "expert schedule"))
+    drawn = schedule(paths, Matching(5, 3, 0.05, 2, 5), stream(2, "expert schedule"))
     adam = torch.optim.Adam([x], lr=rate)
-    for expert, t in schedule:
+    for expert, t in drawn:
         start, goal = (one_network(ends) for ends in paths.pairs([expert], [t], 2))
         a = plain_adjacency(x, p, zh, alpha, beta)
         loss = plain_matching(network.name, x, a, y, start, goal, steps=3, rate=0.05)
