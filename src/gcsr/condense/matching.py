@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,14 +14,16 @@ from gcsr.condense.condenser import Condenser, Made
 from gcsr.condense.fields import real_number, whole_number
 from gcsr.condense.initialise import Start, propagated_features, sample_training_rows
 from gcsr.condense.labels import block_labels, class_budget
+from gcsr.condense.points import Points
 from gcsr.condense.select import BestValidated
 from gcsr.condense.structure import State, Structure
 from gcsr.condense.students import student_for
-from gcsr.condense.trajectory import Iterate, Matching, match_trajectories
+from gcsr.condense.trajectory import Iterate, Matching, Step, match_trajectories
 from gcsr.devices import stream
 from gcsr.errors import require, require_one_of
 from gcsr.experts import ExpertRecipe, Trajectories, train_experts
 from gcsr.models import CONDENSING_MODELS, Model, condensing_model
+from gcsr.parallel import run_jobs
 from gcsr.progress import Progress
 from gcsr.views import CondensingView
 
@@ -97,15 +99,19 @@ class TrajectoryCondenser(Condenser):
         """Raise :class:`InputError` for a setting of the structure that cannot be used."""
 
     @abstractmethod
+    def _knowledge(self, view: CondensingView, teachers: Teachers) -> dict[str, Any]:
+        """What the structure wants to know of the real graph; kept with the result."""
+
+    @abstractmethod
     def _structure(
         self,
         view: CondensingView,
+        knowledge: dict[str, Any],
         labels: Tensor,
         starts: Sequence[Start],
         seeds: Sequence[int],
-        teachers: Teachers,
-    ) -> tuple[Structure, State, dict[str, Any]]:
-        """The structure, its initial state for every graph, and details for the provenance."""
+    ) -> tuple[Structure, State]:
+        """The structure and its initial state for every graph."""
 
     @property
     def _needs_predictions(self) -> bool:
@@ -129,24 +135,49 @@ class TrajectoryCondenser(Condenser):
         ]
         del features
         teachers = self._teachers(view, device, progress)
-        structure, state, details = self._structure(view, labels, starts, seeds, teachers)
+        knowledge = self._knowledge(view, teachers)
+        # Together on CUDA, where small products leave the device idle; on a CPU each on a thread.
+        size = len(seeds) if device.type == "cuda" else 1
+
+        def job(first: int) -> Callable[[Progress], list[Made]]:
+            group = slice(first, first + size)
+            return lambda report: self._run(
+                view, teachers, knowledge, labels, starts[group], seeds[group], report
+            )
+
+        jobs = [job(first) for first in range(0, len(seeds), size)]
+        groups = run_jobs(jobs, progress) if device.type == "cpu" else [jobs[0](progress)]
+        return [made for group in groups for made in group]
+
+    def _run(
+        self,
+        view: CondensingView,
+        teachers: Teachers,
+        knowledge: dict[str, Any],
+        labels: Tensor,
+        starts: Sequence[Start],
+        seeds: Sequence[int],
+        progress: Progress,
+    ) -> list[Made]:
+        """Condense some graphs along one leading dimension."""
+        device = teachers.device
+        structure, state = self._structure(view, knowledge, labels, starts, seeds)
         iterate = Iterate.begin(torch.stack([start.x for start in starts]), state)
-        targets = torch.nn.functional.one_hot(labels, visible.num_classes)
-        targets = targets.to(device, iterate.x.dtype).expand(len(seeds), -1, -1)
+        targets = torch.nn.functional.one_hot(labels, view.visible.num_classes)
+        targets = targets.to(device, iterate.x.dtype).repeat(len(seeds), 1, 1)
 
         def adjacency(at: Iterate) -> Tensor:
             with torch.no_grad():
-                return structure.topology(at.x, at.state)[1]
+                return structure.topology(Points(at.x), at.state)[1]
 
         chooser = None
         if self.iterate == "best-val":
             chooser = BestValidated(targets, view.validation, adjacency, device)
-        losses = match_trajectories(
+        step = Step(
             iterate,
             targets,
             structure,
-            student_for(teachers.model, nodes, int(iterate.x.shape[-1])),
-            teachers.trajectories,
+            student_for(teachers.model, labels.numel(), int(iterate.x.shape[-1])),
             Matching(
                 iterations=self.iterations,
                 student_steps=self.student_steps,
@@ -154,7 +185,11 @@ class TrajectoryCondenser(Condenser):
                 expert_steps=self.expert_steps,
                 max_start=self.max_start,
             ),
-            feature_rate=self.feature_rate * self._feature_unit(iterate.x),
+            self.feature_rate * self._feature_unit(iterate.x),
+        )
+        losses = match_trajectories(
+            step,
+            teachers.trajectories,
             schedules=[stream(seed, "expert schedule") for seed in seeds],
             progress=progress,
             look=chooser,
@@ -173,7 +208,7 @@ class TrajectoryCondenser(Condenser):
                 {
                     "matching_loss": {"every": every, "values": losses[::every, g].tolist()},
                     **_validation_curve(chooser, g),
-                    **details,
+                    **knowledge,
                 },
             )
             for g in range(len(seeds))

@@ -12,7 +12,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from gcsr.equations import momentum_update, self_expressive_adjacency
+from gcsr.condense.points import Points
+from gcsr.equations import momentum_update, self_expression_of_gram, symmetric_adjacency
 from gcsr.models import DenseTopology, EmptyTopology, Topology
 
 State = tuple[Tensor, ...]
@@ -21,8 +22,8 @@ State = tuple[Tensor, ...]
 class Structure(Protocol):
     """A way to derive edges from features."""
 
-    def topology(self, x: Tensor, state: State) -> tuple[Topology, Tensor]:
-        """The topology that a student sees, and A' itself; differentiable in ``x``."""
+    def topology(self, points: Points, state: State) -> tuple[Topology, Tensor]:
+        """The topology that a student sees, and A' itself; differentiable in X'."""
         ...
 
     def update(self, state: State, adjacency: Tensor) -> State:
@@ -34,8 +35,9 @@ class Structure(Protocol):
 class IdentityStructure:
     """No edges: A' = I (MTT, SFGC)."""
 
-    def topology(self, x: Tensor, state: State) -> tuple[Topology, Tensor]:
+    def topology(self, points: Points, state: State) -> tuple[Topology, Tensor]:
         """Identity, whatever the features."""
+        x = points.x
         n = x.shape[-2]
         identity = torch.eye(n, dtype=x.dtype, device=x.device).expand(*x.shape[:-2], n, n)
         return EmptyTopology(n, x.device), identity
@@ -57,10 +59,11 @@ class SelfExpressiveStructure:
     tau: float
     gamma: float
 
-    def topology(self, x: Tensor, state: State) -> tuple[Topology, Tensor]:
+    def topology(self, points: Points, state: State) -> tuple[Topology, Tensor]:
         """The structure that the features express, given P and Z_h."""
         prior, history = state
-        adjacency = self_expressive_adjacency(x, prior, history, self.alpha, self.beta)
+        z = self_expression_of_gram(points.gram, prior, history, self.alpha, self.beta)
+        adjacency = symmetric_adjacency(z)
         return DenseTopology(adjacency), adjacency
 
     def update(self, state: State, adjacency: Tensor) -> State:

@@ -1,7 +1,8 @@
 """The trajectory engine: the loop of Algorithm 1 for several condensed graphs at once.
 
 Graphs lie along a leading dimension and never see each other; each has its own schedule of experts
-and its own random numbers. On CUDA one iteration is captured once and replayed.
+and its own random numbers. On CUDA a whole iteration, from looking up the expert's weights to writing
+down the loss, is captured once and replayed.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from gcsr.condense.points import Points
 from gcsr.condense.structure import State, Structure
 from gcsr.condense.students import Student
 from gcsr.errors import InputError
@@ -21,7 +23,8 @@ from gcsr.models import Params
 from gcsr.progress import Progress
 
 logger = logging.getLogger(__name__)
-CHECK_EVERY = 50
+# How often the loss is looked at; on CUDA looking makes the device wait for the host.
+CHECK_EVERY = {"cpu": 50, "cuda": 250}
 
 
 @dataclass(frozen=True)
@@ -48,159 +51,156 @@ class Iterate:
     @classmethod
     def begin(cls, x: Tensor, state: State) -> Iterate:
         """Before the first iteration."""
-        return cls(
-            x,
-            state,
-            torch.zeros_like(x),
-            torch.zeros_like(x),
-            torch.zeros((), dtype=x.dtype, device=x.device),
+        count = torch.zeros((), dtype=x.dtype, device=x.device)
+        return cls(x, state, torch.zeros_like(x), torch.zeros_like(x), count)
+
+    def buffers(self) -> tuple[Tensor, ...]:
+        """Everything an iteration changes."""
+        return (self.x, *self.state, self.first, self.second, self.count)
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One iteration of Algorithm 1 (lines 5-13) as a function of the expert's weights."""
+
+    iterate: Iterate
+    targets: Tensor
+    structure: Structure
+    student: Student
+    matching: Matching
+    feature_rate: Tensor
+
+    def __call__(self, start: Params, goal: Params) -> Tensor:
+        """Update the iterate in place; returns the loss of every graph."""
+        it = self.iterate
+        loss, gradient, adjacency = self.loss_and_gradient(start, goal)
+        with torch.no_grad():
+            it.count += 1
+            it.first.lerp_(gradient, 0.1)
+            it.second.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
+            scale = (it.second / (1 - 0.999**it.count)).sqrt_().add_(1e-8)
+            it.x -= (self.feature_rate / (1 - 0.9**it.count)) * it.first / scale
+            for kept, new in zip(it.state, self.structure.update(it.state, adjacency), strict=True):
+                kept.copy_(new)
+        return loss
+
+    def loss_and_gradient(self, start: Params, goal: Params) -> tuple[Tensor, Tensor, Tensor]:
+        """Matching loss, its gradient with respect to X', and the A' that was used."""
+        x = self.iterate.x.detach().requires_grad_()
+        points = Points(x)
+        topology, adjacency = self.structure.topology(points, self.iterate.state)
+        loss = self.student(
+            points,
+            topology,
+            self.targets,
+            start,
+            goal,
+            steps=self.matching.student_steps,
+            rate=self.matching.student_rate,
         )
+        (gradient,) = torch.autograd.grad(loss.sum(), x)
+        return loss.detach(), gradient, adjacency.detach()
 
 
 def match_trajectories(
-    iterate: Iterate,
-    targets: Tensor,
-    structure: Structure,
-    student: Student,
+    step: Step,
     trajectories: Trajectories,
-    matching: Matching,
     *,
-    feature_rate: Tensor,
     schedules: Sequence[torch.Generator],
     progress: Progress,
     look: Callable[[int, Iterate], None] | None = None,
     look_every: int = 0,
 ) -> Tensor:
-    """Run Algorithm 1 in place on ``iterate``; returns the matching losses ``(iterations, graphs)``.
+    """Run Algorithm 1 in place; returns the matching losses ``(iterations, graphs)``.
 
-    ``feature_rate`` is a tensor ``(graphs, 1, 1)``. ``look`` is called before the first iteration and
-    every ``look_every`` iterations.
+    ``look`` is called before the first iteration, every ``look_every`` iterations and at the end.
     """
-    step = _step_function(iterate, targets, structure, student, matching, feature_rate)
-    draws = [_schedule(trajectories, matching, generator) for generator in schedules]
-    losses = torch.zeros((matching.iterations, iterate.x.shape[0]), device=iterate.x.device)
+    matching, iterate = step.matching, step.iterate
+    draws = [schedule(trajectories, matching, generator) for generator in schedules]
+    losses = torch.zeros((matching.iterations, len(draws)), device=iterate.x.device)
+    advance = _advance_function(step, trajectories, draws, losses)
+    every = CHECK_EVERY[iterate.x.device.type]
     for i in range(matching.iterations):
         if look is not None and i % look_every == 0:
             look(i, iterate)
-        experts, starts = zip(*(draw[i] for draw in draws), strict=True)
-        start, goal = trajectories.pairs(experts, starts, matching.expert_steps)
-        losses[i] = step(start, goal)
-        if (i + 1) % CHECK_EVERY == 0 or i + 1 == matching.iterations:
-            _require_finite(losses[max(0, i + 1 - CHECK_EVERY) : i + 1], i + 1)
+        advance(i)
+        if (i + 1) % every == 0 or i + 1 == matching.iterations:
+            _require_finite(losses[max(0, i + 1 - every) : i + 1], i + 1)
             progress("condensing", i + 1, matching.iterations)
     if look is not None:
         look(matching.iterations, iterate)
     return losses.cpu()
 
 
-def _schedule(
+def schedule(
     trajectories: Trajectories, matching: Matching, generator: torch.Generator
 ) -> list[tuple[int, int]]:
     """Which expert and which epoch each iteration starts from: every expert once per round."""
     count = trajectories.recipe.count
     rounds = -(-matching.iterations // count)
-    permutations = [torch.randperm(count, generator=generator).tolist() for _ in range(rounds)]
-    experts = [expert for permutation in permutations for expert in permutation]
+    experts = [torch.randperm(count, generator=generator) for _ in range(rounds)]
     starts = torch.randint(matching.max_start, (matching.iterations,), generator=generator)
-    return list(zip(experts, starts.tolist(), strict=False))
+    return list(zip(torch.cat(experts).tolist() if experts else [], starts.tolist(), strict=False))
 
 
-def _iteration(
-    iterate: Iterate,
-    targets: Tensor,
-    structure: Structure,
-    student: Student,
-    matching: Matching,
-    feature_rate: Tensor,
-    start: Params,
-    goal: Params,
-) -> Tensor:
-    """One iteration of Algorithm 1 (lines 5-13), in place; returns the loss of every graph."""
-    x = iterate.x.detach().requires_grad_()
-    topology, adjacency = structure.topology(x, iterate.state)
-    loss = student(
-        x,
-        topology,
-        targets,
-        start,
-        goal,
-        steps=matching.student_steps,
-        rate=matching.student_rate,
-    )
-    (gradient,) = torch.autograd.grad(loss.sum(), x)
-    with torch.no_grad():
-        iterate.count += 1
-        iterate.first.lerp_(gradient, 0.1)
-        iterate.second.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
-        scale = (iterate.second / (1 - 0.999**iterate.count)).sqrt_().add_(1e-8)
-        iterate.x -= feature_rate * (iterate.first / (1 - 0.9**iterate.count)) / scale
-        for kept, new in zip(
-            iterate.state, structure.update(iterate.state, adjacency.detach()), strict=True
-        ):
-            kept.copy_(new)
-    return loss.detach()
+def _advance_function(
+    step: Step, trajectories: Trajectories, draws: list[list[tuple[int, int]]], losses: Tensor
+) -> Callable[[int], object]:
+    """A function that runs iteration i, the fastest way that works here."""
+    later = step.matching.expert_steps
 
+    def eager(i: int) -> None:
+        experts, starts = zip(*(draw[i] for draw in draws), strict=True)
+        losses[i] = step(*trajectories.pairs(experts, starts, later))
 
-def _step_function(
-    iterate: Iterate,
-    targets: Tensor,
-    structure: Structure,
-    student: Student,
-    matching: Matching,
-    feature_rate: Tensor,
-) -> Callable[[Params, Params], Tensor]:
-    """An iteration as a function of the expert's weights only."""
-
-    def eager(start: Params, goal: Params) -> Tensor:
-        return _iteration(iterate, targets, structure, student, matching, feature_rate, start, goal)
-
-    return _Captured(eager, iterate) if iterate.x.is_cuda else eager
+    if step.iterate.x.is_cuda and trajectories.keeps_everything and step.matching.iterations > 1:
+        index = torch.tensor(
+            [[trajectories.position(*draw[i]) for draw in draws] for i in range(len(draws[0]))],
+            device=losses.device,
+        )
+        try:
+            return _Captured(step, trajectories, index, losses)
+        except RuntimeError as error:
+            logger.debug("CUDA graph capture failed, running eagerly: %s", error)
+    return eager
 
 
 class _Captured:
-    """An iteration recorded as a CUDA graph on its first call and replayed from then on."""
+    """An iteration recorded as a CUDA graph; the device itself counts the iterations."""
 
-    def __init__(self, eager: Callable[[Params, Params], Tensor], iterate: Iterate) -> None:
-        self.eager, self.iterate = eager, iterate
-        self.graph: torch.cuda.CUDAGraph | None = None
-        self.tried = False
+    def __init__(
+        self, step: Step, trajectories: Trajectories, index: Tensor, losses: Tensor
+    ) -> None:
+        counter = torch.zeros(1, dtype=torch.long, device=losses.device)
 
-    def __call__(self, start: Params, goal: Params) -> Tensor:
-        if not self.tried:
-            self.tried = True
-            try:
-                self._record(start, goal)
-            except RuntimeError as error:
-                logger.debug("CUDA graph capture failed, running eagerly: %s", error)
-                self.graph = None
-        if self.graph is None:
-            return self.eager(start, goal)
-        for kept, new in zip((*self.start, *self.goal), (*start, *goal), strict=True):
-            kept.copy_(new)
-        self.graph.replay()
-        return self.loss
+        def body() -> None:
+            (where,) = index.index_select(0, counter)
+            start = trajectories.at(where)
+            goal = trajectories.at(where + step.matching.expert_steps)
+            losses.index_copy_(0, counter, step(start, goal).unsqueeze(0).to(losses.dtype))
+            counter.add_(1)
 
-    def _record(self, start: Params, goal: Params) -> None:
-        it = self.iterate
-        buffers = (it.x, *it.state, it.first, it.second, it.count)
-        before = tuple(b.clone() for b in buffers)
-        self.start = tuple(p.clone() for p in start)
-        self.goal = tuple(p.clone() for p in goal)
+        buffers = (*step.iterate.buffers(), counter, losses)
+        before = tuple(buffer.clone() for buffer in buffers)
         try:
             side = torch.cuda.Stream()
             side.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(side):
-                for _ in range(3):
-                    self.eager(self.start, self.goal)
+                # Libraries choose kernels and take workspaces now, not while recording.
+                for _ in range(2):
+                    counter.zero_()
+                    body()
             torch.cuda.current_stream().wait_stream(side)
-            graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph):
-                self.loss = self.eager(self.start, self.goal)
-            self.graph = graph
+            self.graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(self.graph):
+                body()
         finally:
             # Warming up moved the iterate; recording did not run.
             for buffer, saved in zip(buffers, before, strict=True):
                 buffer.copy_(saved)
+
+    def __call__(self, i: int) -> None:
+        self.graph.replay()
 
 
 def _require_finite(losses: Tensor, iteration: int) -> None:

@@ -6,6 +6,7 @@ from gcsr.equations.propagation import normalised_adjacency, normalised_sparse_a
 from gcsr.equations.self_expression import (
     self_expression,
     self_expression_objective,
+    self_expression_of_gram,
     self_expressive_adjacency,
     symmetric_adjacency,
 )
@@ -21,6 +22,7 @@ __all__ = [
     "propagate",
     "self_expression",
     "self_expression_objective",
+    "self_expression_of_gram",
     "self_expressive_adjacency",
     "symmetric_adjacency",
     "trajectory_distance",

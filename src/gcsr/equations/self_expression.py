@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -14,17 +16,49 @@ def self_expression(
     .. math:: Z = (X'X'^\top + (\alpha+\beta) I)^{-1} (X'X'^\top + \alpha P + \beta Z_h)
 
     by a Cholesky factorisation. With :math:`S = X'X'^\top + (\alpha+\beta)I` this equals
-    :math:`I + S^{-1}(\alpha(P-I) + \beta(Z_h-I))`, which loses fewer digits because nearly equal
-    matrices are subtracted before, not after, the solve.
+    :math:`I + S^{-1}B`, :math:`B = \alpha(P-I) + \beta(Z_h-I)`, which loses fewer digits because
+    nearly equal matrices are subtracted before, not after, the solve.
     """
-    identity = torch.eye(x.shape[-2], dtype=x.dtype, device=x.device)
-    system = x @ x.mT + (alpha + beta) * identity
-    # cholesky_ex does not wait for the device; the system is positive definite by construction.
-    factor, _ = torch.linalg.cholesky_ex(system)
+    return self_expression_of_gram(x @ x.mT, prior, history, alpha, beta)
+
+
+def self_expression_of_gram(
+    gram: Tensor, prior: Tensor, history: Tensor, alpha: Tensor | float, beta: Tensor | float
+) -> Tensor:
+    """:func:`self_expression` for features of which X'X'ᵀ is known; differentiable in it."""
+    identity = torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
     pull = alpha * (prior - identity) + beta * (history - identity)
-    half = torch.linalg.solve_triangular(factor, pull, upper=False)
-    correction: Tensor = torch.linalg.solve_triangular(factor.mT, half, upper=True)
+    correction: Tensor = _Solve.apply(  # type: ignore[no-untyped-call]
+        gram + (alpha + beta) * identity, pull
+    )
     return identity + correction
+
+
+class _Solve(torch.autograd.Function):
+    r""":math:`C = S^{-1} B` for a positive definite S, differentiable in S alone.
+
+    :math:`dC = -S^{-1}\, dS\, C`, so the gradient is :math:`-(S^{-1} \bar C) C^\top`: another solve
+    with the same factor, where differentiating the factorisation itself would take several.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, system: Tensor, right: Tensor) -> Tensor:
+        # cholesky_ex does not wait for the device; the system is positive definite by construction.
+        factor, _ = torch.linalg.cholesky_ex(system)
+        solution = _solve(factor, right)
+        ctx.save_for_backward(factor, solution)
+        return solution
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        factor, solution = ctx.saved_tensors
+        return -(_solve(factor, gradient) @ solution.mT), None
+
+
+def _solve(factor: Tensor, right: Tensor) -> Tensor:
+    half = torch.linalg.solve_triangular(factor, right, upper=False)
+    solution: Tensor = torch.linalg.solve_triangular(factor.mT, half, upper=True)
+    return solution
 
 
 def symmetric_adjacency(z: Tensor) -> Tensor:

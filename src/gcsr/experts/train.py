@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -13,11 +13,12 @@ from gcsr.equations import cross_entropy
 from gcsr.experts.recipe import ExpertRecipe
 from gcsr.experts.trajectories import Trajectories
 from gcsr.models import Model, Params, Prepared, SparseTopology, init_batch
+from gcsr.parallel import run_jobs
 from gcsr.progress import Progress, silent
 from gcsr.views import VisibleGraph
 
-# Experts trained together keep weights, gradients, moments and activations below this many numbers.
-GROUP_BUDGET = {"cpu": 2**26, "cuda": 2**31}
+# Experts trained together on CUDA keep weights, moments and activations below this many numbers.
+GROUP_BUDGET = 2**31
 
 
 def train_experts(
@@ -38,13 +39,33 @@ def train_experts(
     school = _School(model, visible, recipe, device)
     trajectories = Trajectories(school, recipe, memory_bytes=memory_bytes)
     group = school.group_size if trajectories.keeps_everything else 1
-    for first in range(0, recipe.count, group):
+
+    def job(first: int) -> Callable[[Progress], None]:
         experts = range(first, min(first + group, recipe.count))
-        for epoch, state in school.lessons(experts):
-            trajectories.record(experts, epoch, state)
-            done = first * recipe.trained_epochs + len(experts) * epoch
-            progress("training experts", done, recipe.count * recipe.trained_epochs)
+
+        def teach(report: Progress) -> None:
+            for epoch, state in school.lessons(experts):
+                trajectories.record(experts, epoch, state)
+                report("training experts", epoch, recipe.trained_epochs)
+
+        return teach
+
+    jobs = [job(first) for first in range(0, recipe.count, group)]
+    if device.type == "cpu":
+        run_jobs(jobs, progress)
+    else:
+        for done, teach in enumerate(jobs):
+            teach(_part_of(progress, done, len(jobs)))
     return trajectories
+
+
+def _part_of(progress: Progress, before: int, parts: int) -> Progress:
+    """Progress of one of several equal parts that run one after the other."""
+
+    def report(stage: str, done: int, total: int) -> None:
+        progress(stage, before * total + done, parts * total)
+
+    return report
 
 
 @dataclass(eq=False)
@@ -84,7 +105,7 @@ class _School:
             return 1
         weights = sum(p.numel() for p in self.initial(range(1)))
         activations = 2 * self.prepared.inputs.shape[-2] * getattr(self.model, "hidden", 256)
-        return max(1, GROUP_BUDGET[self.device.type] // (5 * weights + activations))
+        return max(1, GROUP_BUDGET // (5 * weights + activations))
 
     def initial(self, experts: range) -> Params:
         """Weights before the first epoch."""

@@ -33,7 +33,7 @@ class Trajectories:
         budget = free_memory_bytes(school.device) // 4 if memory_bytes is None else memory_bytes
         self.keeps_everything = states * per_state <= budget
         self.stride = 1 if self.keeps_everything else self._stride(per_state, budget)
-        self.final: list[Params] = []
+        self._final: dict[int, Params] = {}
         self._checkpoints: dict[tuple[int, int], tuple[tuple[Tensor, ...], int]] = {}
         self._kept: Params = ()
         if self.keeps_everything:
@@ -56,10 +56,15 @@ class Trajectories:
         kept = sum(p.nbytes for p in self._kept)
         return kept + sum(t.nbytes for tensors, _ in self._checkpoints.values() for t in tensors)
 
+    @property
+    def final(self) -> list[Params]:
+        """Weights after the last epoch of the schedule, group by group; empty if not run to its end."""
+        return [self._final[first] for first in sorted(self._final)]
+
     def record(self, experts: range, epoch: int, state: LessonState) -> None:
         """Take note of a group of experts after an epoch."""
-        if epoch == self.recipe.trained_epochs:
-            self.final.append(tuple(p.clone() for p in state.params))
+        if epoch == self.recipe.epochs:
+            self._final[experts.start] = tuple(p.clone() for p in state.params)
         if epoch > self.recipe.kept_epochs:
             return
         if self.keeps_everything:
@@ -75,18 +80,31 @@ class Trajectories:
     ) -> tuple[Params, Params]:
         """Weights at ``starts`` and ``steps`` epochs later, one expert per condensed graph."""
         if self.keeps_everything:
-            device = self._kept[0].device
-            which = torch.tensor(experts, device=device)
-            start = torch.tensor(starts, device=device)
-            return (
-                tuple(kept[which, start] for kept in self._kept),
-                tuple(kept[which, start + steps] for kept in self._kept),
+            if len(experts) == 1:
+                e, s = experts[0], starts[0]
+                # Views: nothing is copied for a single graph.
+                return (
+                    tuple(kept[e : e + 1, s] for kept in self._kept),
+                    tuple(kept[e : e + 1, s + steps] for kept in self._kept),
+                )
+            where = torch.tensor(
+                [self.position(e, s) for e, s in zip(experts, starts, strict=True)],
+                device=self._kept[0].device,
             )
+            return self.at(where), self.at(where + steps)
         replayed = [self._replay(e, s, steps) for e, s in zip(experts, starts, strict=True)]
         first, last = zip(*replayed, strict=True)
         return tuple(map(torch.cat, zip(*first, strict=True))), tuple(
             map(torch.cat, zip(*last, strict=True))
         )
+
+    def position(self, expert: int, epoch: int) -> int:
+        """Where an expert's epoch lies for :meth:`at`; the next epoch follows it."""
+        return expert * (self.recipe.kept_epochs + 1) + epoch
+
+    def at(self, positions: Tensor) -> Params:
+        """Kept weights at several positions, looked up on the device."""
+        return tuple(kept.flatten(0, 1).index_select(0, positions) for kept in self._kept)
 
     def _replay(self, expert: int, start: int, steps: int) -> tuple[Params, Params]:
         school = self._school

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gcsr.models.base import Dropout, Params, Prepared, rows
+from gcsr.models.base import Dropout, Params, Prepared, TwoLayers, rows
 from gcsr.models.mlp import affine_relu_affine, two_affine_layers
 from gcsr.models.topology import Topology, repeated
 
@@ -39,3 +39,13 @@ class APPNP:
             predictions = limited.pick(predictions)
             scores = (1 - self.teleport) * limited.operator(scores) + self.teleport * predictions
         return scores
+
+    def two_layers(self, operator: Tensor) -> TwoLayers | None:
+        """A perceptron whose scores are propagated, with teleport."""
+        if not self.relu:
+            return None
+        identity = torch.eye(operator.shape[-1], dtype=operator.dtype, device=operator.device)
+        reach = identity
+        for _ in range(self.steps):
+            reach = (1 - self.teleport) * (operator @ reach) + self.teleport * identity
+        return TwoLayers(None, reach, bias_propagates=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -50,6 +50,28 @@ class Dropout:
             return hidden
         kept = torch.empty_like(hidden).bernoulli_(1 - self.rate, generator=self.generator)
         return hidden * kept / (1 - self.rate)
+
+
+@dataclass(frozen=True, eq=False)
+class TwoLayers:
+    """A two-layer network on a condensed graph: what each layer propagates with.
+
+    Scores are ``second (relu(first X W1 + b1) W2)`` with the second bias added after propagation, or
+    before it where ``bias_propagates``. ``None`` stands for the identity.
+    """
+
+    first: Tensor | None
+    second: Tensor | None
+    bias_propagates: bool
+
+
+@runtime_checkable
+class TwoLayerModel(Protocol):
+    """A model that is two layers with a ReLU between them."""
+
+    def two_layers(self, operator: Tensor) -> TwoLayers | None:
+        """Its layers for a normalised adjacency; ``None`` if it is configured to be another form."""
+        ...
 
 
 class Model(Protocol):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gcsr.models.base import Dropout, Params, Prepared, linear, rows, uniform_layer
+from gcsr.models.base import Dropout, Params, Prepared, TwoLayers, linear, rows, uniform_layer
 from gcsr.models.pair import pair_layers, pair_logits, prepare_pair
 from gcsr.models.topology import Topology
 
@@ -46,6 +46,13 @@ class PaperCheby:
         scores = hidden @ w2
         (outer,) = prepared.outer
         return outer.pick(scores) + outer.operator(scores) + b2
+
+    def two_layers(self, operator: Tensor) -> TwoLayers | None:
+        """Both layers add a node to its neighbourhood."""
+        # Made on the device: a copy from the host cannot be captured in a CUDA graph.
+        nodes = operator.shape[-1]
+        both = operator + torch.eye(nodes, dtype=operator.dtype, device=operator.device)
+        return TwoLayers(both, both, bias_propagates=False) if self.relu else None
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gcsr.models.base import Dropout, Params, Prepared, linear, rows
+from gcsr.models.base import Dropout, Params, Prepared, TwoLayers, linear, rows
 from gcsr.models.mlp import two_affine_layers
 from gcsr.models.topology import Topology
 
@@ -44,3 +44,7 @@ class GCN:
             hidden = dropout(hidden)
         (outer,) = prepared.outer
         return outer.operator(hidden @ w2) + b2
+
+    def two_layers(self, operator: Tensor) -> TwoLayers | None:
+        """Both layers propagate once."""
+        return TwoLayers(operator, operator, bias_propagates=False) if self.relu else None

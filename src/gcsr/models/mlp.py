@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gcsr.models.base import Dropout, Params, Prepared, linear, rows, uniform_layer
+from gcsr.models.base import Dropout, Params, Prepared, TwoLayers, linear, rows, uniform_layer
 from gcsr.models.topology import Topology
 
 
@@ -29,6 +29,10 @@ class MLP:
     def logits(self, params: Params, prepared: Prepared, dropout: Dropout | None = None) -> Tensor:
         """Class scores."""
         return affine_relu_affine(params, prepared.inputs, dropout)
+
+    def two_layers(self, operator: Tensor) -> TwoLayers:
+        """No propagation at all."""
+        return TwoLayers(None, None, bias_propagates=True)
 
 
 def two_affine_layers(

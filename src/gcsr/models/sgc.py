@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gcsr.models.base import Dropout, Params, Prepared, linear, rows
+from gcsr.models.base import Dropout, Params, Prepared, TwoLayers, linear, rows
 from gcsr.models.mlp import affine_relu_affine, two_affine_layers
 from gcsr.models.topology import Topology, repeated
 
@@ -55,3 +55,9 @@ class SGC:
             return linear(prepared.inputs, w1 @ w2) + prepared.ones * (b1 @ w2 + b2)
         hidden = dropout(linear(prepared.inputs, w1) + prepared.ones * b1)
         return hidden @ w2 + prepared.ones * b2
+
+    def two_layers(self, operator: Tensor) -> TwoLayers | None:
+        """A perceptron whose scores are propagated."""
+        if not self.relu:
+            return None
+        return TwoLayers(None, torch.linalg.matrix_power(operator, self.hops), bias_propagates=True)

@@ -70,33 +70,35 @@ class GCSR(TrajectoryCondenser):
     def _needs_predictions(self) -> bool:
         return self.prior == "predicted" and self.regulariser == "prior"
 
+    def _knowledge(self, view: CondensingView, teachers: Teachers) -> dict[str, Any]:
+        if self.regulariser != "prior":
+            return {}
+        return {"class_correlation": self._class_correlation(view, teachers).tolist()}
+
     def _structure(
         self,
         view: CondensingView,
+        knowledge: dict[str, Any],
         labels: Tensor,
         starts: Sequence[Start],
         seeds: Sequence[int],
-        teachers: Teachers,
-    ) -> tuple[Structure, State, dict[str, Any]]:
+    ) -> tuple[Structure, State]:
         x = torch.stack([start.x for start in starts])
-        details: dict[str, Any] = {}
         if self.regulariser == "prior":
-            correlation = self._class_correlation(view, teachers)
-            details["class_correlation"] = correlation.tolist()
-            one = class_prior(correlation, labels.to(correlation.device))
-            prior = one.to(x).expand(len(seeds), -1, -1).clone()
+            correlation = torch.tensor(knowledge["class_correlation"], dtype=torch.float64)
+            prior = class_prior(correlation, labels).to(x).repeat(len(seeds), 1, 1)
         elif self.regulariser == "substructure":
             prior = torch.stack([_substructure(view, start.nodes) for start in starts]).to(x)
         else:
             prior = torch.stack([_random(seed, labels.numel()) for seed in seeds]).to(x)
-        history = torch.eye(labels.numel()).to(x).expand(len(seeds), -1, -1).clone()
+        history = torch.eye(labels.numel()).to(x).repeat(len(seeds), 1, 1)
         unit = torch.ones((len(seeds), 1, 1)).to(x)
         if self.units == "relative":
             unit = x.square().sum(-1).mean(-1).view(-1, 1, 1)
         structure = SelfExpressiveStructure(
             self.alpha * unit, self.beta * unit, self.tau, self.gamma
         )
-        return structure, (prior, history), details
+        return structure, (prior, history)
 
     def _class_correlation(self, view: CondensingView, teachers: Teachers) -> Tensor:
         visible = view.visible

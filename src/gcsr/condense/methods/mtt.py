@@ -29,12 +29,15 @@ class MTT(TrajectoryCondenser):
     def _check_structure(self) -> None:
         """There is no structure to check."""
 
+    def _knowledge(self, view: CondensingView, teachers: Teachers) -> dict[str, Any]:
+        return {}
+
     def _structure(
         self,
         view: CondensingView,
+        knowledge: dict[str, Any],
         labels: Tensor,
         starts: Sequence[Start],
         seeds: Sequence[int],
-        teachers: Teachers,
-    ) -> tuple[Structure, State, dict[str, Any]]:
-        return IdentityStructure(), (), {}
+    ) -> tuple[Structure, State]:
+        return IdentityStructure(), ()

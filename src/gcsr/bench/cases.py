@@ -1,0 +1,94 @@
+"""The shapes of the paper's middle ratios."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gcsr.condense.presets import paper_settings
+from gcsr.errors import require_one_of
+from gcsr.models import Params, condensing_model, init_batch
+
+
+@dataclass(frozen=True)
+class Case:
+    """A dataset's size and the settings its authors condensed it with."""
+
+    dataset: str
+    nodes: int
+    features: int
+    classes: int
+    train: int
+    graph_nodes: int
+    graph_edges: int
+
+    @property
+    def settings(self) -> dict[str, float | int | str]:
+        """The authors' settings."""
+        return paper_settings("gcsr", self.dataset, self.nodes)[0]
+
+
+CASES = {
+    "cora-70": Case("cora", 70, 1433, 7, 140, 2708, 10556),
+    "citeseer-60": Case("citeseer", 60, 3703, 6, 120, 3327, 9104),
+    "arxiv-454": Case("ogbn-arxiv", 454, 128, 40, 90941, 169343, 2315598),
+    "flickr-223": Case("flickr", 223, 500, 7, 44625, 89250, 899756),
+    "reddit-153": Case("reddit", 153, 602, 41, 153431, 232965, 23213838),
+}
+
+
+def case(name: str) -> Case:
+    """The case of that name."""
+    require_one_of("case", name, CASES)
+    return CASES[name]
+
+
+@dataclass(frozen=True, eq=False)
+class StepInputs:
+    """Inputs of one iteration with the case's shape: random, but of realistic size."""
+
+    x: Tensor
+    targets: Tensor
+    prior: Tensor
+    history: Tensor
+    start: Params
+    goal: Params
+
+    def to(self, device: torch.device, dtype: torch.dtype) -> StepInputs:
+        """The same numbers elsewhere."""
+        x, targets, prior, history = (
+            t.to(device, dtype) for t in (self.x, self.targets, self.prior, self.history)
+        )
+        start, goal = (tuple(p.to(device, dtype) for p in ps) for ps in (self.start, self.goal))
+        return StepInputs(x, targets, prior, history, start, goal)
+
+
+def step_inputs(
+    shape: Case, graphs: int, device: torch.device, dtype: torch.dtype, seed: int = 0
+) -> StepInputs:
+    """Draw inputs for ``graphs`` graphs.
+
+    Features have the size of propagated ones (rows that sum to one for Planetoid, unit deviation for
+    the rest); the expert moves as far as a few steps of Adam at its rate.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    n, d, c = shape.nodes, shape.features, shape.classes
+    x = torch.randn((graphs, n, d), generator=generator)
+    if shape.dataset in ("cora", "citeseer"):
+        x = x.abs() / x.abs().sum(-1, keepdim=True)
+    labels = torch.arange(n) * c // n
+    same = (labels.unsqueeze(1) == labels.unsqueeze(0)).float()
+    prior = 0.8 * same + 0.2 / c
+    history = torch.eye(n) + 0.05 * torch.rand((n, n), generator=generator)
+    model = condensing_model("sgc")
+    start = init_batch(
+        model, d, c, [torch.Generator().manual_seed(seed + i) for i in range(graphs)]
+    )
+    rate = float(shape.settings["expert_rate"])
+    goal = tuple(p + rate * torch.randn(p.shape, generator=generator) for p in start)
+    targets = torch.nn.functional.one_hot(labels, c).repeat(graphs, 1, 1)
+    return StepInputs(
+        x, targets, prior.repeat(graphs, 1, 1), history.repeat(graphs, 1, 1), start, goal
+    ).to(device, dtype)

@@ -1,0 +1,125 @@
+"""One iteration of condensing."""
+
+from __future__ import annotations
+
+import torch
+
+from gcsr.bench.cases import Case, StepInputs, step_inputs
+from gcsr.bench.reference import ReferenceStep
+from gcsr.bench.row import BenchRow, median_ms, relative_error, synchronise
+from gcsr.condense.structure import SelfExpressiveStructure
+from gcsr.condense.students import student_for
+from gcsr.condense.trajectory import Iterate, Matching, Step
+from gcsr.models import condensing_model
+from gcsr.parallel import single_threaded
+
+# Graphs of the paper's protocol that a CUDA device advances together.
+TOGETHER = {"cpu": 1, "cuda": 5}
+
+
+def bench_step(
+    name: str, shape: Case, device: torch.device, *, dtype: torch.dtype, repeats: int
+) -> BenchRow:
+    """Milliseconds per graph and iteration; on a CPU both on one thread.
+
+    Errors are against the published loop in float64: in float32 its explicit inverse alone is off by
+    up to a thousandth in the gradient.
+    """
+    graphs = TOGETHER[device.type]
+    inputs = step_inputs(shape, graphs, device, dtype)
+    with single_threaded():
+        step = engine_step(shape, inputs)
+        loss, gradient, _ = step.loss_and_gradient(inputs.start, inputs.goal)
+        reference = reference_step(shape, inputs)
+        first = [(p[0], g[0]) for p, g in zip(inputs.start, inputs.goal, strict=True)]
+        start, goal = tuple(p for p, _ in first), tuple(g for _, g in first)
+        reference_ms = median_ms(lambda: reference(start, goal), device, repeats=repeats)
+        exact_loss, exact_gradient = _exact(shape, inputs)
+        if device.type == "cuda":
+            engine_ms = _replayed_ms(step, inputs, repeats)
+        else:
+            engine_ms = median_ms(lambda: step(inputs.start, inputs.goal), device, repeats=repeats)
+    return BenchRow(
+        bench="step",
+        case=name,
+        device=device.type,
+        reference_ms=reference_ms,
+        engine_ms=engine_ms / graphs,
+        loss_error=relative_error(loss[0], exact_loss),
+        gradient_error=relative_error(gradient[0], exact_gradient),
+        unit="one graph, one iteration",
+        note=f"{graphs} graphs together, {dtype}".replace("torch.", ""),
+    )
+
+
+def engine_step(shape: Case, inputs: StepInputs) -> Step:
+    """The engine's iteration with the authors' settings."""
+    s = shape.settings
+    unit = torch.ones((inputs.x.shape[0], 1, 1)).to(inputs.x)
+    structure = SelfExpressiveStructure(
+        float(s["alpha"]) * unit, float(s["beta"]) * unit, float(s["tau"]), float(s["gamma"])
+    )
+    return Step(
+        Iterate.begin(inputs.x.clone(), (inputs.prior.clone(), inputs.history.clone())),
+        inputs.targets,
+        structure,
+        student_for(condensing_model("sgc"), shape.nodes, shape.features),
+        Matching(
+            iterations=1,
+            student_steps=int(s["student_steps"]),
+            student_rate=float(s["student_rate"]),
+            expert_steps=int(s["expert_steps"]),
+            max_start=int(s["max_start"]),
+        ),
+        float(s["feature_rate"]) * unit,
+    )
+
+
+def reference_step(shape: Case, inputs: StepInputs) -> ReferenceStep:
+    """The published iteration of the first graph."""
+    s = shape.settings
+    return ReferenceStep(
+        inputs.x[0],
+        inputs.targets[0].argmax(-1),
+        inputs.prior[0],
+        inputs.history[0],
+        alpha=float(s["alpha"]),
+        beta=float(s["beta"]),
+        tau=float(s["tau"]),
+        gamma=float(s["gamma"]),
+        feature_rate=float(s["feature_rate"]),
+        steps=int(s["student_steps"]),
+        rate=float(s["student_rate"]),
+    )
+
+
+def _exact(shape: Case, inputs: StepInputs) -> tuple[torch.Tensor, torch.Tensor]:
+    """Loss and gradient of the first graph by the published loop in float64 on the CPU."""
+    wide = inputs.to(torch.device("cpu"), torch.float64)
+    plain = reference_step(shape, wide)
+    loss = plain(tuple(p[0] for p in wide.start), tuple(p[0] for p in wide.goal))
+    if plain.x.grad is None:
+        raise RuntimeError("the reference left no gradient")
+    return loss, plain.x.grad
+
+
+def _replayed_ms(step: Step, inputs: StepInputs, repeats: int) -> float:
+    """The iteration as the engine runs it on CUDA: captured once, replayed."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(2):
+            step(inputs.start, inputs.goal)
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        # The engine looks the expert's weights up on the device; so does this.
+        step(tuple(p.clone() for p in inputs.start), tuple(p.clone() for p in inputs.goal))
+    many = 20
+
+    def work() -> None:
+        for _ in range(many):
+            graph.replay()
+
+    synchronise(inputs.x.device)
+    return median_ms(work, inputs.x.device, repeats=repeats) / many

@@ -1,0 +1,94 @@
+"""Independent jobs on the cores of this machine, one thread each.
+
+Small matrix products run faster on one thread than on two, so work is spread over jobs (graphs,
+experts) rather than inside a product. Torch releases the interpreter lock while it computes.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TypeVar
+
+import torch
+
+from gcsr.progress import Progress
+
+T = TypeVar("T")
+
+
+class _StoppedError(BaseException):
+    """Ends the other jobs once one of them failed or the user interrupted."""
+
+
+@contextmanager
+def single_threaded() -> Iterator[None]:
+    """Torch computes on one thread inside this block."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def run_jobs(jobs: Sequence[Callable[[Progress], T]], progress: Progress) -> list[T]:
+    """Run every job with a single-threaded torch, as many at a time as there are cores.
+
+    Results come in the order of the jobs. Progress of the jobs is added up. If one fails, or the
+    caller is interrupted, the others end at their next report.
+    """
+    with single_threaded():
+        if len(jobs) == 1:
+            return [jobs[0](progress)]
+        together = _Together(len(jobs), progress)
+        workers = min(len(jobs), os.cpu_count() or 1)
+        with ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            futures = [pool.submit(job, together.of(i)) for i, job in enumerate(jobs)]
+            try:
+                return [future.result() for future in futures]
+            except BaseException as error:
+                together.stop.set()
+                for future in futures:
+                    future.cancel()
+                raise together.first_failure(futures) or error from None
+
+
+class _Together:
+    """Adds up the progress of several jobs."""
+
+    def __init__(self, jobs: int, progress: Progress) -> None:
+        self.stop = threading.Event()
+        self._lock = threading.Lock()
+        self._progress = progress
+        self._jobs = jobs
+        self._done: dict[str, list[int]] = {}
+
+    def of(self, job: int) -> Progress:
+        """The progress callback of one job."""
+
+        def report(stage: str, done: int, total: int) -> None:
+            if self.stop.is_set():
+                raise _StoppedError
+            with self._lock:
+                counts = self._done.setdefault(stage, [0] * self._jobs)
+                counts[job] = done
+                self._progress(stage, sum(counts), total * self._jobs)
+
+        return report
+
+    @staticmethod
+    def first_failure(futures: Sequence[object]) -> BaseException | None:
+        """The failure that came first, not the stops it caused."""
+        for future in futures:
+            failure = (
+                future.exception()  # type: ignore[attr-defined]
+                if future.done() and not future.cancelled()  # type: ignore[attr-defined]
+                else None
+            )
+            if failure is not None and not isinstance(failure, _StoppedError):
+                return failure  # type: ignore[no-any-return]
+        return None
