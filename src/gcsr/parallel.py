@@ -6,7 +6,6 @@ experts) rather than inside a product. Torch releases the interpreter lock while
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -36,16 +35,16 @@ def single_threaded() -> Iterator[None]:
 
 
 def run_jobs(jobs: Sequence[Callable[[Progress], T]], progress: Progress) -> list[T]:
-    """Run every job with a single-threaded torch, as many at a time as there are cores.
+    """Run every job with a single-threaded torch, as many at a time as torch has threads.
 
     Results come in the order of the jobs. Progress of the jobs is added up. If one fails, or the
     caller is interrupted, the others end at their next report.
     """
+    workers = min(len(jobs), torch.get_num_threads())
     with single_threaded():
         if len(jobs) == 1:
             return [jobs[0](progress)]
         together = _Together(len(jobs), progress)
-        workers = min(len(jobs), os.cpu_count() or 1)
         with ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,)) as pool:
             futures = [pool.submit(job, together.of(i)) for i, job in enumerate(jobs)]
             try:
@@ -55,6 +54,15 @@ def run_jobs(jobs: Sequence[Callable[[Progress], T]], progress: Progress) -> lis
                 for future in futures:
                     future.cancel()
                 raise together.first_failure(futures) or error from None
+
+
+def part_of(progress: Progress, before: int, parts: int) -> Progress:
+    """Progress of one of several equal parts that run one after the other."""
+
+    def report(stage: str, done: int, total: int) -> None:
+        progress(stage, before * total + done, parts * total)
+
+    return report
 
 
 class _Together:

@@ -10,19 +10,19 @@ import time
 from collections.abc import Callable, Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from gcsr.condensed import CondensedGraph
 from gcsr.devices import pick_device
 from gcsr.errors import InputError, require
 from gcsr.evaluate.evaluation import Evaluation
 from gcsr.evaluate.modules import evaluate_module
+from gcsr.evaluate.trial import Batch, Trial, condensed_batches
 from gcsr.graph import Graph
-from gcsr.models import Model, Prepared, SparseTopology, testing_model
-from gcsr.models.gat import GAT
+from gcsr.models import testing_model
 from gcsr.progress import Progress, silent
-from gcsr.training import TrainingRecipe, accuracy, fit, networks_at_once, topology_of
-from gcsr.views import Target, View
+from gcsr.training import TrainingRecipe, networks_at_once
+from gcsr.views import View
 
 ModelChoice = str | nn.Module | Callable[[], nn.Module]
 
@@ -54,8 +54,8 @@ def evaluate(
     view = View(graph)
     if isinstance(model, str):
         network = testing_model(model, hidden)
-        trial = _Trial(network, view, target, recipe, seed)
-        test, validation = _on_condensed(trial, graphs, runs, progress)
+        trial = Trial(network, view, target, recipe, seed)
+        test, validation = trial.scores(condensed_batches(trial, graphs, runs), progress)
         name = model
     else:
         test, validation = evaluate_module(
@@ -104,17 +104,17 @@ def evaluate_full(
     target = pick_device(device)
     began = time.perf_counter()
     view = View(graph)
-    trial = _Trial(testing_model(model, hidden), view, target, recipe, seed)
+    trial = Trial(testing_model(model, hidden), view, target, recipe, seed)
     whole = view.training()
     prepared = trial.prepare(whole)
     classes = torch.nn.functional.one_hot(whole.labels, graph.num_classes).to(target, torch.float32)
-    # Weights and activations are also kept for the backward pass.
-    at_once = max(1, networks_at_once(trial.model, prepared) // 4)
-    parts = []
-    for first in range(0, runs, at_once):
-        networks = range(first, min(first + at_once, runs))
-        parts.append(trial.run(prepared, classes, networks, runs, progress))
-    test, validation = (torch.cat(scores) for scores in zip(*parts, strict=True))
+    # Weights and activations are also kept for the backward pass; on a CPU every run is a job.
+    at_once = max(1, networks_at_once(trial.model, prepared) // 4) if target.type == "cuda" else 1
+    batches = [
+        Batch(prepared, classes, range(first, min(first + at_once, runs)))
+        for first in range(0, runs, at_once)
+    ]
+    test, validation = trial.scores(batches, progress)
     return Evaluation.of(
         test,
         validation,
@@ -129,92 +129,6 @@ def evaluate_full(
         seed=seed,
         seconds=time.perf_counter() - began,
     )
-
-
-class _Trial:
-    """A model prepared for validating and testing on the real graph."""
-
-    def __init__(
-        self, model: Model, view: View, device: torch.device, recipe: TrainingRecipe, seed: int
-    ) -> None:
-        self.model, self.device, self.recipe, self.seed = model, device, recipe, seed
-        self._topologies: dict[int, SparseTopology] = {}
-        self._view = view
-        validation = view.validation()
-        self.validate = self.prepare(validation)
-        self.validation_labels = validation.labels.to(device)
-        self.features = int(validation.x.shape[1])
-
-    def prepare(self, target: Target) -> Prepared:
-        """What the model needs to predict a target's nodes."""
-        key = id(target.adjacency)
-        if key not in self._topologies:
-            self._topologies[key] = SparseTopology(target.adjacency, self.device)
-        return self.model.prepare(target.x.to(self.device), self._topologies[key], target.nodes)
-
-    def run(
-        self, train: Prepared, classes: Tensor, networks: range, total: int, progress: Progress
-    ) -> tuple[Tensor, Tensor]:
-        """Test and validation accuracy of a batch of networks."""
-        epochs = self.recipe.epochs
-
-        def report(epoch: int) -> None:
-            done = networks.start * epochs + len(networks) * epoch
-            progress(f"training {self.model.name}", done, total * epochs)
-
-        fitted = fit(
-            self.model,
-            train,
-            classes,
-            self.validate,
-            self.validation_labels,
-            features=self.features,
-            recipe=self.recipe,
-            networks=networks,
-            seed=self.seed,
-            on_epoch=report,
-        )
-        test = self._view.test()
-        prepared = self.prepare(test)
-        scores = accuracy(
-            self.model,
-            fitted.params,
-            prepared,
-            test.labels.to(self.device),
-            at_once=networks_at_once(self.model, prepared),
-        )
-        return scores, fitted.validation
-
-
-def _on_condensed(
-    trial: _Trial, graphs: list[CondensedGraph], runs: int, progress: Progress
-) -> tuple[Tensor, Tensor]:
-    """All runs of all graphs in one batch on CUDA where the model allows it, else graph by graph.
-
-    On a CPU one wide product for the runs of one graph beats many small ones for all graphs.
-    """
-    total = len(graphs) * runs
-    same_size = len({g.num_nodes for g in graphs}) == 1
-    batched = trial.device.type == "cuda" and same_size and not isinstance(trial.model, GAT)
-    together = len(graphs) if batched else 1
-    parts = []
-    for first in range(0, len(graphs), together):
-        group = graphs[first : first + together]
-        # Whatever precision a file holds, it meets real features in float32.
-        x, adjacency, classes = (
-            torch.stack(parts).to(trial.device, torch.float32)
-            for parts in zip(*((g.x, g.adjacency, g.targets) for g in group), strict=True)
-        )
-        networks = range(first * runs, (first + len(group)) * runs)
-        if len(group) == 1:
-            prepared = trial.model.prepare(x[0], topology_of(adjacency[0]))
-            parts.append(trial.run(prepared, classes[0], networks, total, progress))
-        else:
-            x, adjacency, classes = (t.repeat_interleave(runs, 0) for t in (x, adjacency, classes))
-            prepared = trial.model.prepare(x, topology_of(adjacency))
-            parts.append(trial.run(prepared, classes, networks, total, progress))
-    test, validation = zip(*parts, strict=True)
-    return torch.cat(test), torch.cat(validation)
 
 
 def _check(graphs: list[CondensedGraph], graph: Graph, runs: int, any_graph: bool) -> None:

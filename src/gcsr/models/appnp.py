@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gcsr.models.base import Dropout, Params, Prepared, TwoLayers, rows
+from gcsr.models.base import Dropout, Params, Prepared, TwoLayers, first_inputs
 from gcsr.models.mlp import affine_relu_affine, two_affine_layers
 from gcsr.models.topology import Topology, repeated
 
@@ -29,7 +29,7 @@ class APPNP:
     def prepare(self, x: Tensor, topology: Topology, nodes: Tensor | None = None) -> Prepared:
         """The features that the propagation steps reach."""
         outer = repeated(topology.normalised, self.steps, nodes)
-        return Prepared(rows(x, outer[0].support), outer=outer)
+        return Prepared(first_inputs(x, outer[0].support), outer=outer)
 
     def logits(self, params: Params, prepared: Prepared, dropout: Dropout | None = None) -> Tensor:
         """Class scores."""

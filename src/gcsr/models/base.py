@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from gcsr.models.topology import Limited, Topology
+from gcsr.models.topology import Limited, SparseOperator, Topology
 
 Params = tuple[Tensor, ...]
 
@@ -25,14 +26,17 @@ class Prepared:
     """What a model computes once per graph and keeps over all training steps.
 
     Attributes:
-        inputs: what the first layer multiplies, ``(n, d)`` or ``(batch, n, d)``.
+        inputs: what the first layer multiplies, ``(n, d)`` or ``(batch, n, d)``, sparse where
+            that is less work.
+        inner: how the first layer's output is propagated, where its input was not.
         outer: how the last layer's output is propagated, from the inside out.
         ones: propagated ones that carry the biases of a linear model.
         edges: sources, targets and weights, for attention.
     """
 
-    inputs: Tensor
+    inputs: Tensor | SparseOperator
     outer: tuple[Limited, ...] = ()
+    inner: Limited | None = None
     ones: Tensor | None = None
     edges: tuple[Tensor, Tensor, Tensor] | None = None
 
@@ -95,11 +99,13 @@ class Model(Protocol):
         ...
 
 
-def linear(inputs: Tensor, weight: Tensor) -> Tensor:
+def linear(inputs: Tensor | SparseOperator, weight: Tensor) -> Tensor:
     """``inputs @ weight`` for every network of the batch.
 
     Inputs shared by the batch, ``(n, d)``, are multiplied once with all weights side by side.
     """
+    if isinstance(inputs, SparseOperator):
+        return inputs(weight)
     if inputs.ndim == 3 or weight.ndim == 2:
         return inputs @ weight
     batch, width, channels = weight.shape
@@ -125,6 +131,27 @@ def init_batch(
     """A batch of fresh networks, each from its own generator: the first is the same in any batch."""
     networks = [model.init(features, classes, generator) for generator in generators]
     return tuple(torch.cat(parts) for parts in zip(*networks, strict=True))
+
+
+# A sparse product does this many times the work per stored number that a dense one does per number.
+SPARSE_COST = 10
+# Below this size the difference is not worth a copy of the features.
+SPARSE_ROWS = 500
+
+
+def prefers_sparse(x: Tensor) -> bool:
+    """Whether features are so sparse that a CPU multiplies them faster that way."""
+    if x.ndim != 2 or x.requires_grad or x.device.type != "cpu" or x.shape[0] < SPARSE_ROWS:
+        return False
+    return int(torch.count_nonzero(x)) * SPARSE_COST < x.numel()
+
+
+def first_inputs(x: Tensor, nodes: Tensor | None) -> Tensor | SparseOperator:
+    """Features of some nodes as a first layer wants them."""
+    chosen = rows(x, nodes)
+    if not prefers_sparse(x):
+        return chosen
+    return SparseOperator(sp.csr_array(chosen.numpy()), x.device, x.dtype)
 
 
 def rows(tensor: Tensor, nodes: Tensor | None) -> Tensor:

@@ -7,7 +7,16 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gcsr.models.base import Dropout, Params, Prepared, TwoLayers, linear, rows
+from gcsr.models.base import (
+    Dropout,
+    Params,
+    Prepared,
+    TwoLayers,
+    first_inputs,
+    linear,
+    prefers_sparse,
+    rows,
+)
 from gcsr.models.mlp import two_affine_layers
 from gcsr.models.topology import Topology
 
@@ -32,12 +41,19 @@ class GCN:
         """Features after one hop, at the nodes and their neighbours."""
         operator = topology.normalised
         outer = operator.limited_to(nodes)
+        if prefers_sparse(x):
+            # Propagated features are several times denser: propagate hidden units instead.
+            inner = operator.limited_to(outer.support)
+            return Prepared(first_inputs(x, inner.support), outer=(outer,), inner=inner)
         return Prepared(rows(operator(x), outer.support), outer=(outer,))
 
     def logits(self, params: Params, prepared: Prepared, dropout: Dropout | None = None) -> Tensor:
         """Class scores."""
         w1, b1, w2, b2 = params
-        hidden = linear(prepared.inputs, w1) + b1
+        hidden = linear(prepared.inputs, w1)
+        if prepared.inner is not None:
+            hidden = prepared.inner.operator(hidden)
+        hidden = hidden + b1
         if self.relu:
             hidden = hidden.relu()
         if dropout is not None:

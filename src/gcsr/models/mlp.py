@@ -7,8 +7,16 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gcsr.models.base import Dropout, Params, Prepared, TwoLayers, linear, rows, uniform_layer
-from gcsr.models.topology import Topology
+from gcsr.models.base import (
+    Dropout,
+    Params,
+    Prepared,
+    TwoLayers,
+    first_inputs,
+    linear,
+    uniform_layer,
+)
+from gcsr.models.topology import SparseOperator, Topology
 
 
 @dataclass(frozen=True)
@@ -24,7 +32,7 @@ class MLP:
 
     def prepare(self, x: Tensor, topology: Topology, nodes: Tensor | None = None) -> Prepared:
         """The features of the nodes asked for."""
-        return Prepared(rows(x, nodes))
+        return Prepared(first_inputs(x, nodes))
 
     def logits(self, params: Params, prepared: Prepared, dropout: Dropout | None = None) -> Tensor:
         """Class scores."""
@@ -45,7 +53,7 @@ def two_affine_layers(
 
 
 def affine_relu_affine(
-    params: Params, inputs: Tensor, dropout: Dropout | None, *, relu: bool = True
+    params: Params, inputs: Tensor | SparseOperator, dropout: Dropout | None, *, relu: bool = True
 ) -> Tensor:
     """The perceptron that MLP, SGC and APPNP share."""
     w1, b1, w2, b2 = params

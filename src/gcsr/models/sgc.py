@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gcsr.models.base import Dropout, Params, Prepared, TwoLayers, linear, rows
+from gcsr.models.base import Dropout, Params, Prepared, TwoLayers, first_inputs, linear, rows
 from gcsr.models.mlp import affine_relu_affine, two_affine_layers
 from gcsr.models.topology import Topology, repeated
 
@@ -39,7 +39,7 @@ class SGC:
                 x, ones = operator(x), operator(ones)
             return Prepared(rows(x, nodes), ones=rows(ones, nodes))
         outer = repeated(operator, self.hops, nodes)
-        return Prepared(rows(x, outer[0].support), outer=outer)
+        return Prepared(first_inputs(x, outer[0].support), outer=outer)
 
     def logits(self, params: Params, prepared: Prepared, dropout: Dropout | None = None) -> Tensor:
         """Class scores."""

@@ -18,6 +18,9 @@ from torch import Tensor
 
 from gcsr.equations import normalised_adjacency
 
+# Channels from which a signal is wide enough to be multiplied on its own on a CPU.
+WIDE = 64
+
 
 class Operator(Protocol):
     """A linear map of node signals."""
@@ -167,11 +170,19 @@ class SparseOperator:
         """What gradients are multiplied with."""
         return _Rows.of(self.matrix.T.tocsr(), self.device, self.dtype)
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return int(self.matrix.shape[0]), int(self.matrix.shape[1])
+
     def __call__(self, signal: Tensor) -> Tensor:
-        """One product for all batches, their channels side by side."""
+        """The product; narrow signals of a batch are multiplied side by side."""
         if signal.ndim == 2:
             return self._product(signal)
         batch, nodes, channels = signal.shape
+        if self.device.type == "cpu" and channels >= WIDE:
+            # A network's own columns fit the cache; those of all networks side by side do not.
+            return torch.stack([self._product(one) for one in signal])
         wide = signal.permute(1, 0, 2).reshape(nodes, batch * channels)
         return self._product(wide).reshape(-1, batch, channels).permute(1, 0, 2)
 

@@ -124,12 +124,14 @@ def fit(
         if epoch % recipe.validate_every == recipe.validate_every - 1 or last:
             score = accuracy(model, params, validate, validation_labels, at_once=at_once)
             better = score > best_accuracy
-            best_accuracy = torch.where(better, score, best_accuracy)
-            best_epoch = torch.where(better, epoch, best_epoch)
-            best = tuple(
-                torch.where(better.view(-1, *[1] * (p.ndim - 1)), p.detach(), kept)
-                for p, kept in zip(params, best, strict=True)
-            )
+            # On CUDA asking whether any improved would make the device wait.
+            if device.type == "cuda" or bool(better.any()):
+                best_accuracy = torch.where(better, score, best_accuracy)
+                best_epoch = torch.where(better, epoch, best_epoch)
+                best = tuple(
+                    torch.where(better.view(-1, *[1] * (p.ndim - 1)), p.detach(), kept)
+                    for p, kept in zip(params, best, strict=True)
+                )
         if on_epoch is not None:
             on_epoch(epoch + 1)
     return Fitted(best, best_accuracy, best_epoch)

@@ -1,0 +1,126 @@
+"""A model prepared once for the real graph, and many networks of it trained and scored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gcsr.condensed import CondensedGraph
+from gcsr.models import Model, Prepared, SparseTopology
+from gcsr.models.gat import GAT
+from gcsr.parallel import part_of, run_jobs
+from gcsr.progress import Progress
+from gcsr.training import (
+    Fitted,
+    TrainingRecipe,
+    accuracy,
+    fit,
+    networks_at_once,
+    topology_of,
+)
+from gcsr.views import Target, View
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Networks, by number, that are trained on the same prepared graph or batch of graphs."""
+
+    prepared: Prepared
+    classes: Tensor
+    networks: range
+
+
+class Trial:
+    """Trains networks on small or whole graphs; validates and tests them on the real one."""
+
+    def __init__(
+        self, model: Model, view: View, device: torch.device, recipe: TrainingRecipe, seed: int
+    ) -> None:
+        self.model, self.device, self.recipe, self.seed = model, device, recipe, seed
+        self._topologies: dict[int, SparseTopology] = {}
+        self._view = view
+        validation = view.validation()
+        self.validate = self.prepare(validation)
+        self.validation_labels = validation.labels.to(device)
+        self.features = int(validation.x.shape[1])
+
+    def prepare(self, target: Target) -> Prepared:
+        """What the model needs to predict a target's nodes."""
+        key = id(target.adjacency)
+        if key not in self._topologies:
+            self._topologies[key] = SparseTopology(target.adjacency, self.device)
+        return self.model.prepare(target.x.to(self.device), self._topologies[key], target.nodes)
+
+    def scores(self, batches: Sequence[Batch], progress: Progress) -> tuple[Tensor, Tensor]:
+        """Test and validation accuracy of every network, in their order.
+
+        The real graph's test labels are read once, after all networks are trained.
+        """
+        jobs = [self._job(batch) for batch in batches]
+        if self.device.type == "cpu":
+            fitted = run_jobs(jobs, progress)
+        else:
+            fitted = [job(part_of(progress, i, len(jobs))) for i, job in enumerate(jobs)]
+        test = self._view.test()
+        prepared = self.prepare(test)
+        labels = test.labels.to(self.device)
+        at_once = networks_at_once(self.model, prepared)
+        tested = [
+            accuracy(self.model, one.params, prepared, labels, at_once=at_once) for one in fitted
+        ]
+        return torch.cat(tested), torch.cat([one.validation for one in fitted])
+
+    def _job(self, batch: Batch) -> Callable[[Progress], Fitted]:
+        def train(progress: Progress) -> Fitted:
+            def report(epoch: int) -> None:
+                progress(f"training {self.model.name}", epoch, self.recipe.epochs)
+
+            return fit(
+                self.model,
+                batch.prepared,
+                batch.classes,
+                self.validate,
+                self.validation_labels,
+                features=self.features,
+                recipe=self.recipe,
+                networks=batch.networks,
+                seed=self.seed,
+                on_epoch=report,
+            )
+
+        return train
+
+
+def condensed_batches(trial: Trial, graphs: Sequence[CondensedGraph], runs: int) -> list[Batch]:
+    """How networks on condensed graphs are grouped: run r of graph g has number ``g * runs + r``.
+
+    On CUDA all runs of all graphs are one batch where the model and sizes allow it. On a CPU every
+    network is a job of its own: its weights then stay in the cache, and jobs run on all cores.
+    """
+    cuda = trial.device.type == "cuda"
+    same_size = len({graph.num_nodes for graph in graphs}) == 1
+    # Attention lists the edges of one graph.
+    together = len(graphs) if cuda and same_size and not isinstance(trial.model, GAT) else 1
+    batches = []
+    for first in range(0, len(graphs), together):
+        group = graphs[first : first + together]
+        # Whatever precision a file holds, it meets real features in float32.
+        x, adjacency, classes = (
+            torch.stack(parts).to(trial.device, torch.float32)
+            for parts in zip(*((g.x, g.adjacency, g.targets) for g in group), strict=True)
+        )
+        networks = range(first * runs, (first + len(group)) * runs)
+        if len(group) > 1:
+            x, adjacency, classes = (t.repeat_interleave(runs, 0) for t in (x, adjacency, classes))
+            prepared = trial.model.prepare(x, topology_of(adjacency))
+            batches.append(Batch(prepared, classes, networks))
+            continue
+        prepared = trial.model.prepare(x[0], topology_of(adjacency[0]))
+        size = runs if cuda else 1
+        batches += [
+            Batch(prepared, classes[0], networks[i : i + size]) for i in range(0, runs, size)
+        ]
+    return batches
