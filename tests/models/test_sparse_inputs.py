@@ -7,7 +7,8 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from gcsr.models import SparseTopology, base, gcn, init_batch, testing_model
+from gcsr import models
+from gcsr.models import SparseTopology, base, gcn, init_batch
 from gcsr.models.topology import SparseOperator
 
 NODES, FEATURES, CLASSES = 600, 80, 4
@@ -29,7 +30,7 @@ def graph() -> tuple[torch.Tensor, SparseTopology]:
 def test_sparse_inputs_give_the_dense_scores_and_gradients(graph, name, limited, monkeypatch):
     x, topology = graph
     nodes = torch.arange(5, NODES, 7) if limited else None
-    model = testing_model(name, 16)
+    model = models.testing_model(name, 16)
     generators = [torch.Generator().manual_seed(i) for i in range(3)]
     start = init_batch(model, FEATURES, CLASSES, generators)
 
