@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from gcsr.condense.matching import TrajectoryCondenser
-from gcsr.experts import ExpertRecipe, Trajectories, mean_prediction, train_experts
+from gcsr.experts import ExpertRecipe, MeanPrediction, Trajectories, train_experts
 from gcsr.models import CONDENSING_MODELS, condensing_model
 from gcsr.views import View
 from helpers import CPU, dense, one_network, plain_logits, planted_graph
@@ -38,6 +38,26 @@ def trained(visible, name: str = "sgc", memory: int | None = None, **changes) ->
     recipe = replace(RECIPE, **changes)
     model = condensing_model(name, H)
     return train_experts(model, visible, recipe, device=CPU, memory_bytes=memory)
+
+
+def finals(visible, name: str) -> dict[int, tuple[Tensor, ...]]:
+    """The last weights of every expert, by its number."""
+    last: dict[int, tuple[Tensor, ...]] = {}
+    train_experts(
+        condensing_model(name, H),
+        visible,
+        RECIPE,
+        device=CPU,
+        on_trained=lambda experts, params: last.update({experts.start: params}),
+    )
+    return last
+
+
+def mean_of(visible, name: str, memory: int | None = None) -> Tensor:
+    model = condensing_model(name, H)
+    mean = MeanPrediction(model, visible, CPU)
+    train_experts(model, visible, RECIPE, device=CPU, memory_bytes=memory, on_trained=mean)
+    return mean.mean
 
 
 def everything(paths: Trajectories, epochs: int = 10) -> list[Tensor]:
@@ -149,22 +169,45 @@ def test_training_may_stop_early_without_changing_what_was_kept(visible):
 
 @pytest.mark.parametrize("name", ["sgc", "gcn"])
 def test_mean_prediction_is_the_mean_of_softmaxes(name, graph, visible):
-    paths = trained(visible, name)
-    found = mean_prediction(condensing_model(name, H), paths.final, visible, CPU)
+    experts = finals(visible, name)
+    found = mean_of(visible, name)
     formula = condensing_model(name).name
     x, a = graph.x.double(), dense(graph.adjacency)
-    experts = [params for group in paths.final for params in [one_network(group)]]
-    assert len(experts) == 3
+    experts = [one_network(experts[expert]) for expert in range(3)]
     expected = sum(plain_logits(formula, params, x, a).softmax(1) for params in experts) / 3
     torch.testing.assert_close(found.double(), expected, rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(found.sum(1), torch.ones(graph.num_nodes))
 
 
-def test_final_weights_are_those_of_the_last_epoch(visible):
-    paths = trained(visible, kept_epochs=12)
-    for expert in range(3):
-        last = paths.pairs([expert], [12], 0)[0]
-        assert all(torch.equal(a, b) for a, b in zip(last, paths.final[expert], strict=True))
+@pytest.mark.parametrize("budget", [0, 9 * STATE, 29 * STATE])
+def test_mean_prediction_does_not_depend_on_the_budget(visible, budget):
+    assert torch.equal(mean_of(visible, "gcn"), mean_of(visible, "gcn", memory=budget))
+
+
+def test_mean_prediction_does_not_depend_on_who_finishes_first(visible):
+    model, experts = condensing_model("sgc", H), finals(visible, "sgc")
+    means = []
+    for order in ((0, 1, 2), (2, 0, 1)):
+        mean = MeanPrediction(model, visible, CPU)
+        for expert in order:
+            mean(range(expert, expert + 1), experts[expert])
+        means.append(mean.mean)
+    assert torch.equal(*means)
+
+
+def test_mean_prediction_without_every_expert_is_refused(visible):
+    mean = MeanPrediction(condensing_model("sgc", H), visible, CPU)
+    mean(range(1, 2), finals(visible, "sgc")[1])
+    with pytest.raises(RuntimeError, match="not every expert"):
+        _ = mean.mean
+
+
+def test_weights_at_the_end_of_training_are_those_of_the_last_epoch(visible):
+    paths, last = trained(visible, kept_epochs=12), finals(visible, "sgc")
+    assert sorted(last) == [0, 1, 2]
+    for expert, params in last.items():
+        kept = paths.pairs([expert], [12], 0)[0]
+        assert all(torch.equal(a, b) for a, b in zip(kept, params, strict=True))
 
 
 def test_experts_see_training_labels_only(graph):

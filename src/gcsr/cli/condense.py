@@ -13,7 +13,8 @@ from gcsr.cli.data import load_graph
 from gcsr.cli.files import output_paths, require_writable, write_graphs
 from gcsr.cli.output import byte_count, print_json, print_leak
 from gcsr.cli.settings import parse_settings
-from gcsr.errors import require_one_of
+from gcsr.cli.sizes import parse_bytes
+from gcsr.errors import require, require_one_of
 
 if TYPE_CHECKING:
     from gcsr.condensed import CondensedGraph
@@ -40,6 +41,22 @@ def condense(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="A setting of the method; repeatable."),
     ] = None,
+    expert_memory: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="Memory for the experts' trajectories (500MB, 2GiB); by default a quarter of what"
+            " is free.",
+        ),
+    ] = None,
+    expert_disk: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="Disk for trained experts, where later runs find them ($GCSR_CACHE or the user's"
+            " cache); by default none.",
+        ),
+    ] = None,
     seed: options.Seed = 0,
     graphs: Annotated[
         int,
@@ -61,6 +78,11 @@ def condense(
     from gcsr.devices import pick_device  # noqa: PLC0415
 
     settings = parse_settings(method, assignments or [])
+    for key, text in (("expert_memory", expert_memory), ("expert_disk", expert_disk)):
+        if text is not None:
+            option = f"--{key.replace('_', '-')}"
+            require(key not in settings, f"{option}: is given by --set too.")
+            settings[key] = parse_bytes(option, text)
     # What is wrong without looking at the data is said before the data are read.
     build(method, {"nodes": nodes, "ratio": ratio, **settings})
     require_one_of("preset", preset, PRESETS)

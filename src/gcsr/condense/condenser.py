@@ -6,7 +6,7 @@ import platform
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,13 +25,22 @@ from gcsr.views import CondensingView, View
 
 @dataclass(frozen=True, eq=False)
 class Made:
-    """What a method returns for one graph; the rest of the provenance is the same for all methods."""
+    """What a method returns for one graph; the rest of the provenance is the same for all methods.
+
+    ``details`` are the same whenever the graph is made again, ``measured`` need not be.
+    """
 
     x: Tensor
     adjacency: Tensor
     y: Tensor
     notes: tuple[str, ...] = ()
     details: dict[str, Any] = field(default_factory=dict)
+    measured: dict[str, Any] = field(default_factory=dict)
+
+
+def resource(default: Any) -> Any:
+    """A field that bounds memory or disk: no part of how a result came about, whatever its value."""
+    return field(default=default, metadata={"resource": True})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +88,12 @@ class Condenser(ABC):
     def leaks_test_labels(self) -> bool:
         """Whether these settings ask for test labels."""
         return False
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What determines the result, by name."""
+        decisive = [f.name for f in fields(self) if not f.metadata.get("resource")]
+        return {name: getattr(self, name) for name in decisive}
 
     def size(self, visible_nodes: int) -> int:
         """Number of condensed nodes for a graph of which ``visible_nodes`` may be seen."""
@@ -158,7 +173,7 @@ class Condenser(ABC):
         leaks = self.leaks_test_labels and not source.inductive
         provenance = {
             "method": self.name,
-            "settings": asdict(self),
+            "settings": self.settings,
             "seed": seed,
             "nodes": nodes,
             "ratio": nodes / view.visible.num_nodes,
@@ -180,6 +195,7 @@ class Condenser(ABC):
                 "seconds": seconds,
                 "graphs_together": together,
                 "peak_memory_bytes": peak_memory_bytes(device),
+                **made.measured,
             },
             **made.details,
             **context,

@@ -23,10 +23,12 @@ class Start:
     notes: tuple[str, ...] = ()
 
 
-def propagated_features(visible: VisibleGraph, hops: int, device: torch.device) -> Tensor:
+def propagated_features(
+    visible: VisibleGraph, hops: int, device: torch.device, dtype: torch.dtype = torch.float32
+) -> Tensor:
     """Eq. 3: features after ``hops`` rounds of message passing on the real graph."""
-    x = visible.x.to(device)
-    operator = SparseTopology(visible.adjacency, device).normalised
+    x = visible.x.to(device, dtype)
+    operator = SparseTopology(visible.adjacency, device, dtype).normalised
     for _ in range(hops):
         x = operator(x)
     return x
@@ -57,7 +59,7 @@ def sample_training_rows(
     if again.any():
         noise = torch.randn((int(again.sum()), x.shape[1]), generator=generator)
         size = x.square().mean().sqrt()
-        x[again.to(x.device)] += JITTER * size * noise.to(x.device)
+        x[again.to(x.device)] += JITTER * size * noise.to(x)
         notes = (
             f"{int(again.sum())} of {nodes.numel()} nodes repeat a training node with jitter, because"
             " their class has fewer training nodes than condensed ones",

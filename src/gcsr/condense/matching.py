@@ -10,7 +10,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from gcsr.condense.condenser import Condenser, Made
+from gcsr.condense.condenser import Condenser, Made, resource
 from gcsr.condense.fields import real_number, whole_number
 from gcsr.condense.initialise import Start, propagated_features, sample_training_rows
 from gcsr.condense.labels import block_labels, class_budget
@@ -21,7 +21,7 @@ from gcsr.condense.students import student_for
 from gcsr.condense.trajectory import Iterate, Matching, Step, match_trajectories
 from gcsr.devices import stream
 from gcsr.errors import require, require_one_of
-from gcsr.experts import ExpertRecipe, Trajectories, train_experts
+from gcsr.experts import ExpertRecipe, Experts, experts_for
 from gcsr.models import CONDENSING_MODELS, Model, condensing_model
 from gcsr.parallel import run_jobs
 from gcsr.progress import Progress
@@ -48,6 +48,8 @@ class TrajectoryCondenser(Condenser):
             included; or ``last`` (the paper).
         experts, expert_epochs, expert_rate, expert_weight_decay, expert_seed: the teachers.
         expert_memory: bytes that their trajectories may take; by default a quarter of free memory.
+        expert_disk: bytes that experts may take on disk, where later runs find them; by default 0.
+        dtype: the precision of features, experts, students and, if it is ``float64``, the result.
     """
 
     k: int = 2
@@ -66,13 +68,16 @@ class TrajectoryCondenser(Condenser):
     expert_rate: float = 1e-2
     expert_weight_decay: float = 5e-4
     expert_seed: int = 0
-    expert_memory: int | None = None
+    expert_memory: int | None = resource(None)
+    expert_disk: int = resource(0)
+    dtype: Literal["float32", "float64"] = "float32"
 
     def _check(self) -> None:
         require_one_of("model", self.model, CONDENSING_MODELS)
         require_one_of("units", self.units, ("relative", "absolute"))
         require_one_of("iterate", self.iterate, ("last", "best-val"))
-        whole_number(self, "k", "iterations", "expert_seed")
+        require_one_of("dtype", self.dtype, ("float32", "float64"))
+        whole_number(self, "k", "iterations", "expert_seed", "expert_disk")
         whole_number(
             self,
             "hidden",
@@ -128,7 +133,7 @@ class TrajectoryCondenser(Condenser):
     ) -> list[Made]:
         visible = view.visible
         labels = block_labels(class_budget(visible.train_labels, visible.num_classes, nodes))
-        features = propagated_features(visible, self.k, device)
+        features = propagated_features(visible, self.k, device, self._precision)
         starts = [
             sample_training_rows(features, visible, labels, stream(seed, "initial rows"))
             for seed in seeds
@@ -172,7 +177,7 @@ class TrajectoryCondenser(Condenser):
 
         chooser = None
         if self.iterate == "best-val":
-            chooser = BestValidated(targets, view.validation, adjacency, device)
+            chooser = _BestInSinglePrecision(targets, view.validation, adjacency, device)
         step = Step(
             iterate,
             targets,
@@ -189,7 +194,7 @@ class TrajectoryCondenser(Condenser):
         )
         losses = match_trajectories(
             step,
-            teachers.trajectories,
+            teachers.experts.trajectories,
             schedules=[stream(seed, "expert schedule") for seed in seeds],
             progress=progress,
             look=chooser,
@@ -210,9 +215,14 @@ class TrajectoryCondenser(Condenser):
                     **_validation_curve(chooser, g),
                     **knowledge,
                 },
+                {"experts": teachers.experts.measured},
             )
             for g in range(len(seeds))
         ]
+
+    @property
+    def _precision(self) -> torch.dtype:
+        return torch.float64 if self.dtype == "float64" else torch.float32
 
     def _feature_unit(self, x: Tensor) -> Tensor:
         if self.units == "absolute":
@@ -231,15 +241,18 @@ class TrajectoryCondenser(Condenser):
             weight_decay=self.expert_weight_decay,
             seed=self.expert_seed,
         )
-        trajectories = train_experts(
+        experts = experts_for(
             model,
             view.visible,
             recipe,
             device=device,
+            dtype=self._precision,
+            predictions=self._needs_predictions,
             memory_bytes=self.expert_memory,
+            disk_bytes=self.expert_disk,
             progress=progress,
         )
-        return Teachers(model, trajectories, device)
+        return Teachers(model, experts, device)
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,8 +260,15 @@ class Teachers:
     """The condensing model and its trained experts."""
 
     model: Model
-    trajectories: Trajectories
+    experts: Experts
     device: torch.device
+
+
+class _BestInSinglePrecision(BestValidated):
+    """Networks that score an iterate are float32, as in evaluation, whatever the iterate is."""
+
+    def _score(self, x: Tensor, a: Tensor, targets: Tensor) -> float:
+        return super()._score(x.float(), a.float(), targets.float())
 
 
 def _validation_curve(chooser: BestValidated | None, graph: int) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gcsr.devices import stream
+from gcsr.devices import free_memory_bytes, stream
 from gcsr.equations import cross_entropy
 from gcsr.experts.recipe import ExpertRecipe
 from gcsr.experts.trajectories import Trajectories
@@ -27,17 +27,21 @@ def train_experts(
     recipe: ExpertRecipe,
     *,
     device: torch.device,
+    dtype: torch.dtype = torch.float32,
     memory_bytes: int | None = None,
+    on_trained: Callable[[range, Params], None] | None = None,
     progress: Progress = silent,
 ) -> Trajectories:
     """Train ``recipe.count`` experts and keep their weights after every epoch.
 
     ``memory_bytes`` bounds the trajectories (default: a quarter of the free memory). Where they do
     not fit, checkpoints are kept and the epochs between them are trained again on demand, bit by bit
-    the same on a CPU.
+    the same on a CPU. ``on_trained`` gets the numbers and the last weights of every group of experts
+    when its training ends, on the thread that trained it.
     """
-    school = _School(model, visible, recipe, device)
-    trajectories = Trajectories(school, recipe, memory_bytes=memory_bytes)
+    school = _School(model, visible, recipe, device, dtype)
+    budget = default_budget(device) if memory_bytes is None else memory_bytes
+    trajectories = Trajectories.within(budget, school)
     group = school.group_size if trajectories.keeps_everything else 1
 
     def job(first: int) -> Callable[[Progress], None]:
@@ -47,6 +51,8 @@ def train_experts(
             for epoch, state in school.lessons(experts):
                 trajectories.record(experts, epoch, state)
                 report("training experts", epoch, recipe.trained_epochs)
+            if on_trained is not None:
+                on_trained(experts, state.params)
 
         return teach
 
@@ -57,6 +63,11 @@ def train_experts(
         for done, teach in enumerate(jobs):
             teach(_part_of(progress, done, len(jobs)))
     return trajectories
+
+
+def default_budget(device: torch.device) -> int:
+    """Bytes that trajectories may take unless told otherwise."""
+    return free_memory_bytes(device) // 4
 
 
 def _part_of(progress: Progress, before: int, parts: int) -> Progress:
@@ -86,15 +97,21 @@ class _School:
     """Knows how an epoch is taught; the store uses it to replay."""
 
     def __init__(
-        self, model: Model, visible: VisibleGraph, recipe: ExpertRecipe, device: torch.device
+        self,
+        model: Model,
+        visible: VisibleGraph,
+        recipe: ExpertRecipe,
+        device: torch.device,
+        dtype: torch.dtype,
     ) -> None:
-        self.model, self.recipe, self.device = model, recipe, device
+        self.model, self.recipe, self.device, self.dtype = model, recipe, device, dtype
         self.features = int(visible.x.shape[1])
         self.classes = visible.num_classes
-        topology = SparseTopology(visible.adjacency, device)
-        self.prepared: Prepared = model.prepare(visible.x.to(device), topology, visible.train)
+        topology = SparseTopology(visible.adjacency, device, dtype)
+        x = visible.x.to(device, dtype)
+        self.prepared: Prepared = model.prepare(x, topology, visible.train)
         self.targets = torch.nn.functional.one_hot(visible.train_labels, self.classes)
-        self.targets = self.targets.to(device, torch.float32)
+        self.targets = self.targets.to(device, dtype)
 
     @property
     def group_size(self) -> int:
@@ -111,7 +128,7 @@ class _School:
         """Weights before the first epoch."""
         generators = [stream(self.recipe.seed, f"expert {expert}") for expert in experts]
         params = init_batch(self.model, self.features, self.classes, generators)
-        return tuple(p.to(self.device) for p in params)
+        return tuple(p.to(self.device, self.dtype) for p in params)
 
     def begin(self, experts: range) -> LessonState:
         """The state before the first epoch."""

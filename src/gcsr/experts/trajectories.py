@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from gcsr.devices import free_memory_bytes
 from gcsr.experts.recipe import ExpertRecipe
 from gcsr.models import Params
 
@@ -19,56 +18,50 @@ if TYPE_CHECKING:
 class Trajectories:
     """Expert weights by expert and epoch.
 
-    Everything is kept where it fits into ``memory_bytes``. Otherwise a checkpoint (weights and Adam's
-    moments) is kept every ``stride`` epochs and the epochs after it are trained again when asked for.
+    Everything is ``kept`` where it fits into a budget of bytes. Otherwise a checkpoint (weights and
+    Adam's moments) is kept every ``stride`` epochs and the epochs after it are trained again, by the
+    ``school`` that trained them, when asked for.
     """
 
     def __init__(
-        self, school: _School, recipe: ExpertRecipe, *, memory_bytes: int | None = None
+        self,
+        recipe: ExpertRecipe,
+        kept: Params = (),
+        *,
+        school: _School | None = None,
+        stride: int = 1,
     ) -> None:
-        self._school, self.recipe = school, recipe
-        sizes = [p.shape[1:] for p in school.initial(range(1))]
-        per_state = 4 * sum(size.numel() for size in sizes)
-        states = recipe.count * (recipe.kept_epochs + 1)
-        budget = free_memory_bytes(school.device) // 4 if memory_bytes is None else memory_bytes
-        self.keeps_everything = states * per_state <= budget
-        self.stride = 1 if self.keeps_everything else self._stride(per_state, budget)
-        self._final: dict[int, Params] = {}
+        self.recipe, self.kept, self.stride = recipe, kept, stride
+        self._school = school
         self._checkpoints: dict[tuple[int, int], tuple[tuple[Tensor, ...], int]] = {}
-        self._kept: Params = ()
-        if self.keeps_everything:
-            self._kept = tuple(
-                torch.empty((recipe.count, recipe.kept_epochs + 1, *size), device=school.device)
-                for size in sizes
-            )
 
-    def _stride(self, per_state: int, budget: int) -> int:
-        """The densest checkpoints that fit; the start itself is made again from its seed."""
-        for stride in range(2, self.recipe.kept_epochs + 1):
-            checkpoints = self.recipe.count * (self.recipe.kept_epochs // stride)
-            if 3 * checkpoints * per_state <= budget:
-                return stride
-        return self.recipe.kept_epochs + 1
+    @classmethod
+    def within(cls, budget: int, school: _School) -> Trajectories:
+        """Room for what a school teaches, as much of it as ``budget`` bytes hold."""
+        recipe, one = school.recipe, school.initial(range(1))
+        per_state = sum(p.nbytes for p in one)
+        if recipe.count * (recipe.kept_epochs + 1) * per_state > budget:
+            return cls(recipe, school=school, stride=_stride(recipe, per_state, budget))
+        shape = (recipe.count, recipe.kept_epochs + 1)
+        return cls(recipe, tuple(p.new_empty((*shape, *p.shape[1:])) for p in one))
+
+    @property
+    def keeps_everything(self) -> bool:
+        """Whether no epoch ever has to be trained again."""
+        return bool(self.kept)
 
     @property
     def nbytes(self) -> int:
         """Bytes that the trajectories hold."""
-        kept = sum(p.nbytes for p in self._kept)
+        kept = sum(p.nbytes for p in self.kept)
         return kept + sum(t.nbytes for tensors, _ in self._checkpoints.values() for t in tensors)
-
-    @property
-    def final(self) -> list[Params]:
-        """Weights after the last epoch of the schedule, group by group; empty if not run to its end."""
-        return [self._final[first] for first in sorted(self._final)]
 
     def record(self, experts: range, epoch: int, state: LessonState) -> None:
         """Take note of a group of experts after an epoch."""
-        if epoch == self.recipe.epochs:
-            self._final[experts.start] = tuple(p.clone() for p in state.params)
         if epoch > self.recipe.kept_epochs:
             return
         if self.keeps_everything:
-            for kept, p in zip(self._kept, state.params, strict=True):
+            for kept, p in zip(self.kept, state.params, strict=True):
                 kept[experts.start : experts.stop, epoch] = p
         elif epoch and epoch % self.stride == 0:
             (expert,) = experts
@@ -84,12 +77,12 @@ class Trajectories:
                 e, s = experts[0], starts[0]
                 # Views: nothing is copied for a single graph.
                 return (
-                    tuple(kept[e : e + 1, s] for kept in self._kept),
-                    tuple(kept[e : e + 1, s + steps] for kept in self._kept),
+                    tuple(kept[e : e + 1, s] for kept in self.kept),
+                    tuple(kept[e : e + 1, s + steps] for kept in self.kept),
                 )
             where = torch.tensor(
                 [self.position(e, s) for e, s in zip(experts, starts, strict=True)],
-                device=self._kept[0].device,
+                device=self.kept[0].device,
             )
             return self.at(where), self.at(where + steps)
         replayed = [self._replay(e, s, steps) for e, s in zip(experts, starts, strict=True)]
@@ -104,10 +97,12 @@ class Trajectories:
 
     def at(self, positions: Tensor) -> Params:
         """Kept weights at several positions, looked up on the device."""
-        return tuple(kept.flatten(0, 1).index_select(0, positions) for kept in self._kept)
+        return tuple(kept.flatten(0, 1).index_select(0, positions) for kept in self.kept)
 
     def _replay(self, expert: int, start: int, steps: int) -> tuple[Params, Params]:
         school = self._school
+        if school is None:
+            raise RuntimeError("trajectories without a school cannot be replayed")
         state = school.begin(range(expert, expert + 1))
         checkpoint = start - start % self.stride
         if checkpoint:
@@ -121,3 +116,12 @@ class Trajectories:
         for epoch in range(start, start + steps):
             school.teach(state, epoch)
         return at_start, state.params
+
+
+def _stride(recipe: ExpertRecipe, per_state: int, budget: int) -> int:
+    """The densest checkpoints that fit; the start itself is made again from its seed."""
+    for stride in range(2, recipe.kept_epochs + 1):
+        checkpoints = recipe.count * (recipe.kept_epochs // stride)
+        if 3 * checkpoints * per_state <= budget:
+            return stride
+    return recipe.kept_epochs + 1

@@ -17,7 +17,6 @@ from gcsr.condense.structure import SelfExpressiveStructure, State, Structure
 from gcsr.devices import stream
 from gcsr.equations import class_correlation, class_prior
 from gcsr.errors import InputError, require, require_one_of
-from gcsr.experts import mean_prediction
 from gcsr.models.topology import csr_tensor
 from gcsr.views import CondensingView
 
@@ -108,9 +107,7 @@ class GCSR(TrajectoryCondenser):
                 raise InputError("prior: 'all' needs labels that this view does not hold.")
             labels = view.every_label
         elif self.prior == "predicted":
-            predicted = mean_prediction(
-                teachers.model, teachers.trajectories.final, visible, teachers.device
-            ).argmax(1)
+            predicted = teachers.experts.mean_prediction.argmax(1)
             labels = torch.where(labels >= 0, labels, predicted.cpu())
         adjacency = csr_tensor(visible.adjacency, teachers.device, torch.float32)
         return class_correlation(adjacency, labels, visible.num_classes)

@@ -1,0 +1,158 @@
+"""Experts from the last run of this process, from disk, or from training: the same bytes each way."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from gcsr.experts.cache import ExpertCache
+from gcsr.experts.key import expert_key
+from gcsr.experts.predict import MeanPrediction
+from gcsr.experts.recipe import ExpertRecipe
+from gcsr.experts.train import default_budget, train_experts
+from gcsr.experts.trajectories import Trajectories
+from gcsr.models import Model, Params
+from gcsr.progress import Progress, silent
+from gcsr.views import VisibleGraph
+
+
+@dataclass(frozen=True, eq=False)
+class Experts:
+    """Trained experts: their trajectories and, where asked for, their mean prediction.
+
+    ``cached`` tells that nobody had to train them this time.
+    """
+
+    trajectories: Trajectories
+    prediction: Tensor | None = None
+    cached: bool = False
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that are held."""
+        prediction = 0 if self.prediction is None else self.prediction.nbytes
+        return self.trajectories.nbytes + prediction
+
+    @property
+    def mean_prediction(self) -> Tensor:
+        """Mean class probabilities ``(n, C)``; only where they were asked for."""
+        if self.prediction is None:
+            raise RuntimeError("predictions were not asked for")
+        return self.prediction
+
+    @property
+    def measured(self) -> dict[str, int | bool]:
+        """What they took this time, for the provenance of results."""
+        paths = self.trajectories
+        return {
+            "kept": paths.keeps_everything,
+            "bytes": paths.nbytes,
+            "cached": self.cached,
+            "stride": paths.stride,
+        }
+
+
+def experts_for(
+    model: Model,
+    visible: VisibleGraph,
+    recipe: ExpertRecipe,
+    *,
+    device: torch.device,
+    dtype: torch.dtype = torch.float32,
+    predictions: bool = False,
+    memory_bytes: int | None = None,
+    disk_bytes: int = 0,
+    progress: Progress = silent,
+) -> Experts:
+    """Experts as :func:`train_experts` trains them, trained only if they are not at hand.
+
+    ``memory_bytes`` bounds the trajectories as there, ``disk_bytes`` the folder of stored ones (0:
+    there is none). ``predictions`` asks for the mean prediction, for which ``recipe`` must train
+    the whole schedule.
+    """
+    key = expert_key(model, visible, recipe, device, dtype)
+    # "cuda" is whichever device is current; weights are on one in particular.
+    place = str(torch.empty(0, device=device).device)
+    cache = ExpertCache(disk_bytes)
+    recent = _RECENT.take(f"{key} {place}", recipe, predictions, memory_bytes)
+    if recent is not None:
+        if disk_bytes and not cache.touch(key):
+            cache.save(key, recent.trajectories.kept, recent.prediction)
+        return replace(recent, cached=True)
+    budget = default_budget(device) if memory_bytes is None else memory_bytes
+    like = _shapes(model, visible, recipe, dtype)
+    found = None
+    if sum(p.nbytes for p in like) <= budget:
+        found = cache.load(key, like, prediction=predictions, device=device)
+    if found is not None:
+        experts = Experts(Trajectories(recipe, found[0]), found[1], cached=True)
+    else:
+        mean = MeanPrediction(model, visible, device, dtype) if predictions else None
+        trajectories = train_experts(
+            model,
+            visible,
+            recipe,
+            device=device,
+            dtype=dtype,
+            memory_bytes=budget,
+            on_trained=mean,
+            progress=progress,
+        )
+        experts = Experts(trajectories, None if mean is None else mean.mean)
+        if trajectories.keeps_everything:
+            cache.save(key, trajectories.kept, experts.prediction)
+    if experts.trajectories.keeps_everything and experts.nbytes <= budget:
+        _RECENT.keep(f"{key} {place}", experts)
+    return experts
+
+
+def forget_experts() -> None:
+    """Free the experts that this process would use again."""
+    _RECENT.forget()
+
+
+class _Recent:
+    """The most recent experts of this process, and no others."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._entry: tuple[str, Experts] | None = None
+
+    def take(
+        self, key: str, recipe: ExpertRecipe, predictions: bool, memory_bytes: int | None
+    ) -> Experts | None:
+        """The experts of a key if they serve; otherwise they make room for those that will."""
+        with self._lock:
+            if self._entry is not None and self._entry[0] == key:
+                experts = self._entry[1]
+                enough = experts.trajectories.recipe.kept_epochs >= recipe.kept_epochs
+                enough = enough and not (predictions and experts.prediction is None)
+                if enough and (memory_bytes is None or experts.nbytes <= memory_bytes):
+                    return experts
+            self._entry = None
+            return None
+
+    def keep(self, key: str, experts: Experts) -> None:
+        """Replace what was kept."""
+        with self._lock:
+            self._entry = key, experts
+
+    def forget(self) -> None:
+        """Keep nothing."""
+        with self._lock:
+            self._entry = None
+
+
+_RECENT = _Recent()
+
+
+def _shapes(
+    model: Model, visible: VisibleGraph, recipe: ExpertRecipe, dtype: torch.dtype
+) -> Params:
+    """Tensors without memory, shaped like everything that is kept."""
+    one = model.init(int(visible.x.shape[1]), visible.num_classes, torch.Generator())
+    lead = (recipe.count, recipe.kept_epochs + 1)
+    return tuple(torch.empty((*lead, *p.shape[1:]), dtype=dtype, device="meta") for p in one)

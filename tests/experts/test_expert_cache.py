@@ -1,0 +1,388 @@
+"""Experts trained once serve again: same bytes, never more disk than allowed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from gcsr import GCSR, MTT, CondensedGraph, InputError
+from gcsr.cli import main
+from gcsr.cli.sizes import parse_bytes
+from gcsr.experts import ExpertRecipe, Experts, experts_for, forget_experts
+from gcsr.experts.cache import HEADER_BYTES, ExpertCache, cache_folder
+from gcsr.experts.key import expert_key
+from gcsr.models import condensing_model
+from gcsr.views import View
+from helpers import CPU, planted_graph, with_other_test_labels
+
+RECIPE = ExpertRecipe(
+    count=3, epochs=12, trained_epochs=12, kept_epochs=9, rate=0.02, weight_decay=5e-2, seed=4
+)
+MODEL = condensing_model("sgc", 8)
+SMALL: dict[str, Any] = {
+    "hidden": 8,
+    "iterations": 4,
+    "student_steps": 2,
+    "max_start": 4,
+    "experts": 3,
+    "expert_epochs": 8,
+    "iterate": "last",
+}
+PLENTY = 10**8
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return planted_graph(weighted=True)
+
+
+@pytest.fixture(scope="module")
+def visible(graph):
+    return View(graph).condensing().visible
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """A cache folder of this test's own, and a process that remembers nothing."""
+    monkeypatch.setenv("GCSR_CACHE", str(tmp_path))
+    forget_experts()
+    yield tmp_path / "experts"
+    forget_experts()
+
+
+def obtained(visible, *, disk: int = PLENTY, again: bool = False, **settings: Any) -> Experts:
+    """Experts; ``again`` lets the process remember the last ones."""
+    if not again:
+        forget_experts()
+    wanted = {"predictions": True, "memory_bytes": None} | settings
+    recipe = replace(RECIPE, **wanted.pop("changes", {}))
+    return experts_for(MODEL, visible, recipe, device=CPU, disk_bytes=disk, **wanted)
+
+
+def assert_same(ours: Experts, theirs: Experts) -> None:
+    for expert in range(3):
+        for t in range(8):
+            pairs = zip(
+                ours.trajectories.pairs([expert], [t], 2),
+                theirs.trajectories.pairs([expert], [t], 2),
+                strict=True,
+            )
+            assert all(torch.equal(a, b) for p, q in pairs for a, b in zip(p, q, strict=True))
+    assert torch.equal(ours.mean_prediction, theirs.mean_prediction)
+
+
+def entries(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.safetensors"))
+
+
+def used(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def test_stored_experts_are_the_trained_ones(visible, folder):
+    trained, stored = obtained(visible), obtained(visible)
+    assert (trained.cached, stored.cached) == (False, True)
+    assert_same(trained, stored)
+    assert [path.stem for path in entries(folder)] == [
+        expert_key(MODEL, visible, RECIPE, CPU, torch.float32)
+    ]
+
+
+def test_nothing_is_written_or_read_by_default(graph, visible, folder, tmp_path):
+    GCSR(nodes=9, **SMALL).condense(graph, device="cpu")
+    assert list(tmp_path.rglob("*")) == []
+    obtained(visible)
+    stored = entries(folder)
+    assert not obtained(visible, disk=0).cached
+    assert entries(folder) == stored
+
+
+def test_process_remembers_the_last_experts_only(visible, tmp_path):
+    first = obtained(visible, disk=0)
+    again = obtained(visible, disk=0, again=True)
+    assert again.cached
+    assert again.trajectories is first.trajectories
+    assert not obtained(visible, disk=0, again=True, changes={"seed": 5}).cached
+    assert not obtained(visible, disk=0, again=True).cached
+    assert list(tmp_path.rglob("*")) == []
+
+
+def test_process_remembers_within_the_memory_budget_only(visible):
+    first = obtained(visible, disk=0)
+    exactly = first.trajectories.nbytes
+    # The trajectories alone fit; with the prediction they are not held on to.
+    obtained(visible, disk=0, memory_bytes=exactly)
+    assert not obtained(visible, disk=0, again=True, memory_bytes=exactly).cached
+    obtained(visible, disk=0)
+    tight = obtained(visible, disk=0, again=True, memory_bytes=exactly - 1)
+    assert not tight.cached
+    assert not tight.trajectories.keeps_everything
+    assert_same(first, tight)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2, 0.5, 0.9, 1.0])
+def test_memory_stays_within_the_budget(visible, share):
+    whole = obtained(visible, disk=0).trajectories.nbytes
+    budget = int(share * whole)
+    experts = obtained(visible, disk=0, memory_bytes=budget)
+    assert experts.trajectories.nbytes <= budget
+    assert experts.trajectories.keeps_everything is (share == 1.0)
+    assert_same(experts, obtained(visible, disk=0))
+
+
+@pytest.mark.parametrize("where", ["disk", "process"])
+def test_longer_runs_serve_shorter_ones_and_not_the_reverse(visible, where):
+    def ask(**settings: Any) -> bool:
+        settings |= {"disk": PLENTY} if where == "disk" else {"disk": 0, "again": True}
+        return obtained(visible, **settings).cached
+
+    short = {"kept_epochs": 5, "trained_epochs": 5}
+    assert not ask(predictions=False, changes=short)
+    assert not ask()
+    assert ask(predictions=False, changes=short)
+    assert ask(changes={"kept_epochs": 5})
+    assert not ask(changes={"kept_epochs": 10})
+
+
+def test_runs_without_predictions_do_not_serve_those_with(visible):
+    obtained(visible, predictions=False)
+    assert not obtained(visible).cached
+    assert obtained(visible).cached
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda blob: b"",
+        lambda blob: b"no safetensors at all",
+        lambda blob: blob[: len(blob) // 2],
+        lambda blob: blob[:-5] + bytes([blob[-5] ^ 1]) + blob[-4:],
+    ],
+    ids=["empty", "garbage", "half", "one bit"],
+)
+def test_corrupt_file_is_ignored_and_replaced(visible, folder, spoil, caplog):
+    trained = obtained(visible)
+    (path,) = entries(folder)
+    path.write_bytes(spoil(path.read_bytes()))
+    with caplog.at_level("DEBUG", logger="gcsr.experts.cache"):
+        again = obtained(visible)
+    assert not again.cached
+    assert "is ignored" in caplog.text
+    assert_same(trained, again)
+    assert obtained(visible).cached
+
+
+def test_least_recently_used_make_room(visible, folder):
+    obtained(visible)
+    size = used(folder)
+    allowance = 3 * size + HEADER_BYTES
+    for seed in (5, 6):
+        obtained(visible, disk=allowance, changes={"seed": seed})
+    for age, path in enumerate(sorted(entries(folder), key=lambda p: p.stat().st_mtime_ns)):
+        os.utime(path, (1000 + age, 1000 + age))
+    assert obtained(visible, disk=allowance).cached  # the oldest, used again
+    obtained(visible, disk=allowance, changes={"seed": 7})
+    assert used(folder) <= allowance
+    assert obtained(visible, disk=allowance).cached
+    assert not obtained(visible, disk=allowance, changes={"seed": 5}).cached
+
+
+@pytest.mark.parametrize("share", [0.5, 1.0, 1.7, 2.6])
+def test_folder_never_exceeds_the_allowance(visible, folder, share):
+    obtained(visible, disk=PLENTY)
+    allowance = int(share * used(folder))
+    entries(folder)[0].unlink()
+    for seed in range(4):
+        obtained(visible, disk=allowance, changes={"seed": seed})
+        assert used(folder) <= allowance
+
+
+def test_what_cannot_fit_evicts_nothing(visible, folder):
+    obtained(visible)
+    before = entries(folder)
+    obtained(visible, disk=used(folder) // 2, changes={"seed": 5})
+    assert entries(folder) == before
+
+
+def test_leftovers_of_a_killed_writer_are_removed(visible, folder):
+    folder.mkdir()
+    (folder / ".abc.part").write_bytes(bytes(1000))
+    obtained(visible)
+    assert sorted(path.name for path in folder.iterdir()) == [".lock", entries(folder)[0].name]
+
+
+def test_folder_that_cannot_be_written_is_no_error(visible, tmp_path, caplog):
+    (tmp_path / "experts").write_text("a file")
+    assert not obtained(visible).cached
+    assert "could not be stored" in caplog.text
+
+
+def test_what_was_remembered_is_stored_once_allowed(visible, folder):
+    obtained(visible, disk=0)
+    obtained(visible, again=True)
+    assert len(entries(folder)) == 1
+    assert obtained(visible).cached
+
+
+def test_key_is_the_content_that_experts_see(graph, visible):
+    def key(seen=visible, model=MODEL, dtype=torch.float32, **changes: Any) -> str:
+        return expert_key(model, seen, replace(RECIPE, **changes), CPU, dtype)
+
+    hidden = View(with_other_test_labels(graph)).condensing().visible
+    copy = replace(visible, x=visible.x.clone(), adjacency=visible.adjacency.copy())
+    same = [key(hidden), key(copy), key(kept_epochs=3), key(trained_epochs=9)]
+    assert set(same) == {key()}
+    heavier = visible.adjacency.copy()
+    heavier.data = heavier.data * np.float32(2)
+    labels = visible.labels.clone()
+    labels[visible.train[0]] = (labels[visible.train[0]] + 1) % 3
+    others = [
+        key(replace(visible, x=visible.x + 1)),
+        key(replace(visible, adjacency=heavier)),
+        key(replace(visible, train=visible.train[1:])),
+        key(replace(visible, labels=labels)),
+        key(replace(visible, num_classes=4)),
+        key(model=condensing_model("sgc", 9)),
+        key(model=condensing_model("gcn", 8)),
+        key(model=condensing_model("sage", 8)),
+        key(dtype=torch.float64),
+        key(count=4),
+        key(epochs=13),
+        key(rate=0.03),
+        key(weight_decay=0.0),
+        key(seed=3),
+    ]
+    assert len({key(), *others}) == 1 + len(others)
+
+
+def test_folder_follows_the_rule_of_datasets(monkeypatch, tmp_path):
+    assert cache_folder() == tmp_path
+    monkeypatch.delenv("GCSR_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/some/cache")
+    assert ExpertCache(1).path("k") == Path("/some/cache/gcsr/experts/k.safetensors")
+
+
+# -- condensing --------------------------------------------------------------------------------------
+
+
+def story(small: CondensedGraph) -> dict[str, Any]:
+    return {key: value for key, value in small.provenance.items() if key != "measured"}
+
+
+def test_condensing_with_and_without_cache_gives_the_same_bytes(graph):
+    def made(again: bool, **settings: Any) -> CondensedGraph:
+        if not again:
+            forget_experts()
+        return GCSR(nodes=9, **SMALL, **settings).condense(graph, device="cpu")
+
+    plain = made(False)
+    others = [
+        made(True),
+        made(False, expert_disk=PLENTY),
+        made(False, expert_disk=PLENTY),
+        made(False, expert_memory=0),
+    ]
+    cached = [small.provenance["measured"]["experts"]["cached"] for small in others]
+    assert cached == [True, False, True, False]
+    for small in others:
+        assert torch.equal(plain.x, small.x)
+        assert torch.equal(plain.adjacency, small.adjacency)
+        assert story(plain) == story(small)
+    told = [small.provenance["measured"]["experts"] for small in others]
+    assert told[0]["kept"] is True and told[0]["stride"] == 1 and told[0]["bytes"] > 0
+    assert told[3] == {"kept": False, "bytes": 0, "cached": False, "stride": 6}
+
+
+def test_other_sizes_seeds_priors_and_methods_train_once(graph):
+    stages: list[str] = []
+
+    def run(condenser: GCSR | MTT, seed: int = 0) -> int:
+        stages.clear()
+        condenser.condense(graph, seed=seed, device="cpu", progress=lambda *c: stages.append(c[0]))
+        return stages.count("training experts")
+
+    assert run(GCSR(nodes=9, **SMALL))
+    assert not run(GCSR(nodes=12, **SMALL))
+    assert not run(GCSR(nodes=9, prior="train", **SMALL), seed=3)
+    assert not run(MTT(nodes=9, **SMALL))
+    assert run(GCSR(nodes=9, **(SMALL | {"expert_rate": 0.02})))
+
+
+PROGRAM = """
+import json, sys
+from gcsr import GCSR
+sys.path.insert(0, sys.argv[1])
+from helpers import planted_graph
+settings = json.loads(sys.argv[2])
+small = GCSR(nodes=9, expert_disk=10**8, **settings).condense(planted_graph(), device="cpu")
+print(small.x.double().sum().item(), small.provenance["measured"]["experts"]["cached"])
+"""
+
+
+def test_two_processes_share_a_folder(folder):
+    tests = str(Path(__file__).parents[1])
+    argv = [sys.executable, "-c", PROGRAM, tests, json.dumps(SMALL)]
+    both = [subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    said = [process.communicate(timeout=120)[0].split() for process in both]
+    assert [process.returncode for process in both] == [0, 0]
+    assert len(entries(folder)) == 1
+    assert not list(folder.glob("*.part"))
+    settings = SMALL | {"expert_disk": PLENTY}
+    here = GCSR(nodes=9, **settings).condense(planted_graph(), device="cpu")
+    assert here.provenance["measured"]["experts"]["cached"]
+    assert {words[0] for words in said} == {str(here.x.double().sum().item())}
+
+
+# -- the command line --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("0", 0),
+        ("1234", 1234),
+        ("1e9", 10**9),
+        ("500MB", 5 * 10**8),
+        ("2GiB", 2 * 2**30),
+        ("2.2 gb", 2_200_000_000),
+        ("1.5KiB", 1536),
+        ("7B", 7),
+        ("1TB", 10**12),
+    ],
+)
+def test_sizes(text, size):
+    assert parse_bytes("--expert-disk", text) == size
+
+
+@pytest.mark.parametrize(
+    "text", ["", "much", "-1", "nan", "inf", "1.5", "2GX", "iB", "1e99", "MB5", "5 5"]
+)
+def test_sizes_that_make_no_sense(text):
+    with pytest.raises(InputError, match=r"^--expert-disk: .* is not accepted; a size such as"):
+        parse_bytes("--expert-disk", text)
+
+
+def test_options_of_the_command_line(graph, folder, tmp_path, capsys):
+    data, out = graph.to_npz(tmp_path / "graph.npz"), tmp_path / "out.safetensors"
+    small = [f"--set={key}={value}" for key, value in SMALL.items()]
+    argv = ["condense", str(data), "--nodes", "9", "--out", str(out), "--device", "cpu", *small]
+    assert main([*argv, "--expert-disk", "50MB", "--expert-memory", "1GiB"]) == 0
+    assert len(entries(folder)) == 1
+    forget_experts()
+    assert main([*argv, "--expert-disk", "50MB"]) == 0
+    provenance = CondensedGraph.load(out).provenance
+    assert provenance["measured"]["experts"]["cached"]
+    assert not {"expert_memory", "expert_disk"} & set(provenance["settings"])
+    capsys.readouterr()
+    for wrong in (["--expert-memory", "lots"], ["--expert-disk=1", "--set=expert_disk=2"]):
+        assert main([*argv, *wrong]) != 0
+        assert capsys.readouterr().err.count("\n") == 1
