@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,28 +16,44 @@ from gcsr.models import Params, condensing_model, init_batch
 
 @dataclass(frozen=True)
 class Case:
-    """A dataset's size and the settings its authors condensed it with."""
+    """A dataset's size and the settings its authors condensed it with.
+
+    ``graph_edges`` are the stored entries of the symmetric adjacency; ``changed`` replaces some of
+    the authors' settings.
+    """
 
     dataset: str
     nodes: int
     features: int
     classes: int
     train: int
+    val: int
+    test: int
     graph_nodes: int
     graph_edges: int
+    inductive: bool = False
+    changed: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def settings(self) -> dict[str, float | int | str]:
-        """The authors' settings."""
-        return paper_settings("gcsr", self.dataset, self.nodes)[0]
+    def settings(self) -> dict[str, Any]:
+        """The authors' settings, less what was changed."""
+        return {**paper_settings("gcsr", self.dataset, self.nodes)[0], **self.changed}
+
+    @property
+    def words(self) -> bool:
+        """Whether features are counts of few words (Planetoid) and not dense vectors."""
+        return self.dataset in ("cora", "citeseer")
 
 
+# condensed nodes, features, classes; training, validation and test nodes; nodes and edges.
 CASES = {
-    "cora-70": Case("cora", 70, 1433, 7, 140, 2708, 10556),
-    "citeseer-60": Case("citeseer", 60, 3703, 6, 120, 3327, 9104),
-    "arxiv-454": Case("ogbn-arxiv", 454, 128, 40, 90941, 169343, 2315598),
-    "flickr-223": Case("flickr", 223, 500, 7, 44625, 89250, 899756),
-    "reddit-153": Case("reddit", 153, 602, 41, 153431, 232965, 23213838),
+    "cora-70": Case("cora", 70, 1433, 7, 140, 500, 1000, 2708, 10556),
+    "citeseer-60": Case("citeseer", 60, 3703, 6, 120, 500, 1000, 3327, 9104),
+    "arxiv-454": Case("ogbn-arxiv", 454, 128, 40, 90941, 29799, 48603, 169343, 2315598),
+    "flickr-223": Case("flickr", 223, 500, 7, 44625, 22312, 22313, 89250, 899756, inductive=True),
+    "reddit-153": Case(
+        "reddit", 153, 602, 41, 153932, 23699, 55334, 232965, 23213838, inductive=True
+    ),
 }
 
 
@@ -76,7 +94,7 @@ def step_inputs(
     generator = torch.Generator().manual_seed(seed)
     n, d, c = shape.nodes, shape.features, shape.classes
     x = torch.randn((graphs, n, d), generator=generator)
-    if shape.dataset in ("cora", "citeseer"):
+    if shape.words:
         x = x.abs() / x.abs().sum(-1, keepdim=True)
     labels = torch.arange(n) * c // n
     same = (labels.unsqueeze(1) == labels.unsqueeze(0)).float()

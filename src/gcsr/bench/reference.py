@@ -6,11 +6,21 @@ network at a time, the whole graph at every validation. Nothing here is used out
 
 from __future__ import annotations
 
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from gcsr.bench.row import synchronise
+from gcsr.experts import ExpertRecipe
 from gcsr.models import Params
+from gcsr.models.topology import csr_tensor
+from gcsr.training import TrainingRecipe
+from gcsr.views import Target, VisibleGraph
 
 
 def normalise(adjacency: Tensor) -> Tensor:
@@ -105,3 +115,141 @@ class ReferenceStep:
         self.prior = self.tau * self.prior + (1 - self.tau) * adjacency
         self.history = self.gamma * self.history + (1 - self.gamma) * adjacency
         return loss.detach()
+
+
+def normalised_sparse(adjacency: sp.csr_array, device: torch.device) -> Tensor:
+    """Self-connections and symmetric normalisation of a large graph, as a CSR tensor."""
+    looped = sp.csr_array(adjacency + sp.eye_array(adjacency.shape[0], format="csr"))
+    scale = sp.diags_array(1 / np.sqrt(np.asarray(looped.sum(1), dtype=np.float64)))
+    return csr_tensor(sp.csr_array(scale @ looped @ scale), device, torch.float32)
+
+
+class TwoLayerModule(nn.Module):
+    """Weights of a two-layer network as the published modules hold them."""
+
+    def __init__(self, params: Params) -> None:
+        super().__init__()
+        w1, b1, w2, b2 = (p.detach().clone() for p in params)
+        self.w1, self.b1 = nn.Parameter(w1), nn.Parameter(b1)
+        self.w2, self.b2 = nn.Parameter(w2), nn.Parameter(b2)
+
+    def snapshot(self) -> Params:
+        """A copy of the weights."""
+        return tuple(p.detach().clone() for p in self.parameters())
+
+
+class SGC2(TwoLayerModule):
+    """The linear SGC on the whole graph: two sparse propagations at every call."""
+
+    def forward(self, x: Tensor, operator: Tensor) -> Tensor:
+        """Class scores of every node."""
+        scores = (x @ self.w1 + self.b1) @ self.w2 + self.b2
+        for _ in range(2):
+            scores = torch.sparse.mm(operator, scores)
+        return scores
+
+
+class GCN2(TwoLayerModule):
+    """A GCN that multiplies first and propagates the hidden width, dense or sparse."""
+
+    def forward(self, x: Tensor, operator: Tensor) -> Tensor:
+        """Class scores of every node."""
+        hidden = torch.relu(operator @ (x @ self.w1) + self.b1)
+        return operator @ (hidden @ self.w2) + self.b2
+
+
+@dataclass(frozen=True, eq=False)
+class ReferenceExpert:
+    """One expert: its weights after every epoch, and what each epoch took."""
+
+    snapshots: list[Params]
+    epoch_ms: list[float]
+
+
+def train_expert(
+    visible: VisibleGraph, initial: Params, recipe: ExpertRecipe, device: torch.device
+) -> ReferenceExpert:
+    """One expert on the whole graph, a copy of its weights kept after every epoch."""
+    x, labels, train = (t.to(device) for t in (visible.x, visible.train_labels, visible.train))
+    operator = normalised_sparse(visible.adjacency, device)
+    model = SGC2(initial).to(device)
+    snapshots, times = [model.snapshot()], []
+    rate = recipe.rate
+    optimiser = torch.optim.Adam(model.parameters(), lr=rate, weight_decay=recipe.weight_decay)
+    for epoch in range(recipe.trained_epochs):
+        synchronise(device)
+        began = time.perf_counter()
+        if epoch == recipe.epochs // 2:
+            optimiser = torch.optim.Adam(
+                model.parameters(), lr=rate / 10, weight_decay=recipe.weight_decay
+            )
+        scores = functional.log_softmax(model(x, operator), dim=1)
+        loss = functional.nll_loss(scores[train], labels)
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        snapshots.append(model.snapshot())
+        synchronise(device)
+        times.append(1e3 * (time.perf_counter() - began))
+    return ReferenceExpert(snapshots, times)
+
+
+def expert_loss(visible: VisibleGraph, params: Params, device: torch.device) -> Tensor:
+    """Training loss of an expert's weights."""
+    operator = normalised_sparse(visible.adjacency, device)
+    with torch.no_grad():
+        scores = SGC2(params).to(device)(visible.x.to(device), operator)
+        return functional.cross_entropy(
+            scores[visible.train.to(device)], visible.train_labels.to(device)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ReferenceRun:
+    """One test network: predicted test classes, and what each epoch took."""
+
+    predicted: Tensor
+    epoch_ms: list[float]
+
+
+def train_and_test(
+    x: Tensor,
+    adjacency: Tensor,
+    labels: Tensor,
+    validation: Target,
+    test: Target,
+    initial: Params,
+    recipe: TrainingRecipe,
+) -> ReferenceRun:
+    """One GCN: trained on the condensed graph, validated on the whole graph at every epoch."""
+    device = x.device
+    model = GCN2(initial).to(device)
+    operator = normalise(adjacency)
+    val_operator = normalised_sparse(validation.adjacency, device)
+    val_x, val_nodes, val_labels = (
+        t.to(device) for t in (validation.x, validation.nodes, validation.labels)
+    )
+    optimiser = torch.optim.Adam(
+        model.parameters(), lr=recipe.rate, weight_decay=recipe.weight_decay
+    )
+    best, best_score, times = model.snapshot(), -1.0, []
+    for epoch in range(recipe.epochs):
+        synchronise(device)
+        began = time.perf_counter()
+        if epoch == recipe.epochs // 2:
+            optimiser = torch.optim.Adam(
+                model.parameters(), lr=recipe.rate / 10, weight_decay=recipe.weight_decay
+            )
+        optimiser.zero_grad()
+        functional.cross_entropy(model(x, operator), labels).backward()
+        optimiser.step()
+        with torch.no_grad():
+            guesses = model(val_x, val_operator)[val_nodes].argmax(1)
+        score = float((guesses == val_labels).double().mean())
+        if score > best_score:
+            best, best_score = model.snapshot(), score
+        times.append(1e3 * (time.perf_counter() - began))
+    test_operator = normalised_sparse(test.adjacency, device)
+    with torch.no_grad():
+        scores = GCN2(best).to(device)(test.x.to(device), test_operator)
+    return ReferenceRun(scores[test.nodes.to(device)].argmax(1), times)

@@ -1,0 +1,128 @@
+"""One epoch of one test network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from statistics import median
+
+import torch
+from torch import Tensor
+
+from gcsr.bench.cases import Case
+from gcsr.bench.reference import ReferenceRun, train_and_test
+from gcsr.bench.row import BenchRow, median_ms
+from gcsr.bench.standin import graph_of
+from gcsr.condense.methods import GCSR
+from gcsr.condensed import CondensedGraph
+from gcsr.devices import stream
+from gcsr.evaluate import evaluate
+from gcsr.graph import Graph
+from gcsr.models import SparseTopology, init_batch, testing_model
+from gcsr.parallel import single_threaded
+from gcsr.training import TrainingRecipe, fit, networks_at_once, predictions, topology_of
+from gcsr.views import View
+
+RUNS = 10
+EPOCHS = 30
+# Networks that are trained by the reference and compared one by one.
+COMPARED = 2
+
+
+def bench_evaluate(
+    name: str, shape: Case, device: torch.device, *, repeats: int, root: Path | None = None
+) -> BenchRow:
+    """Milliseconds per network and epoch, validation included.
+
+    The engine's share of preparing and testing is included, the reference's is not. ``loss_error``
+    is the difference in test accuracy, ``gradient_error`` the share of test nodes that are predicted
+    differently; a best epoch chosen at a tie can move both.
+    """
+    graph, origin = graph_of(shape, root)
+    recipe = TrainingRecipe(epochs=EPOCHS)
+    with single_threaded():
+        small = quick_condensed(shape, graph, device)
+
+        def engine() -> None:
+            evaluate(small, graph, runs=RUNS, recipe=recipe, device=device)
+
+        engine_ms = median_ms(engine, device, repeats=repeats) / (RUNS * EPOCHS)
+        plain = [reference_run(small, graph, i, recipe, device) for i in range(COMPARED)]
+        ours = engine_predictions(small, graph, range(COMPARED), recipe, device)
+    theirs = torch.stack([run.predicted for run in plain])
+    labels = View(graph).test().labels.to(device)
+    difference = (ours == labels).double().mean() - (theirs == labels).double().mean()
+    return BenchRow(
+        bench="evaluate",
+        case=name,
+        device=device.type,
+        reference_ms=median(ms for run in plain for ms in run.epoch_ms),
+        engine_ms=engine_ms,
+        loss_error=float(difference.abs()),
+        gradient_error=float((ours != theirs).double().mean()),
+        unit="one network, one epoch",
+        note=f"{origin}; {RUNS} runs x {EPOCHS} epochs, preparing and testing included",
+    )
+
+
+def quick_condensed(shape: Case, graph: Graph, device: torch.device) -> CondensedGraph:
+    """A condensed graph as iterations find it: propagated rows and the structure they express."""
+    condenser = GCSR(
+        nodes=shape.nodes,
+        iterations=0,
+        iterate="last",
+        prior="train",
+        experts=1,
+        expert_epochs=1,
+        max_start=1,
+        expert_steps=1,
+    )
+    return condenser.condense(graph, device=device)
+
+
+def reference_run(
+    small: CondensedGraph, graph: Graph, network: int, recipe: TrainingRecipe, device: torch.device
+) -> ReferenceRun:
+    """One network by the published loop, from the weights that the engine gives this number."""
+    model, view = testing_model("gcn"), View(graph)
+    initial = init_batch(
+        model,
+        graph.num_features,
+        graph.num_classes,
+        [stream(0, f"weights of {model.name} {network}")],
+    )
+    return train_and_test(
+        small.x.to(device),
+        small.adjacency.to(device),
+        small.classes.to(device),
+        view.validation(),
+        view.test(),
+        tuple(p[0].to(device) for p in initial),
+        recipe,
+    )
+
+
+def engine_predictions(
+    small: CondensedGraph,
+    graph: Graph,
+    networks: range,
+    recipe: TrainingRecipe,
+    device: torch.device,
+) -> Tensor:
+    """Test predictions of networks that :func:`gcsr.evaluate` only scores."""
+    model, view = testing_model("gcn"), View(graph)
+    validation, test = (
+        model.prepare(target.x.to(device), SparseTopology(target.adjacency, device), target.nodes)
+        for target in (view.validation(), view.test())
+    )
+    fitted = fit(
+        model,
+        model.prepare(small.x.to(device), topology_of(small.adjacency.to(device))),
+        small.targets.to(device),
+        validation,
+        view.validation().labels.to(device),
+        features=graph.num_features,
+        recipe=recipe,
+        networks=networks,
+        seed=0,
+    )
+    return predictions(model, fitted.params, test, at_once=networks_at_once(model, test))

@@ -1,0 +1,65 @@
+"""Benches by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from gcsr.bench.cases import CASES, case
+from gcsr.bench.evaluate import bench_evaluate
+from gcsr.bench.experts import bench_experts
+from gcsr.bench.protocol import bench_protocol
+from gcsr.bench.row import BenchRow
+from gcsr.bench.step import bench_step
+from gcsr.errors import require, require_one_of
+from gcsr.progress import Progress, silent
+
+BENCHES = ("step", "experts", "evaluate", "protocol")
+DTYPES = {"float32": torch.float32, "float64": torch.float64}
+# The other cases take minutes and gigabytes once a whole graph is involved: on request only.
+MODERATE = ("cora-70", "citeseer-60", "arxiv-454")
+REPEATS = {"step": 10, "experts": 3, "evaluate": 3, "protocol": 5}
+
+
+def run_bench(
+    bench: str,
+    cases: Sequence[str] = (),
+    *,
+    device: torch.device,
+    dtype: str = "float32",
+    repeats: int | None = None,
+    root: Path | None = None,
+    fraction: float | None = None,
+    progress: Progress = silent,
+) -> list[BenchRow]:
+    """One row per case; without cases, all of them for a step and the moderate ones otherwise."""
+    require_one_of("bench", bench, BENCHES)
+    require_one_of("dtype", dtype, DTYPES)
+    require(
+        dtype == "float32" or bench == "step",
+        f"dtype: {dtype!r} is measured by the step alone; {bench} runs in float32.",
+    )
+    require(
+        fraction is None or bench == "protocol",
+        f"fraction: only the protocol is run in part, not {bench}.",
+    )
+    require(repeats is None or repeats >= 1, f"repeats: {repeats} is not accepted; >= 1 is.")
+    names = list(cases) or list(CASES if bench == "step" else MODERATE)
+    shapes = [case(name) for name in names]
+    times = repeats or REPEATS[bench]
+    rows = []
+    for done, (name, shape) in enumerate(zip(names, shapes, strict=True)):
+        progress(f"bench {bench}", done, len(names))
+        if bench == "step":
+            row = bench_step(name, shape, device, dtype=DTYPES[dtype], repeats=times)
+        elif bench == "experts":
+            row = bench_experts(name, shape, device, repeats=times, root=root)
+        elif bench == "evaluate":
+            row = bench_evaluate(name, shape, device, repeats=times, root=root)
+        else:
+            row = bench_protocol(name, shape, device, repeats=times, root=root, fraction=fraction)
+        rows.append(row)
+    progress(f"bench {bench}", len(names), len(names))
+    return rows
