@@ -9,7 +9,7 @@ import torch
 
 from gcsr.condense import PRESETS, Condenser, build, paper_settings
 from gcsr.condensed import CondensedGraph
-from gcsr.errors import require_one_of
+from gcsr.errors import require, require_one_of
 from gcsr.graph import Graph
 from gcsr.progress import Progress, silent
 
@@ -76,14 +76,16 @@ def make_condenser(
 ) -> tuple[Condenser, str]:
     """The condenser that :func:`condense` would run, and the name of the preset behind it."""
     require_one_of("preset", preset, PRESETS)
-    size = {"nodes": nodes, "ratio": ratio}
-    condenser = build(method, {**size, **settings})
-    if preset == "default":
-        return condenser, preset
-    visible = graph.train.numel() if graph.inductive else graph.num_nodes
-    base, name = paper_settings(
-        method, graph.name, condenser.size(visible), model=settings.get("model", "sgc")
+    require(
+        isinstance(graph, Graph),
+        f"graph: a gcsr.Graph is needed, not {type(graph).__name__}; gcsr.load makes one.",
     )
+    size = {"nodes": nodes, "ratio": ratio}
+    if preset == "default":
+        return build(method, {**size, **settings}), preset
+    visible = graph.train.numel() if graph.inductive else graph.num_nodes
+    wanted = build(method, size).size(visible)
+    base, name = paper_settings(method, graph.name, wanted, model=settings.get("model", "sgc"))
     return build(method, {**base, **size, **_canonical(settings)}), name
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,12 +13,14 @@ from safetensors.torch import save
 from torch import Tensor
 
 from gcsr.errors import InputError, require
+from gcsr.files import write_atomically
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 FORMAT = "gcsr-condensed-graph/1"
 SUFFIX = ".safetensors"
+MOST_CLASSES = 1_000_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -51,6 +51,10 @@ class CondensedGraph:
         require(
             self.adjacency.shape == (n, n),
             f"adjacency: {tuple(self.adjacency.shape)} does not match {n} feature rows.",
+        )
+        require(
+            isinstance(self.num_classes, int) and 1 <= self.num_classes <= MOST_CLASSES,
+            f"num_classes: {self.num_classes} is not accepted; 1 to {MOST_CLASSES} are.",
         )
         for name in ("x", "adjacency"):
             tensor: Tensor = getattr(self, name)
@@ -107,7 +111,7 @@ class CondensedGraph:
     @property
     def leaks_test_labels(self) -> bool:
         """Whether test labels of the original graph went into this one."""
-        return bool(self.provenance.get("leaks_test_labels", False))
+        return self.provenance.get("leaks_test_labels", False) is not False
 
     def to_pyg(self, threshold: float = 0.0) -> Data:
         """A PyG ``Data`` with ``x``, ``edge_index``, ``edge_weight`` and ``y``.
@@ -172,7 +176,7 @@ class CondensedGraph:
             raise InputError(f"{path}: not a readable safetensors file ({error}).") from None
         require(known, f"{path}: a safetensors file, but not a condensed graph of this library.")
         try:
-            provenance = json.loads(metadata["provenance"])
+            provenance = json.loads(metadata["provenance"], parse_constant=_no_constant)
             classes = int(metadata["num_classes"])
             require(isinstance(provenance, dict), "provenance: not a JSON object.")
             source = provenance.get("dataset", {})
@@ -192,27 +196,5 @@ def _with_ordered_header(blob: bytes) -> bytes:
     return len(padded).to_bytes(8, "little") + padded + blob[8 + size :]
 
 
-def write_atomically(path: Path, blob: bytes) -> None:
-    """Write a file that is either complete or absent, whatever happens meanwhile."""
-    try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror}).") from None
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(blob)
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.chmod(0o666 & ~_umask())
-        temporary.replace(path)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror}).") from None
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")

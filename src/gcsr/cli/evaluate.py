@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -31,7 +32,10 @@ def evaluate(
     model: Annotated[str, typer.Option(help="The network to train and test.")] = "gcn",
     runs: Annotated[int, typer.Option(min=1, help="Networks per condensed graph.")] = 10,
     epochs: Annotated[int, typer.Option(min=1, help="Epochs per network.")] = 600,
-    dropout: Annotated[float, typer.Option(help="Dropout while training, 0 to below 1.")] = 0.0,
+    dropout: Annotated[
+        float | None,
+        typer.Option(help="Dropout while training, 0 to below 1. [default: the paper's, mostly 0]"),
+    ] = None,
     seed: options.Seed = 0,
     device: options.Device = "auto",
     root: options.Root = None,
@@ -48,7 +52,10 @@ def evaluate(
     Features are scaled, and nodes hidden, as they were when FILE was made, unless options say
     otherwise.
     """
-    require(0 <= dropout < 1, f"dropout: {dropout} is not accepted; a number >= 0 and < 1 is.")
+    require(
+        dropout is None or 0 <= dropout < 1,
+        f"dropout: {dropout} is not accepted; a number >= 0 and < 1 is.",
+    )
     if full:
         require(not files, "--full: trains on the whole graph, so no FILE can be given with it.")
     else:
@@ -59,11 +66,10 @@ def evaluate(
     from gcsr.evaluate import evaluate as evaluate_small  # noqa: PLC0415
     from gcsr.evaluate import evaluate_full  # noqa: PLC0415
     from gcsr.models import testing_model  # noqa: PLC0415
-    from gcsr.training import TrainingRecipe  # noqa: PLC0415
+    from gcsr.training import paper_recipe  # noqa: PLC0415
 
     testing_model(model)
     target = pick_device(device)
-    recipe = TrainingRecipe(epochs=epochs, dropout=dropout)
     small = [CondensedGraph.load(path) for path in files or []]
     with progress_bars() as progress:
         graph = load_graph(
@@ -74,6 +80,9 @@ def evaluate(
             inductive=inductive if inductive is not None else _recorded(small, "inductive", bool),
             progress=progress,
         )
+        recipe = replace(paper_recipe(graph.name), epochs=epochs)
+        if dropout is not None:
+            recipe = replace(recipe, dropout=dropout)
         if full:
             result = evaluate_full(
                 graph,

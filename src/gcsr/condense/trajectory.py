@@ -204,8 +204,15 @@ class _Captured:
 
 
 def _require_finite(losses: Tensor, iteration: int) -> None:
-    if not bool(torch.isfinite(losses).all()):
+    finite = torch.isfinite(losses).all(-1)
+    if bool(finite.all()):
+        return
+    if iteration <= losses.shape[0] and not bool(finite[0]):
         raise InputError(
-            f"feature_rate: the matching loss stopped being finite by iteration {iteration};"
-            " a lower feature_rate or a higher alpha + beta is needed."
+            "expert_rate: the matching loss is not a number from the start, because the experts did"
+            " not move or diverged, the features are all zero, or alpha + beta is too small for them."
         )
+    raise InputError(
+        f"feature_rate: the matching loss stopped being finite by iteration {iteration}; a lower"
+        " feature_rate or student_rate, or a higher alpha + beta, is needed."
+    )

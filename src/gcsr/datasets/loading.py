@@ -83,7 +83,7 @@ def load(
         return Graph.from_npz(
             Path(source).expanduser(),
             undirected=undirected,
-            inductive=bool(inductive),
+            inductive=inductive,
             features=features or "keep",
         )
     dataset = _find(str(source))

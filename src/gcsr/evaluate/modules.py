@@ -53,7 +53,7 @@ def evaluate_module(
             scores.append(_accuracy(module, on_test, test))
             best_scores.append(best)
             progress("training modules", number + 1, len(graphs) * runs)
-    return torch.tensor(scores), torch.tensor(best_scores)
+    return torch.tensor(scores, dtype=torch.float64), torch.tensor(best_scores, dtype=torch.float64)
 
 
 def _fresh(model: nn.Module | Callable[[], nn.Module]) -> nn.Module:
@@ -65,10 +65,18 @@ def _fresh(model: nn.Module | Callable[[], nn.Module]) -> nn.Module:
         )
         return made
     module = copy.deepcopy(model)
+    before = {name: p.detach().clone() for name, p in module.named_parameters()}
     for part in module.modules():
         reset = getattr(part, "reset_parameters", None)
         if callable(reset):
             reset()
+    kept = [n for n, p in module.named_parameters() if p.numel() > 1 and torch.equal(p, before[n])]
+    constant = [n for n in kept if bool((before[n] == before[n].flatten()[0]).all())]
+    require(
+        kept == constant,
+        f"model: {(set(kept) - set(constant) or {''}).pop()} cannot be drawn anew because its module"
+        " has no reset_parameters; give a function that makes the module instead.",
+    )
     return module
 
 

@@ -21,7 +21,7 @@ from gcsr.evaluate.trial import Batch, Trial, condensed_batches
 from gcsr.graph import Graph
 from gcsr.models import testing_model
 from gcsr.progress import Progress, silent
-from gcsr.training import TrainingRecipe, networks_at_once
+from gcsr.training import TrainingRecipe, networks_at_once, paper_recipe
 from gcsr.views import View
 
 ModelChoice = str | nn.Module | Callable[[], nn.Module]
@@ -47,8 +47,9 @@ def evaluate(
     made from another graph than this one is an error unless ``any_graph`` says otherwise.
     """
     graphs = [small] if isinstance(small, CondensedGraph) else list(small)
-    recipe = recipe or TrainingRecipe()
-    _check(graphs, graph, runs, any_graph)
+    _check_numbers(graph, runs, hidden)
+    _check_origin(graphs, graph, any_graph)
+    recipe = recipe or paper_recipe(graph.name)
     target = pick_device(device)
     began = time.perf_counter()
     view = View(graph)
@@ -99,8 +100,8 @@ def evaluate_full(
     progress: Progress = silent,
 ) -> Evaluation:
     """The same protocol with networks trained on the whole graph, for comparison."""
-    require(runs >= 1, f"runs: {runs} is not accepted; a whole number >= 1 is.")
-    recipe = recipe or TrainingRecipe()
+    _check_numbers(graph, runs, hidden)
+    recipe = recipe or paper_recipe(graph.name)
     target = pick_device(device)
     began = time.perf_counter()
     view = View(graph)
@@ -131,10 +132,24 @@ def evaluate_full(
     )
 
 
-def _check(graphs: list[CondensedGraph], graph: Graph, runs: int, any_graph: bool) -> None:
-    require(runs >= 1, f"runs: {runs} is not accepted; a whole number >= 1 is.")
+def _check_numbers(graph: Graph, runs: int, hidden: int) -> None:
+    require(
+        isinstance(graph, Graph),
+        f"graph: a gcsr.Graph is needed, not {type(graph).__name__}; gcsr.load makes one.",
+    )
+    for name, value in (("runs", runs), ("hidden", hidden)):
+        fine = isinstance(value, int) and not isinstance(value, bool) and value >= 1
+        require(fine, f"{name}: {value!r} is not accepted; a whole number >= 1 is.")
+
+
+def _check_origin(graphs: list[CondensedGraph], graph: Graph, any_graph: bool) -> None:
     require(bool(graphs), "graphs: at least one condensed graph is needed.")
     for small in graphs:
+        require(
+            isinstance(small, CondensedGraph),
+            f"small: a CondensedGraph is needed, not {type(small).__name__};"
+            " CondensedGraph.load reads one.",
+        )
         require(
             small.x.shape[1] == graph.num_features and small.num_classes == graph.num_classes,
             f"data: the condensed graph has {small.x.shape[1]} features and {small.num_classes}"
@@ -148,3 +163,10 @@ def _check(graphs: list[CondensedGraph], graph: Graph, runs: int, any_graph: boo
                 f" {str(known)[:12]}, but {graph.name} has {graph.content_hash[:12]}; give the same"
                 " data and feature scaling, or any_graph=True (command line: --any-graph)."
             )
+        hidden_then = made_from.get("inductive", graph.inductive)
+        require(
+            hidden_then == graph.inductive or any_graph,
+            f"data: the condensed graph was made with inductive={hidden_then}, but {graph.name} is"
+            f" loaded with inductive={graph.inductive}; load it the same way, or give"
+            " any_graph=True (command line: --any-graph).",
+        )

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 FeatureScaling = Literal["keep", "rows", "standardise"]
 FEATURE_SCALINGS: tuple[FeatureScaling, ...] = ("keep", "rows", "standardise")
 SPLITS = ("train", "val", "test")
+# More classes than any node classification has; bounds what a file can make us allocate.
+MOST_CLASSES = 1_000_000
 SPARSE = (sp.sparray, sp.spmatrix)
 Features: TypeAlias = "ArrayLike | Tensor | sp.sparray | sp.spmatrix"
 
@@ -57,6 +59,16 @@ class Graph:
     features: FeatureScaling = "keep"
 
     def __post_init__(self) -> None:
+        for name, kind in (("x", torch.float32), ("y", torch.int64)):
+            tensor = getattr(self, name)
+            require(
+                isinstance(tensor, Tensor) and tensor.dtype == kind,
+                f"{name}: Graph itself takes a {kind} tensor; Graph.from_arrays takes any array.",
+            )
+        require(
+            isinstance(self.adjacency, sp.csr_array),
+            "edges: Graph itself takes a scipy csr_array; Graph.from_arrays takes any edge list.",
+        )
         require(self.x.ndim == 2, f"x: features must be a matrix, not shape {tuple(self.x.shape)}.")
         nodes = self.num_nodes
         require(nodes > 0 and self.x.shape[1] > 0, f"x: shape {tuple(self.x.shape)} is empty.")
@@ -69,6 +81,15 @@ class Graph:
             self.y.shape == (nodes,),
             f"y: {tuple(self.y.shape)} labels do not match {nodes} feature rows.",
         )
+        if self.adjacency.data.flags.writeable:
+            # Read-only arrays come from clean_adjacency and follow the rules already.
+            cleaned = clean_adjacency(self.adjacency, weighted=True)
+            require(
+                cleaned.nnz == self.adjacency.nnz,
+                "edges: Graph itself takes an adjacency without self-loops, zeros or duplicates;"
+                " Graph.from_arrays cleans one.",
+            )
+            object.__setattr__(self, "adjacency", cleaned)
         object.__setattr__(self, "num_classes", self._check_labels())
         for split in SPLITS:
             object.__setattr__(self, split, self._check_split(split))
@@ -85,6 +106,10 @@ class Graph:
         classes = self.num_classes or high + 1
         require(low >= -1, f"y: label {low} is below -1 (-1 marks an unlabelled node).")
         require(high < classes, f"y: label {high} is outside 0..{classes - 1}.")
+        require(
+            classes <= MOST_CLASSES,
+            f"num_classes: {classes} is not accepted; up to {MOST_CLASSES} are.",
+        )
         require(
             int(torch.unique(self.y[self.y >= 0]).numel()) >= 2,
             "y: the graph has fewer than two classes, so there is nothing to classify.",
@@ -206,7 +231,7 @@ class Graph:
         path: str | Path,
         *,
         undirected: bool = False,
-        inductive: bool = False,
+        inductive: bool | None = None,
         features: FeatureScaling = "keep",
     ) -> Graph:
         """Read a graph file (see :mod:`gcsr.graph.npz` for the layout)."""

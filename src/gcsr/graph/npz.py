@@ -10,13 +10,14 @@
 ``x_data``              their values (optional; absent means 1)
 ``x_shape``             rows and columns of the sparse features
 ``train, val, test``    node ids
+``num_classes``         number of classes (optional; by default the largest label plus one)
+``inductive``           whether validation and test nodes are hidden while condensing (optional)
 ======================  ===========================================================================
 """
 
 from __future__ import annotations
 
-import os
-import tempfile
+import io
 import zipfile
 import zlib
 from collections.abc import Collection
@@ -26,7 +27,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from gcsr.errors import InputError, require
-from gcsr.graph.graph import FeatureScaling, Graph
+from gcsr.files import write_atomically
+from gcsr.graph.graph import MOST_CLASSES, FeatureScaling, Graph
 
 # What a file that is cut, corrupt, encrypted or no archive at all makes numpy and zipfile raise.
 _UNREADABLE = (
@@ -68,7 +70,7 @@ def load_arrays(path: Path, only: Collection[str] | None = None) -> dict[str, np
 
 
 def read_npz(
-    path: str | Path, *, undirected: bool, inductive: bool, features: FeatureScaling
+    path: str | Path, *, undirected: bool, inductive: bool | None, features: FeatureScaling
 ) -> Graph:
     """See :meth:`gcsr.Graph.from_npz`."""
     path = Path(path)
@@ -108,7 +110,8 @@ def read_npz(
             val=arrays["val"],
             test=arrays["test"],
             undirected=undirected,
-            inductive=inductive,
+            inductive=_flag(path, arrays, inductive),
+            num_classes=_class_count(path, arrays),
             name=path.stem,
             features=features,
         )
@@ -149,6 +152,22 @@ def checked_csr(
     return sp.csr_array((data, indices, indptr), shape=shape)
 
 
+def _flag(path: Path, arrays: dict[str, np.ndarray], given: bool | None) -> bool:
+    stored = arrays.get("inductive", np.array(False))
+    require(
+        stored.shape == () and stored.dtype == np.bool_,
+        f"{path}: inductive must be a single truth value.",
+    )
+    return bool(stored) if given is None else given
+
+
+def _class_count(path: Path, arrays: dict[str, np.ndarray]) -> int:
+    stored = arrays.get("num_classes", np.array(0))
+    fine = stored.shape == () and stored.dtype.kind in "iu" and 0 <= int(stored) <= MOST_CLASSES
+    require(fine, f"{path}: num_classes must be a whole number from 0 to {MOST_CLASSES}.")
+    return int(stored)
+
+
 def write_npz(graph: Graph, path: str | Path) -> Path:
     """See :meth:`gcsr.Graph.to_npz`; the file appears whole or not at all."""
     path = Path(path)
@@ -160,6 +179,8 @@ def write_npz(graph: Graph, path: str | Path) -> Path:
         "train": graph.train.numpy(),
         "val": graph.val.numpy(),
         "test": graph.test.numpy(),
+        "num_classes": np.array(graph.num_classes),
+        "inductive": np.array(graph.inductive),
     }
     if graph.is_weighted:
         arrays["adj_data"] = a.data
@@ -174,14 +195,7 @@ def write_npz(graph: Graph, path: str | Path) -> Path:
         }
     else:
         arrays["x"] = x
-    try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror}).") from None
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            np.savez_compressed(stream, allow_pickle=False, **arrays)
-        Path(temporary).replace(path)
-    finally:
-        Path(temporary).unlink(missing_ok=True)
+    blob = io.BytesIO()
+    np.savez_compressed(blob, allow_pickle=False, **arrays)
+    write_atomically(path, blob.getvalue())
     return path

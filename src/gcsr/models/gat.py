@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from gcsr.errors import require
 from gcsr.models.base import Dropout, Params, Prepared, linear, uniform_layer
 from gcsr.models.topology import IdentityOperator, Limited, Topology
 
@@ -30,6 +31,10 @@ class GAT:
 
     def init(self, features: int, classes: int, generator: torch.Generator) -> Params:
         """Per layer a weight, a bias and the two halves of the attention vector of every head."""
+        require(
+            self.hidden >= self.heads,
+            f"hidden: {self.hidden} is not accepted; gat needs at least {self.heads}.",
+        )
         width = self.hidden // self.heads
         w1, b1 = uniform_layer(features, self.heads * width, generator)
         a1, _ = uniform_layer(width, 2 * self.heads, generator)

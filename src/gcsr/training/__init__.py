@@ -1,6 +1,13 @@
 """Training networks on a graph and keeping the epoch that validates best."""
 
-from gcsr.training.fit import Fitted, TrainingRecipe, fit, networks_at_once, topology_of
+from gcsr.training.fit import (
+    Fitted,
+    TrainingRecipe,
+    fit,
+    networks_at_once,
+    paper_recipe,
+    topology_of,
+)
 from gcsr.training.score import accuracy, predictions
 
 __all__ = [
@@ -9,6 +16,7 @@ __all__ = [
     "accuracy",
     "fit",
     "networks_at_once",
+    "paper_recipe",
     "predictions",
     "topology_of",
 ]
