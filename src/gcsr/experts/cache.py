@@ -66,20 +66,32 @@ class ExpertCache:
         try:
             with safe_open(path, framework="pt") as archive:
                 metadata = archive.metadata() or {}
-                # Mapped, not read: only what is copied below takes memory.
-                stored = {name: archive.get_tensor(name) for name in archive.keys()}  # noqa: SIM118
-            if metadata.get("format") != FORMAT or metadata.get("checksum") != _checksum(stored):
+                shapes = {name: archive.get_slice(name).get_shape() for name in archive.keys()}  # noqa: SIM118
+            counts = {shapes[str(i)][0] for i in range(len(like))}
+            if metadata.get("format") != FORMAT or counts != {like[0].shape[0]}:
+                raise ValueError("not experts of this kind")
+            if prediction and PREDICTION not in shapes:
+                return None
+            if any(shapes[str(i)][1] < p.shape[1] for i, p in enumerate(like)):
+                return None
+            found = {str(i): torch.empty_like(p, device=device) for i, p in enumerate(like)}
+            said: Tensor | None = None
+            checksum = 0
+            for name in sorted(shapes):
+                checksum = zlib.crc32(name.encode(), checksum)
+                for i, part in enumerate(_parts(path, name, shapes[name])):
+                    checksum = zlib.crc32(part.numpy().data, checksum)
+                    if name != PREDICTION:
+                        _put(part[0], found[name][i])
+                    elif prediction:
+                        said = part.to(device, copy=True)
+            if metadata.get("checksum") != str(checksum):
                 raise ValueError("not what was written")
-            if prediction and PREDICTION not in stored:
-                return None
-            if any(stored[str(i)].shape[1] < p.shape[1] for i, p in enumerate(like)):
-                return None
-            weights = tuple(_cut(stored[str(i)], p, device) for i, p in enumerate(like))
         except (SafetensorError, OSError, ValueError, KeyError, IndexError, RuntimeError) as error:
             logger.debug("%s is ignored: %s", path, error)
             return None
         self.touch(key)
-        return weights, stored[PREDICTION].to(device, copy=True) if prediction else None
+        return tuple(found[str(i)] for i in range(len(like))), said
 
     def touch(self, key: str) -> bool:
         """Mark a key as used just now; whether it is there."""
@@ -142,12 +154,23 @@ class ExpertCache:
         return total + size <= self.allowance
 
 
-def _cut(stored: Tensor, like: Tensor, device: torch.device) -> Tensor:
-    """A copy of the stored epochs that are wanted; refuses any other shape or type."""
-    cut = stored[:, : like.shape[1]]
-    if cut.shape != like.shape or cut.dtype != like.dtype:
-        raise ValueError(f"{cut.dtype} {tuple(cut.shape)} instead of {tuple(like.shape)}")
-    return cut.to(device, copy=True).contiguous()
+def _parts(path: Path, name: str, shape: list[int]) -> Iterator[Tensor]:
+    """A stored tensor: weights expert by expert, a prediction as a whole.
+
+    The file is opened for each: pages of an open one count as this process's memory.
+    """
+    length = shape[0] if name == PREDICTION else 1
+    for first in range(0, shape[0], length):
+        with safe_open(path, framework="pt") as archive:
+            yield archive.get_slice(name)[first : first + length].contiguous()
+
+
+def _put(stored: Tensor, place: Tensor) -> None:
+    """Copy the stored epochs that are wanted; refuses any other shape or type."""
+    cut = stored[: place.shape[0]]
+    if cut.shape != place.shape or cut.dtype != place.dtype:
+        raise ValueError(f"{cut.dtype} {tuple(cut.shape)} instead of {tuple(place.shape)}")
+    place.copy_(cut)
 
 
 def _checksum(tensors: dict[str, Tensor]) -> str:
