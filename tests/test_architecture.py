@@ -18,7 +18,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 # From the ground up; a room may use the rooms of the floors below its own.
 FLOORS = (
     {"errors", "version"},
-    {"devices", "progress"},
+    {"devices", "files", "progress"},
     {"parallel"},
     {"graph"},
     {"datasets", "views"},
@@ -38,12 +38,13 @@ FLOORS = (
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 # Rooms that are stricter than their floor.
-GROUND = {"errors", "version", "devices", "progress"}
+GROUND = {"errors", "version", "devices", "files", "progress"}
 ONLY = {
     "errors": set(),
     "version": set(),
     "progress": set(),
     "devices": {"errors"},
+    "files": {"errors"},
     "graph": GROUND,
     "datasets": GROUND | {"graph"},
     "views": GROUND | {"graph"},

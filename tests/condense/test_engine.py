@@ -14,7 +14,7 @@ from gcsr.condense.students import AutogradStudent, student_for
 from gcsr.condense.students.first_layer import FirstLayerStudent
 from gcsr.condense.students.span import SpanStudent
 from gcsr.condense.students.weights import WeightsStudent
-from gcsr.condense.trajectory import Iterate, Matching, Step, match_trajectories
+from gcsr.condense.trajectory import Iterate, Matching, Step, _require_finite, match_trajectories
 from gcsr.errors import InputError
 from gcsr.models import CONDENSING_MODELS, Params, condensing_model, init_batch
 from gcsr.progress import silent
@@ -362,8 +362,16 @@ def test_no_iterations_leave_the_start_as_it_is():
 def test_loss_that_is_not_finite_is_one_sentence():
     problem = Problem((8, 10), graphs=1)
     problem.x[0, 0, 0] = torch.nan
-    with pytest.raises(InputError, match=r"^feature_rate: .* stopped being finite by iteration 3"):
+    with pytest.raises(InputError, match=r"^expert_rate: .* not a number from the start"):
         run_loop(problem, problem.structure(), problem.state(), iterations=3)
+
+
+def test_loss_that_stops_being_finite_is_another_sentence():
+    _require_finite(torch.ones(5, 2), 5)
+    losses = torch.ones(5, 2)
+    losses[3, 1] = torch.inf
+    with pytest.raises(InputError, match=r"^feature_rate: .* stopped being finite by iteration 5"):
+        _require_finite(losses, 5)
 
 
 def test_progress_ends_at_the_last_iteration():

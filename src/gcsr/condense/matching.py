@@ -177,7 +177,7 @@ class TrajectoryCondenser(Condenser):
 
         chooser = None
         if self.iterate == "best-val":
-            chooser = _BestInSinglePrecision(targets, view.validation, adjacency, device)
+            chooser = BestValidated(targets, view.validation, adjacency, device)
         step = Step(
             iterate,
             targets,
@@ -262,13 +262,6 @@ class Teachers:
     model: Model
     experts: Experts
     device: torch.device
-
-
-class _BestInSinglePrecision(BestValidated):
-    """Networks that score an iterate are float32, as in evaluation, whatever the iterate is."""
-
-    def _score(self, x: Tensor, a: Tensor, targets: Tensor) -> float:
-        return super()._score(x.float(), a.float(), targets.float())
 
 
 def _validation_curve(chooser: BestValidated | None, graph: int) -> dict[str, Any]:

@@ -56,10 +56,11 @@ class BestValidated:
         self._best = torch.where(better, scores, self._best)
 
     def _score(self, x: Tensor, a: Tensor, targets: Tensor) -> float:
+        # As in evaluation, networks are float32 whatever the iterate is.
         fitted = fit(
             self.model,
-            self.model.prepare(x, topology_of(a)),
-            targets,
+            self.model.prepare(x.float(), topology_of(a.float())),
+            targets.float(),
             self.validate,
             self.labels,
             features=self.features,
