@@ -172,6 +172,8 @@ class _Captured:
         self, step: Step, trajectories: Trajectories, index: Tensor, losses: Tensor
     ) -> None:
         counter = torch.zeros(1, dtype=torch.long, device=losses.device)
+        # A recorded graph knows addresses, not tensors: what it reads must stay alive with it.
+        self._alive = (step, trajectories, index, counter, losses)
 
         def body() -> None:
             (where,) = index.index_select(0, counter)
