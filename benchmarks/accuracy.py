@@ -86,7 +86,9 @@ def main() -> None:
             outcome = gcsr.evaluate(
                 small, graph, model=test, runs=arguments.runs, device=arguments.device
             )
-            key = f"{arguments.method}/{arguments.preset}/{cell}/{test}"
+            seeds = f":seeds={arguments.seed}-{arguments.seed + arguments.graphs - 1}"
+            key = f"{arguments.method}/{arguments.preset}/{cell}"
+            key += f"{seeds if arguments.seed else ''}/{test}"
             options = "".join(f" --set {item}" for item in extra)
             file = f"{dataset}-{nodes}"
             rows[key] = {

@@ -25,6 +25,7 @@ COMMANDS = [
 SHORTER = {
     "condense": "--set iterations=20 --set experts=2",
     "evaluate": "--runs 2 --epochs 20",
+    "bench": "--repeats 2",
 }
 
 
@@ -34,6 +35,8 @@ def environment(**extra: str) -> dict[str, str]:
 
 def test_the_python_blocks_run_in_order_as_one_session(tmp_path: Path) -> None:
     assert len(PYTHON) >= 3
+    # Placeholders are words in capitals with an underscore.
+    assert not re.search(r"\b[A-Z]+_TABLE\b", README.read_text(encoding="utf-8"))
     done = subprocess.run(
         [sys.executable, "-c", "\n".join(PYTHON)],
         cwd=tmp_path,
