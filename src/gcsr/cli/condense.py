@@ -144,6 +144,8 @@ def _tell(paths: list[Path], made: list[CondensedGraph]) -> None:
         f" {byte_count(summary['bytes']['condensed'])} instead of"
         f" {byte_count(summary['bytes']['original'])}, {summary['seconds']:.1f} s"
     )
+    if summary["preset"] != "default":
+        print(f"settings: {summary['preset']}")
     for note in summary["notes"]:
         print(f"note: {note}")
     if summary["leaks_test_labels"]:

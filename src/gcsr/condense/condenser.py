@@ -7,9 +7,9 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
+from importlib.metadata import version
 from typing import Any, ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -20,7 +20,10 @@ from gcsr.errors import InputError, require
 from gcsr.graph import Graph
 from gcsr.progress import Progress, silent
 from gcsr.version import __version__
-from gcsr.views import CondensingView, View
+from gcsr.views import CondensingView, Source, View
+
+# Libraries whose version can change a result.
+VERSIONED = ("torch", "numpy", "scipy", "safetensors")
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,12 +182,11 @@ class Condenser(ABC):
             "ratio": nodes / view.visible.num_nodes,
             "leaks_test_labels": leaks,
             "dataset": asdict(source),
-            "notes": list(made.notes),
+            "notes": [*made.notes, *_size_note(x.nbytes + adjacency.nbytes + y.nbytes, source)],
             "versions": {
                 "gcsr": __version__,
-                "torch": torch.__version__,
-                "numpy": np.__version__,
                 "python": platform.python_version(),
+                **{name: version(name) for name in VERSIONED},
             },
             "device": device.type,
             "bytes": {
@@ -201,3 +203,12 @@ class Condenser(ABC):
             **context,
         }
         return CondensedGraph(x, adjacency, y, view.visible.num_classes, provenance)
+
+
+def _size_note(condensed: int, source: Source) -> list[str]:
+    if condensed < source.nbytes:
+        return []
+    return [
+        f"the condensed graph takes {condensed:,} bytes, its original {source.nbytes:,}: its dense"
+        " adjacency grows with the square of its nodes"
+    ]
