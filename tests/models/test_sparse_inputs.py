@@ -9,7 +9,7 @@ import torch
 
 from gcsr import models
 from gcsr.models import SparseTopology, base, gcn, init_batch
-from gcsr.models.topology import SparseOperator
+from gcsr.models.sparse import SparseOperator
 
 NODES, FEATURES, CLASSES = 600, 80, 4
 

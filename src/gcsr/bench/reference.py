@@ -18,7 +18,7 @@ from torch.nn import functional
 from gcsr.bench.row import synchronise
 from gcsr.experts import ExpertRecipe
 from gcsr.models import Params
-from gcsr.models.topology import csr_tensor
+from gcsr.models.sparse import csr_tensor
 from gcsr.training import TrainingRecipe
 from gcsr.views import Target, VisibleGraph
 

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from gcsr.condense.points import Points
 from gcsr.condense.structure import State, Structure
-from gcsr.condense.students import Student
+from gcsr.condense.students import Lesson, Student
 from gcsr.errors import InputError
 from gcsr.experts import Trajectories
 from gcsr.models import Params
@@ -89,15 +89,8 @@ class Step:
         x = self.iterate.x.detach().requires_grad_()
         points = Points(x)
         topology, adjacency = self.structure.topology(points, self.iterate.state)
-        loss = self.student(
-            points,
-            topology,
-            self.targets,
-            start,
-            goal,
-            steps=self.matching.student_steps,
-            rate=self.matching.student_rate,
-        )
+        steps, rate = self.matching.student_steps, self.matching.student_rate
+        loss = self.student(Lesson(points, topology, self.targets, start, goal, steps, rate))
         (gradient,) = torch.autograd.grad(loss.sum(), x)
         return loss.detach(), gradient, adjacency.detach()
 

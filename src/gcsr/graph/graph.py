@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,7 +14,8 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from gcsr.errors import InputError, require, require_one_of
+from gcsr.errors import require, require_one_of
+from gcsr.graph.arrays import SPARSE, Features, array_of, features_of, labels_of, node_ids
 from gcsr.graph.edges import adjacency_from_edges, clean_adjacency
 
 if TYPE_CHECKING:
@@ -25,8 +26,6 @@ FEATURE_SCALINGS: tuple[FeatureScaling, ...] = ("keep", "rows", "standardise")
 SPLITS = ("train", "val", "test")
 # More classes than any node classification has; bounds what a file can make us allocate.
 MOST_CLASSES = 1_000_000
-SPARSE = (sp.sparray, sp.spmatrix)
-Features: TypeAlias = "ArrayLike | Tensor | sp.sparray | sp.spmatrix"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -157,7 +156,7 @@ class Graph:
         node ids or boolean masks. ``undirected=True`` adds missing reverse edges; ``features``
         scales what is given (:meth:`scaled`).
         """
-        x = _features(x)
+        x = features_of(x)
         if isinstance(edges, SPARSE):
             require(edge_weights is None, "edge_weights: a sparse matrix holds its own weights.")
             coo = sp.coo_array(edges)
@@ -177,7 +176,7 @@ class Graph:
                 undirected=undirected,
             )
         else:
-            pairs = _array("edges", edges)
+            pairs = array_of("edges", edges)
             require(
                 pairs.ndim == 2 and pairs.shape[0] == 2,
                 f"edges: expected a 2 x E list of node ids, not shape {pairs.shape}.",
@@ -185,14 +184,14 @@ class Graph:
             adjacency = adjacency_from_edges(
                 pairs[0], pairs[1], x.shape[0], edge_weights, undirected=undirected
             )
-        labels = _labels(y)
+        labels = labels_of(y)
         graph = cls(
             x=x,
             adjacency=adjacency,
             y=labels,
-            train=_node_ids("train", train, labels.numel()),
-            val=_node_ids("val", val, labels.numel()),
-            test=_node_ids("test", test, labels.numel()),
+            train=node_ids("train", train, labels.numel()),
+            val=node_ids("val", val, labels.numel()),
+            test=node_ids("test", test, labels.numel()),
             num_classes=num_classes,
             name=name,
             inductive=inductive,
@@ -333,62 +332,3 @@ class Graph:
             f"{self.num_features} features, {self.num_classes} classes, "
             f"split {self.train.numel()}/{self.val.numel()}/{self.test.numel()}, {setting})"
         )
-
-
-def _array(field: str, values: object) -> np.ndarray:
-    try:
-        return np.asarray(values)
-    except (TypeError, ValueError):
-        raise InputError(f"{field}: the rows must be numbers and of equal length.") from None
-
-
-def _features(x: Features) -> Tensor:
-    if isinstance(x, Tensor):
-        dense = x.detach().cpu()
-        dense = dense.to_dense() if dense.layout != torch.strided else dense
-        require(
-            not dense.is_complex() and dense.dtype != torch.bool,
-            f"x: features must be numbers, not {dense.dtype}.",
-        )
-        require(dense.ndim == 2, f"x: features must be a matrix, not shape {tuple(dense.shape)}.")
-        return dense.to(torch.float32).clone().contiguous()
-    try:
-        array: np.ndarray = x.toarray() if isinstance(x, SPARSE) else _array("x", x)
-    except MemoryError:
-        shape = getattr(x, "shape", "these")
-        raise InputError(f"x: {shape} features do not fit into memory.") from None
-    require(array.ndim == 2, f"x: features must be a matrix, not shape {array.shape}.")
-    require(
-        np.issubdtype(array.dtype, np.number) and not np.iscomplexobj(array),
-        f"x: features must be numbers, not {array.dtype}.",
-    )
-    return torch.from_numpy(np.array(array, dtype=np.float32, order="C"))
-
-
-def _labels(y: ArrayLike | Tensor) -> Tensor:
-    array = y.detach().cpu().numpy() if isinstance(y, Tensor) else _array("y", y)
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array[:, 0]
-    require(array.ndim == 1, f"y: expected one class per node, not shape {array.shape}.")
-    require(
-        array.dtype.kind in "iu",
-        f"y: labels must be integers 0..C-1 (or -1), not {array.dtype}.",
-    )
-    return torch.from_numpy(array.astype(np.int64))
-
-
-def _node_ids(split: str, ids: ArrayLike | Tensor, num_nodes: int) -> Tensor:
-    array = ids.detach().cpu().numpy() if isinstance(ids, Tensor) else _array(split, ids)
-    require(array.ndim == 1, f"split: {split} must be a list of node ids or a mask.")
-    if array.dtype == np.bool_:
-        require(
-            array.size == num_nodes,
-            f"split: the mask {split} has {array.size} entries for {num_nodes} nodes.",
-        )
-        array = np.flatnonzero(array)
-    if array.size and array.dtype.kind not in "iu":
-        raise InputError(f"split: {split} must hold node ids, not {array.dtype}.")
-    return torch.from_numpy(array.astype(np.int64))
-
-
-__all__ = ["FEATURE_SCALINGS", "FeatureScaling", "Graph", "clean_adjacency"]

@@ -16,7 +16,8 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from gcsr.models.topology import Limited, SparseOperator, Topology
+from gcsr.models.sparse import SparseOperator
+from gcsr.models.topology import Limited, Topology
 
 Params = tuple[Tensor, ...]
 

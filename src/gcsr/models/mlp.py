@@ -16,7 +16,8 @@ from gcsr.models.base import (
     linear,
     uniform_layer,
 )
-from gcsr.models.topology import SparseOperator, Topology
+from gcsr.models.sparse import SparseOperator
+from gcsr.models.topology import Topology
 
 
 @dataclass(frozen=True)

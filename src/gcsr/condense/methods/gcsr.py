@@ -17,7 +17,7 @@ from gcsr.condense.structure import SelfExpressiveStructure, State, Structure
 from gcsr.devices import stream
 from gcsr.equations import class_correlation, class_prior
 from gcsr.errors import InputError, require, require_one_of
-from gcsr.models.topology import csr_tensor
+from gcsr.models.sparse import csr_tensor
 from gcsr.views import CondensingView
 
 Prior = Literal["train", "predicted", "all"]

@@ -11,7 +11,7 @@ The same function in several exact forms:
 """
 
 from gcsr.condense.students.autograd import AutogradStudent
-from gcsr.condense.students.base import Student
+from gcsr.condense.students.base import Lesson, Student
 from gcsr.condense.students.choose import student_for
 
-__all__ = ["AutogradStudent", "Student", "student_for"]
+__all__ = ["AutogradStudent", "Lesson", "Student", "student_for"]

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gcsr.condense.points import Points
+from gcsr.condense.students.base import Lesson
 from gcsr.equations import cross_entropy, trajectory_distance
-from gcsr.models import Model, Params, Topology
+from gcsr.models import Model
 
 
 @dataclass(frozen=True)
@@ -18,22 +18,12 @@ class AutogradStudent:
 
     model: Model
 
-    def __call__(
-        self,
-        points: Points,
-        topology: Topology,
-        targets: Tensor,
-        start: Params,
-        goal: Params,
-        *,
-        steps: int,
-        rate: float,
-    ) -> Tensor:
+    def __call__(self, lesson: Lesson) -> Tensor:
         """The loss, differentiable by autograd."""
-        prepared = self.model.prepare(points.x, topology)
-        params = tuple(p.detach().requires_grad_() for p in start)
-        for _ in range(steps):
-            loss = cross_entropy(self.model.logits(params, prepared), targets).sum()
+        prepared = self.model.prepare(lesson.points.x, lesson.topology)
+        params = tuple(p.detach().requires_grad_() for p in lesson.start)
+        for _ in range(lesson.steps):
+            loss = cross_entropy(self.model.logits(params, prepared), lesson.targets).sum()
             gradients = torch.autograd.grad(loss, params, create_graph=True)
-            params = tuple(p - rate * g for p, g in zip(params, gradients, strict=True))
-        return trajectory_distance(params, start, goal)
+            params = tuple(p - lesson.rate * g for p, g in zip(params, gradients, strict=True))
+        return trajectory_distance(params, lesson.start, lesson.goal)

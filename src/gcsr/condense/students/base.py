@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from torch import Tensor
@@ -10,19 +11,28 @@ from gcsr.condense.points import Points
 from gcsr.models import Params, Topology
 
 
+@dataclass(frozen=True, eq=False)
+class Lesson:
+    """What a student learns from, where it starts and where it should end.
+
+    Attributes:
+        points, topology, targets: the condensed graphs: features, structure, class shares.
+        start, goal: the expert's weights now and M epochs later.
+        steps, rate: N and the rate of the student's SGD.
+    """
+
+    points: Points
+    topology: Topology
+    targets: Tensor
+    start: Params
+    goal: Params
+    steps: int
+    rate: float
+
+
 class Student(Protocol):
     """The matching loss of Algorithm 1 (lines 6-11), one value per condensed graph."""
 
-    def __call__(
-        self,
-        points: Points,
-        topology: Topology,
-        targets: Tensor,
-        start: Params,
-        goal: Params,
-        *,
-        steps: int,
-        rate: float,
-    ) -> Tensor:
-        """Distance from ``goal`` after ``steps`` of SGD from ``start``, relative to the expert's."""
+    def __call__(self, lesson: Lesson) -> Tensor:
+        """Distance from the goal after the steps, relative to the expert's own way there."""
         ...

@@ -19,9 +19,9 @@ from typing import TypeGuard
 import torch
 from torch import Tensor
 
-from gcsr.condense.points import Points
 from gcsr.condense.students.algebra import Workspace, dense_operator, inner_product, squared_norm
-from gcsr.models import Model, Params, Topology
+from gcsr.condense.students.base import Lesson
+from gcsr.models import Model
 from gcsr.models.base import TwoLayerModel
 
 
@@ -37,34 +37,25 @@ class FirstLayerStudent:
         """Whether the model has this form."""
         return isinstance(model, TwoLayerModel) and model.two_layers(torch.eye(1)) is not None
 
-    def __call__(
-        self,
-        points: Points,
-        topology: Topology,
-        targets: Tensor,
-        start: Params,
-        goal: Params,
-        *,
-        steps: int,
-        rate: float,
-    ) -> Tensor:
+    def __call__(self, lesson: Lesson) -> Tensor:
         """The loss; the steps' own gradients are in closed form."""
-        operator = dense_operator(topology)
+        operator = dense_operator(lesson.topology)
         if operator is None:
-            x = points.x
+            x = lesson.points.x
             operator = torch.eye(x.shape[-2], dtype=x.dtype, device=x.device)
         layers = self.model.two_layers(operator)
         if layers is None:
             raise TypeError(f"{self.model} has no first-layer form")
-        w1, b1, w2, b2 = start
+        points, goal = lesson.points, lesson.goal
+        w1, b1, w2, b2 = lesson.start
         way = self._way.difference(goal[0], w1)
         z, z_way, gram = points.x @ w1, points.x @ way, points.gram
         if layers.first is not None:
             z, z_way = layers.first @ z, layers.first @ z_way
             gram = layers.first @ gram @ layers.first.mT
-        c = rate / points.x.shape[-2]
+        c = lesson.rate / points.x.shape[-2]
         coordinates = torch.zeros_like(z)
-        for _ in range(steps):
+        for _ in range(lesson.steps):
             before = z + b1
             hidden = before.relu()
             scores = hidden @ w2
@@ -74,7 +65,7 @@ class FirstLayerStudent:
                 scores = layers.second @ scores
             if not layers.bias_propagates:
                 scores = scores + b2
-            error = scores.softmax(-1) - targets
+            error = scores.softmax(-1) - lesson.targets
             inner = error if layers.second is None else layers.second.mT @ error
             bar_hidden = (inner @ w2.mT) * (before.detach() > 0)
             bar_b2 = (inner if layers.bias_propagates else error).sum(-2, keepdim=True)
@@ -88,7 +79,7 @@ class FirstLayerStudent:
             + 2 * c * inner_product(z_way, coordinates)
             + c**2 * inner_product(coordinates, gram @ coordinates)
         )
-        rest = zip((b1, w2, b2), start[1:], goal[1:], strict=True)
+        rest = zip((b1, w2, b2), lesson.start[1:], goal[1:], strict=True)
         missed, gone = missed_first, gone_first
         for reached, begun, wanted in rest:
             missed = missed + squared_norm(reached - wanted)

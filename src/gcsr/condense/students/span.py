@@ -23,7 +23,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gcsr.condense.points import Points
 from gcsr.condense.students.algebra import (
     Workspace,
     dense_operator,
@@ -31,7 +30,7 @@ from gcsr.condense.students.algebra import (
     softmax_gradient,
     squared_norm,
 )
-from gcsr.models import Params, Topology
+from gcsr.condense.students.base import Lesson
 
 
 @dataclass(frozen=True)
@@ -40,25 +39,15 @@ class SpanStudent:
 
     _way: Workspace = field(default_factory=Workspace, repr=False, compare=False)
 
-    def __call__(
-        self,
-        points: Points,
-        topology: Topology,
-        targets: Tensor,
-        start: Params,
-        goal: Params,
-        *,
-        steps: int,
-        rate: float,
-    ) -> Tensor:
+    def __call__(self, lesson: Lesson) -> Tensor:
         """The loss, with a hand-written gradient of the steps."""
-        x, n = points.x, points.x.shape[-2]
-        w1, b1, w2, b2 = start
+        x, goal = lesson.points.x, lesson.goal
+        w1, b1, w2, b2 = lesson.start
         way, way_b1 = self._way.difference(goal[0], w1), goal[1] - b1
         ones = x.new_ones((*x.shape[:-1], 1))
         hidden = torch.cat([x @ w1 + b1, ones, x @ way + way_b1], -1)
-        gram = points.gram + 1
-        operator = dense_operator(topology)
+        gram = lesson.points.gram + 1
+        operator = dense_operator(lesson.topology)
         if operator is not None:
             twice = torch.bmm(operator, operator)
             hidden = torch.bmm(twice, hidden)
@@ -67,12 +56,12 @@ class SpanStudent:
         loss: Tensor = _Steps.apply(  # type: ignore[no-untyped-call]
             hidden,
             gram,
-            targets,
+            lesson.targets,
             torch.cat([w2, b2], -2),
             torch.cat([goal[2], goal[3]], -2),
             gone_first,
-            steps,
-            rate / n,
+            lesson.steps,
+            lesson.rate / x.shape[-2],
         )
         return loss
 

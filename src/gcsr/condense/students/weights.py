@@ -19,34 +19,29 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gcsr.condense.points import Points
 from gcsr.condense.students.algebra import dense_operator, softmax_gradient, squared_norm
-from gcsr.models import Params, Topology
+from gcsr.condense.students.base import Lesson
+from gcsr.models import Params
 
 
 @dataclass(frozen=True)
 class WeightsStudent:
     """See :class:`~gcsr.condense.students.Student`."""
 
-    def __call__(
-        self,
-        points: Points,
-        topology: Topology,
-        targets: Tensor,
-        start: Params,
-        goal: Params,
-        *,
-        steps: int,
-        rate: float,
-    ) -> Tensor:
+    def __call__(self, lesson: Lesson) -> Tensor:
         """The loss, with a hand-written gradient."""
-        x = points.x
+        x = lesson.points.x
         inputs = torch.cat([x, x.new_ones((*x.shape[:-1], 1))], -1)
-        operator = dense_operator(topology)
+        operator = dense_operator(lesson.topology)
         if operator is not None:
             inputs = operator @ (operator @ inputs)
         loss: Tensor = _Steps.apply(  # type: ignore[no-untyped-call]
-            inputs, targets, start, goal, steps, rate / x.shape[-2]
+            inputs,
+            lesson.targets,
+            lesson.start,
+            lesson.goal,
+            lesson.steps,
+            lesson.rate / x.shape[-2],
         )
         return loss
 

@@ -1,0 +1,189 @@
+"""The topology of a large graph: products with a sparse matrix."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from gcsr.models.topology import Limited, Operator
+
+# Channels from which a signal is wide enough to be multiplied on its own on a CPU.
+WIDE = 64
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """A sparse matrix on a device, by rows."""
+
+    pointers: Tensor
+    columns: Tensor
+    values: Tensor
+
+    @classmethod
+    def of(cls, matrix: sp.csr_array, device: torch.device, dtype: torch.dtype) -> _Rows:
+        index = np.int32 if max(matrix.nnz, *matrix.shape) < 2**31 else np.int64
+        return cls(
+            torch.from_numpy(matrix.indptr.astype(index)).to(device),
+            torch.from_numpy(matrix.indices.astype(index)).to(device),
+            torch.from_numpy(matrix.data.copy()).to(device, dtype),
+        )
+
+    def times(self, signal: Tensor) -> Tensor:
+        """The product with a dense matrix.
+
+        A weighted bag of embeddings is exactly that. Every row is summed in order, so the result is
+        the same bytes every time, which cuSPARSE does not promise; on a CPU it is also faster.
+        """
+        return torch.nn.functional.embedding_bag(
+            self.columns,
+            signal.contiguous(),
+            self.pointers,
+            mode="sum",
+            per_sample_weights=self.values,
+            include_last_offset=True,
+        )
+
+
+class _SparseProduct(torch.autograd.Function):
+    """Sparse times dense; the gradient multiplies by a transposed matrix that is made only once."""
+
+    @staticmethod
+    def forward(ctx: Any, operator: SparseOperator, signal: Tensor) -> Tensor:
+        ctx.operator = operator
+        return operator.rows.times(signal)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[None, Tensor]:
+        return None, ctx.operator.transposed_rows.times(gradient)
+
+
+@dataclass(frozen=True, eq=False)
+class SparseOperator:
+    """A large sparse matrix on a device."""
+
+    matrix: sp.csr_array
+    device: torch.device
+    dtype: torch.dtype = torch.float32
+
+    @cached_property
+    def rows(self) -> _Rows:
+        """What signals are multiplied with."""
+        return _Rows.of(self.matrix, self.device, self.dtype)
+
+    @cached_property
+    def transposed_rows(self) -> _Rows:
+        """What gradients are multiplied with."""
+        return _Rows.of(self.matrix.T.tocsr(), self.device, self.dtype)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return int(self.matrix.shape[0]), int(self.matrix.shape[1])
+
+    def __call__(self, signal: Tensor) -> Tensor:
+        """The product; narrow signals of a batch are multiplied side by side."""
+        if signal.ndim == 2:
+            return self._product(signal)
+        batch, nodes, channels = signal.shape
+        if self.device.type == "cpu" and channels >= WIDE:
+            # A network's own columns fit the cache; those of all networks side by side do not.
+            return torch.stack([self._product(one) for one in signal])
+        wide = signal.permute(1, 0, 2).reshape(nodes, batch * channels)
+        return self._product(wide).reshape(-1, batch, channels).permute(1, 0, 2)
+
+    def _product(self, signal: Tensor) -> Tensor:
+        if signal.requires_grad and torch.is_grad_enabled():
+            result: Tensor = _SparseProduct.apply(self, signal)  # type: ignore[no-untyped-call]
+            return result
+        return self.rows.times(signal)
+
+    def limited_to(self, nodes: Tensor | None) -> Limited:
+        """Selected rows, and only the columns they touch."""
+        if nodes is None:
+            return Limited(self)
+        wanted = nodes.cpu().numpy()
+        rows = self.matrix[wanted]
+        support = np.union1d(rows.indices, wanted)
+        limited = sp.csr_array(
+            (rows.data, np.searchsorted(support, rows.indices), rows.indptr),
+            shape=(rows.shape[0], support.size),
+        )
+        return Limited(
+            SparseOperator(limited, self.device, self.dtype),
+            support=torch.from_numpy(support).long(),
+            own=torch.from_numpy(np.searchsorted(support, wanted)).to(self.device),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class SparseTopology:
+    """A large graph as a scipy CSR matrix; products run on ``device``."""
+
+    adjacency: sp.csr_array
+    device: torch.device
+    dtype: torch.dtype = torch.float32
+
+    @cached_property
+    def _looped(self) -> sp.csr_array:
+        return sp.csr_array(self.adjacency + sp.eye_array(self.adjacency.shape[0], format="csr"))
+
+    @cached_property
+    def normalised(self) -> Operator:
+        """Eq. 2, computed in float64 and stored as ``dtype``."""
+        return self._operator(_symmetrically_scaled(self._looped))
+
+    @cached_property
+    def mean(self) -> Operator:
+        """Rows divided by their sums; a node without neighbours receives zeros."""
+        sums = np.asarray(self.adjacency.sum(1), dtype=np.float64)
+        return self._operator(_rows_scaled(self.adjacency, 1 / np.where(sums > 0, sums, 1)))
+
+    @cached_property
+    def loopless(self) -> Operator:
+        """Symmetrically normalised without self-connections; isolated nodes receive zeros."""
+        return self._operator(_symmetrically_scaled(self.adjacency))
+
+    def edges(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Edges and self-connections."""
+        coo = self._looped.tocoo()
+        sources, targets = (
+            torch.from_numpy(ids.astype(np.int64)).to(self.device) for ids in (coo.col, coo.row)
+        )
+        return sources, targets, torch.from_numpy(coo.data).to(self.device, self.dtype)
+
+    def _operator(self, matrix: sp.csr_array) -> SparseOperator:
+        return SparseOperator(matrix, self.device, self.dtype)
+
+
+def csr_tensor(matrix: sp.csr_array, device: torch.device, dtype: torch.dtype) -> Tensor:
+    """A scipy matrix as a torch CSR tensor."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+        return torch.sparse_csr_tensor(
+            torch.from_numpy(matrix.indptr.astype(np.int64)),
+            torch.from_numpy(matrix.indices.astype(np.int64)),
+            torch.from_numpy(matrix.data.copy()).to(dtype),
+            matrix.shape,
+            device=device,
+            check_invariants=False,
+        )
+
+
+def _rows_scaled(matrix: sp.csr_array, scale: np.ndarray) -> sp.csr_array:
+    data = matrix.data * np.repeat(scale, np.diff(matrix.indptr))
+    return sp.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
+
+
+def _symmetrically_scaled(matrix: sp.csr_array) -> sp.csr_array:
+    sums = np.asarray(matrix.sum(1), dtype=np.float64)
+    scale = 1 / np.sqrt(np.where(sums > 0, sums, 1))
+    rows = _rows_scaled(matrix, scale)
+    rows.data = rows.data * scale[matrix.indices]
+    return rows
