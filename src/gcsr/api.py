@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from gcsr.condense import PRESETS, Condenser, build, paper_settings
+from gcsr.condense import PRESETS, Condenser, build, paper_settings, setting_name
 from gcsr.condensed import CondensedGraph
 from gcsr.errors import require, require_one_of
 from gcsr.graph import Graph
@@ -86,10 +86,5 @@ def make_condenser(
     visible = graph.train.numel() if graph.inductive else graph.num_nodes
     wanted = build(method, size).size(visible)
     base, name = paper_settings(method, graph.name, wanted, model=settings.get("model", "sgc"))
-    return build(method, {**base, **size, **_canonical(settings)}), name
-
-
-def _canonical(settings: dict[str, Any]) -> dict[str, Any]:
-    from gcsr.condense.registry import ALIASES  # noqa: PLC0415
-
-    return {ALIASES.get(key, key.replace("-", "_")): value for key, value in settings.items()}
+    own = {setting_name(key): value for key, value in settings.items()}
+    return build(method, {**base, **size, **own}), name

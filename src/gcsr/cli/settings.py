@@ -15,8 +15,8 @@ SIZES = ("nodes", "ratio")
 
 def parse_settings(method: str, assignments: Sequence[str]) -> dict[str, Any]:
     """Settings by field name; keys that the method does not have stay, for the library to refuse."""
-    from gcsr.condense.registry import ALIASES  # noqa: PLC0415 - torch takes a second to import
     from gcsr.condense.registry import method as find_method  # noqa: PLC0415
+    from gcsr.condense.registry import setting_name  # noqa: PLC0415 - torch takes a second to import
 
     kinds = typing.get_type_hints(find_method(method))
     settings: dict[str, Any] = {}
@@ -26,7 +26,7 @@ def parse_settings(method: str, assignments: Sequence[str]) -> dict[str, Any]:
             bool(equals and given),
             f"--set: {assignment!r} is not accepted; key=value is (for example alpha=0.5).",
         )
-        key = ALIASES.get(given, given.replace("-", "_"))
+        key = setting_name(given)
         require(key not in SIZES, f"--set: {given!r} is not accepted here; --{key} is.")
         require(key not in settings, f"--set: {given!r} is given twice.")
         settings[key] = _value(given, text, kinds[key]) if key in kinds else text

@@ -3,7 +3,7 @@
 from gcsr.condense.condenser import Condenser
 from gcsr.condense.methods import GCSR, MTT, Random
 from gcsr.condense.presets import PRESETS, paper_settings
-from gcsr.condense.registry import build, method, methods
+from gcsr.condense.registry import build, method, methods, setting_name
 
 __all__ = [
     "GCSR",
@@ -15,4 +15,5 @@ __all__ = [
     "method",
     "methods",
     "paper_settings",
+    "setting_name",
 ]

@@ -40,13 +40,18 @@ def method(name: str) -> type[Condenser]:
     return known[name]
 
 
+def setting_name(given: str) -> str:
+    """The field that a user means: the paper's letters and dashes are accepted."""
+    return ALIASES.get(given, given.replace("-", "_"))
+
+
 def build(name: str, settings: Mapping[str, Any]) -> Condenser:
     """A condenser of the named method; an unknown setting is explained, not swallowed."""
     chosen = method(name)
     known = {f.name for f in fields(chosen)}
     named = {}
     for given, value in settings.items():
-        key = ALIASES.get(given, given.replace("-", "_"))
+        key = setting_name(given)
         if key not in known:
             near = get_close_matches(key, known, n=1)
             hint = f"; did you mean {near[0]}?" if near else ""
