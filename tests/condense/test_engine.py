@@ -10,11 +10,17 @@ from torch import Tensor
 
 from gcsr.condense.points import Points
 from gcsr.condense.structure import IdentityStructure, SelfExpressiveStructure
-from gcsr.condense.students import AutogradStudent, student_for
-from gcsr.condense.students.first_layer import FirstLayerStudent
-from gcsr.condense.students.span import SpanStudent
-from gcsr.condense.students.weights import WeightsStudent
-from gcsr.condense.trajectory import Iterate, Matching, Step, _require_finite, match_trajectories
+from gcsr.condense.trajectory.engine import (
+    Iterate,
+    Matching,
+    Step,
+    _require_finite,
+    match_trajectories,
+)
+from gcsr.condense.trajectory.students import AutogradStudent, student_for
+from gcsr.condense.trajectory.students.first_layer import FirstLayerStudent
+from gcsr.condense.trajectory.students.span import SpanStudent
+from gcsr.condense.trajectory.students.weights import WeightsStudent
 from gcsr.errors import InputError
 from gcsr.models import CONDENSING_MODELS, Params, condensing_model, init_batch
 from gcsr.progress import silent

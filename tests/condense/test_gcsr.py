@@ -12,7 +12,7 @@ from gcsr import GCSR, MTT, InputError
 from gcsr.condense import paper_settings
 from gcsr.condense.initialise import propagated_features, sample_training_rows
 from gcsr.condense.labels import block_labels, class_budget
-from gcsr.condense.trajectory import Matching, schedule
+from gcsr.condense.trajectory.engine import Matching, schedule
 from gcsr.devices import stream
 from gcsr.equations import class_correlation, class_prior
 from gcsr.experts import ExpertRecipe, train_experts

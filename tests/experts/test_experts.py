@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from gcsr.condense.matching import TrajectoryCondenser
+from gcsr.condense.trajectory.condenser import TrajectoryCondenser
 from gcsr.experts import ExpertRecipe, MeanPrediction, Trajectories, train_experts
 from gcsr.models import CONDENSING_MODELS, condensing_model
 from gcsr.views import View

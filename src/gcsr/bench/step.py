@@ -8,8 +8,8 @@ from gcsr.bench.cases import Case, StepInputs, step_inputs
 from gcsr.bench.reference import ReferenceStep
 from gcsr.bench.row import BenchRow, median_ms, relative_error, synchronise
 from gcsr.condense.structure import SelfExpressiveStructure
-from gcsr.condense.students import student_for
-from gcsr.condense.trajectory import Iterate, Matching, Step
+from gcsr.condense.trajectory.engine import Iterate, Matching, Step
+from gcsr.condense.trajectory.students import student_for
 from gcsr.models import condensing_model
 from gcsr.parallel import single_threaded
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from gcsr.condense.trajectory import Iterate
 from gcsr.models import SparseTopology, testing_model
 from gcsr.training import TrainingRecipe, fit, topology_of
 from gcsr.views import Target
@@ -22,14 +21,8 @@ class BestValidated:
     Only validation labels are read. An iterate must be strictly better to replace an earlier one.
     """
 
-    def __init__(
-        self,
-        targets: Tensor,
-        validation: Target,
-        adjacency: Callable[[Iterate], Tensor],
-        device: torch.device,
-    ) -> None:
-        self.targets, self.adjacency = targets, adjacency
+    def __init__(self, targets: Tensor, validation: Target, device: torch.device) -> None:
+        self.targets = targets
         self.model = testing_model("gcn")
         topology = SparseTopology(validation.adjacency, device)
         x = validation.x.to(device)
@@ -41,9 +34,9 @@ class BestValidated:
         self.scores: list[tuple[int, list[float]]] = []
         self._best = torch.full((targets.shape[0],), -1.0, dtype=torch.float64)
 
-    def __call__(self, iteration: int, iterate: Iterate) -> None:
-        """Score every graph of an iterate and keep those that improved."""
-        x, a = iterate.x.detach().clone(), self.adjacency(iterate).detach().clone()
+    def __call__(self, iteration: int, x: Tensor, a: Tensor) -> None:
+        """Score every graph of an iterate, X' and A', and keep those that improved."""
+        x, a = x.detach().clone(), a.detach().clone()
         found = [self._score(x[g], a[g], self.targets[g]) for g in range(x.shape[0])]
         scores = torch.tensor(found, dtype=torch.float64)
         better = scores > self._best
@@ -69,3 +62,10 @@ class BestValidated:
             seed=0,
         )
         return float(fitted.validation.mean())
+
+    def curve(self, graph: int) -> dict[str, Any]:
+        """Validation accuracy of one graph over the iterations, for its provenance."""
+        return {
+            "iterations": [iteration for iteration, _ in self.scores],
+            "values": [scores[graph] for _, scores in self.scores],
+        }

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from gcsr.condense.fields import real_number
 from gcsr.condense.initialise import Start
-from gcsr.condense.matching import Teachers, TrajectoryCondenser
 from gcsr.condense.structure import SelfExpressiveStructure, State, Structure
+from gcsr.condense.trajectory.condenser import Teachers, TrajectoryCondenser
 from gcsr.devices import stream
 from gcsr.equations import class_correlation, class_prior
 from gcsr.errors import InputError, require, require_one_of

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from gcsr.condense.initialise import Start
-from gcsr.condense.matching import Teachers, TrajectoryCondenser
 from gcsr.condense.structure import IdentityStructure, State, Structure
+from gcsr.condense.trajectory.condenser import Teachers, TrajectoryCondenser
 from gcsr.views import CondensingView
 
 

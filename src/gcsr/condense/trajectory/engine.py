@@ -16,7 +16,7 @@ from torch import Tensor
 
 from gcsr.condense.points import Points
 from gcsr.condense.structure import State, Structure
-from gcsr.condense.students import Lesson, Student
+from gcsr.condense.trajectory.students import Lesson, Student
 from gcsr.errors import InputError
 from gcsr.experts import Trajectories
 from gcsr.models import Params

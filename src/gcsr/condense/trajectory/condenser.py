@@ -17,8 +17,8 @@ from gcsr.condense.labels import block_labels, class_budget
 from gcsr.condense.points import Points
 from gcsr.condense.select import BestValidated
 from gcsr.condense.structure import State, Structure
-from gcsr.condense.students import student_for
-from gcsr.condense.trajectory import Iterate, Matching, Step, match_trajectories
+from gcsr.condense.trajectory.engine import Iterate, Matching, Step, match_trajectories
+from gcsr.condense.trajectory.students import student_for
 from gcsr.devices import stream
 from gcsr.errors import require, require_one_of
 from gcsr.experts import ExpertRecipe, Experts, experts_for
@@ -177,7 +177,7 @@ class TrajectoryCondenser(Condenser):
 
         chooser = None
         if self.iterate == "best-val":
-            chooser = BestValidated(targets, view.validation, adjacency, device)
+            chooser = BestValidated(targets, view.validation, device)
         step = Step(
             iterate,
             targets,
@@ -197,7 +197,7 @@ class TrajectoryCondenser(Condenser):
             teachers.experts.trajectories,
             schedules=[stream(seed, "expert schedule") for seed in seeds],
             progress=progress,
-            look=chooser,
+            look=None if chooser is None else lambda i, at: chooser(i, at.x, adjacency(at)),
             look_every=max(1, self.iterations // 10),
         )
         x, a = iterate.x, adjacency(iterate)
@@ -212,7 +212,7 @@ class TrajectoryCondenser(Condenser):
                 starts[g].notes,
                 {
                     "matching_loss": {"every": every, "values": losses[::every, g].tolist()},
-                    **_validation_curve(chooser, g),
+                    **({} if chooser is None else {"validation": chooser.curve(g)}),
                     **knowledge,
                 },
                 {"experts": teachers.experts.measured},
@@ -262,14 +262,3 @@ class Teachers:
     model: Model
     experts: Experts
     device: torch.device
-
-
-def _validation_curve(chooser: BestValidated | None, graph: int) -> dict[str, Any]:
-    if chooser is None:
-        return {}
-    return {
-        "validation": {
-            "iterations": [iteration for iteration, _ in chooser.scores],
-            "values": [scores[graph] for _, scores in chooser.scores],
-        }
-    }

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gcsr.condense.students.base import Lesson
+from gcsr.condense.trajectory.students.base import Lesson
 from gcsr.equations import cross_entropy, trajectory_distance
 from gcsr.models import Model
 
 
 @dataclass(frozen=True)
 class AutogradStudent:
-    """See :class:`~gcsr.condense.students.Student`."""
+    """See :class:`~gcsr.condense.trajectory.students.Student`."""
 
     model: Model
 

@@ -1,28 +1,25 @@
-"""The authors' settings for each dataset and size.
+"""MTT and GCSR, from the scripts that the paper's authors released.
 
-From the scripts that the paper's authors released. They include the prior over all labels, which
-leaks test labels on transductive graphs: results made with it say so.
+GCSR's include the prior over all labels, which leaks test labels on transductive graphs: results made
+with it say so.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-from gcsr.errors import InputError, require
-
-PRESETS = ("default", "paper")
+from gcsr.condense.presets.cells import Cell, Table
 
 # Per dataset: what all sizes share, then by number of condensed nodes
 # (max_start, N, M) | MTT (iterations, rate) | k | GCSR (iterations, rate, alpha, beta, tau).
-_Cell = tuple[
+_Numbers = tuple[
     tuple[int, int, int],
     tuple[int, float],
     int,
     tuple[int, float, float, float, float],
 ]
 _SHARED: dict[str, dict[str, Any]] = {"ogbn-arxiv": {"expert_rate": 5e-2}}
-_CELLS: dict[str, dict[int, _Cell]] = {
+_CELLS: dict[str, dict[int, _Numbers]] = {
     "citeseer": {
         30: ((60, 5, 2), (3000, 1e-6), 4, (6000, 5e-7, 1.0, 0.999, 0.9)),
         60: ((60, 5, 2), (6000, 5e-7), 4, (1000, 1e-6, 1.0, 0.999, 0.9)),
@@ -59,23 +56,9 @@ _CORA_MODELS = {
 }
 
 
-def paper_settings(
-    method: str, dataset: str, nodes: int, *, model: str = "sgc"
-) -> tuple[dict[str, Any], str]:
-    """The authors' settings of the nearest published size, and a name for that cell."""
-    if method == "random":
-        return {}, "paper"
-    require(
-        method in ("gcsr", "mtt"),
-        f"preset: 'paper' has no settings for method {method!r}; accepted: gcsr, mtt, random.",
-    )
-    if dataset not in _CELLS:
-        raise InputError(
-            f"preset: 'paper' has no settings for {dataset!r}; accepted: {', '.join(_CELLS)}."
-        )
-    size = min(_CELLS[dataset], key=lambda published: abs(math.log(published / nodes)))
-    (max_start, n, m), mtt, k, gcsr = _CELLS[dataset][size]
-    settings: dict[str, Any] = {
+def _shared(cell: Cell, model: str) -> dict[str, Any]:
+    (max_start, n, m), *_ = _CELLS[cell.dataset][cell.nodes]
+    return {
         "units": "absolute",
         "iterate": "last",
         "model": model,
@@ -85,22 +68,29 @@ def paper_settings(
         "student_rate": 0.01,
         "experts": 100,
         "expert_rate": 1e-3,
-        **_SHARED.get(dataset, {}),
+        **_SHARED.get(cell.dataset, {}),
     }
-    if method == "mtt":
-        settings |= {"iterations": mtt[0], "feature_rate": mtt[1], "k": 0}
-    else:
-        iterations, rate, alpha, beta, tau = gcsr
-        settings |= {
-            "iterations": iterations,
-            "feature_rate": rate,
-            "k": k,
-            "alpha": alpha,
-            "beta": beta,
-            "tau": tau,
-            "gamma": 0.5,
-            "prior": "all",
-        }
-        if dataset == "cora" and size == 70 and model in _CORA_MODELS:
-            settings["iterations"], settings["k"] = _CORA_MODELS[model]
-    return settings, f"paper ({dataset}, {size} nodes)"
+
+
+def _mtt(cell: Cell, model: str) -> dict[str, Any]:
+    _, (iterations, rate), _, _ = _CELLS[cell.dataset][cell.nodes]
+    return _shared(cell, model) | {"iterations": iterations, "feature_rate": rate, "k": 0}
+
+
+def _gcsr(cell: Cell, model: str) -> dict[str, Any]:
+    _, _, k, (iterations, rate, alpha, beta, tau) = _CELLS[cell.dataset][cell.nodes]
+    if (cell.dataset, cell.nodes) == ("cora", 70) and model in _CORA_MODELS:
+        iterations, k = _CORA_MODELS[model]
+    return _shared(cell, model) | {
+        "iterations": iterations,
+        "feature_rate": rate,
+        "k": k,
+        "alpha": alpha,
+        "beta": beta,
+        "tau": tau,
+        "gamma": 0.5,
+        "prior": "all",
+    }
+
+
+TRAJECTORY: dict[str, Table] = {"mtt": _mtt, "gcsr": _gcsr}

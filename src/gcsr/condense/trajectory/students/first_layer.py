@@ -19,15 +19,20 @@ from typing import TypeGuard
 import torch
 from torch import Tensor
 
-from gcsr.condense.students.algebra import Workspace, dense_operator, inner_product, squared_norm
-from gcsr.condense.students.base import Lesson
+from gcsr.condense.trajectory.students.algebra import (
+    Workspace,
+    dense_operator,
+    inner_product,
+    squared_norm,
+)
+from gcsr.condense.trajectory.students.base import Lesson
 from gcsr.models import Model
 from gcsr.models.base import TwoLayerModel
 
 
 @dataclass(frozen=True)
 class FirstLayerStudent:
-    """See :class:`~gcsr.condense.students.Student`."""
+    """See :class:`~gcsr.condense.trajectory.students.Student`."""
 
     model: TwoLayerModel
     _way: Workspace = field(default_factory=Workspace, repr=False, compare=False)

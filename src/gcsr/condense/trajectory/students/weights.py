@@ -19,14 +19,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gcsr.condense.students.algebra import dense_operator, softmax_gradient, squared_norm
-from gcsr.condense.students.base import Lesson
+from gcsr.condense.trajectory.students.algebra import dense_operator, softmax_gradient, squared_norm
+from gcsr.condense.trajectory.students.base import Lesson
 from gcsr.models import Params
 
 
 @dataclass(frozen=True)
 class WeightsStudent:
-    """See :class:`~gcsr.condense.students.Student`."""
+    """See :class:`~gcsr.condense.trajectory.students.Student`."""
 
     def __call__(self, lesson: Lesson) -> Tensor:
         """The loss, with a hand-written gradient."""

@@ -23,19 +23,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gcsr.condense.students.algebra import (
+from gcsr.condense.trajectory.students.algebra import (
     Workspace,
     dense_operator,
     inner_product,
     softmax_gradient,
     squared_norm,
 )
-from gcsr.condense.students.base import Lesson
+from gcsr.condense.trajectory.students.base import Lesson
 
 
 @dataclass(frozen=True)
 class SpanStudent:
-    """See :class:`~gcsr.condense.students.Student`."""
+    """See :class:`~gcsr.condense.trajectory.students.Student`."""
 
     _way: Workspace = field(default_factory=Workspace, repr=False, compare=False)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from gcsr.condense.students.autograd import AutogradStudent
-from gcsr.condense.students.base import Student
-from gcsr.condense.students.first_layer import FirstLayerStudent
-from gcsr.condense.students.span import SpanStudent
-from gcsr.condense.students.weights import WeightsStudent
+from gcsr.condense.trajectory.students.autograd import AutogradStudent
+from gcsr.condense.trajectory.students.base import Student
+from gcsr.condense.trajectory.students.first_layer import FirstLayerStudent
+from gcsr.condense.trajectory.students.span import SpanStudent
+from gcsr.condense.trajectory.students.weights import WeightsStudent
 from gcsr.models import Model
 from gcsr.models.sgc import SGC
 

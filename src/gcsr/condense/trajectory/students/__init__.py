@@ -10,8 +10,8 @@ The same function in several exact forms:
 ==================  ==================================================================================
 """
 
-from gcsr.condense.students.autograd import AutogradStudent
-from gcsr.condense.students.base import Lesson, Student
-from gcsr.condense.students.choose import student_for
+from gcsr.condense.trajectory.students.autograd import AutogradStudent
+from gcsr.condense.trajectory.students.base import Lesson, Student
+from gcsr.condense.trajectory.students.choose import student_for
 
 __all__ = ["AutogradStudent", "Lesson", "Student", "student_for"]

@@ -1,0 +1,1 @@
+"""The trajectory engine: students that should end where experts on the real graph ended."""
