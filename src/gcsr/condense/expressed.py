@@ -2,7 +2,7 @@ r"""From X'X'ᵀ to the normalised structure in one function with one hand-writt
 
 The same as :func:`~gcsr.equations.self_expression_of_gram`, then
 :func:`~gcsr.equations.symmetric_adjacency`, then :func:`~gcsr.equations.normalised_adjacency`, which
-tests compare it with. On matrices this small the bookkeeping between those would take as long as they do.
+tests compare it with. On matrices this small the bookkeeping between them takes as long as they do.
 
 With :math:`S = X'X'^\top + (\alpha+\beta) I`, :math:`C = S^{-1}(\alpha(P-I) + \beta(Z_h-I))`,
 :math:`Z = I + C`, :math:`A' = (|Z| + |Z|^\top)/2`, :math:`L = A' + I`, :math:`u = (L1)^{-1/2}` and

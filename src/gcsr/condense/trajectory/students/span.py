@@ -12,10 +12,10 @@ with the reconstruction), :math:`X' W_1(0)` and :math:`X' D` with :math:`D = W_1
 distance of the first layer is :math:`|D|^2 + 2\langle H D, F\rangle + \langle F, K F\rangle`.
 
 Below, s is kept as a last column of Z and b₂ with W₂; ``mask`` keeps it out of the update of the first
-layer. Z and H D lie side by side in ``hidden``. W₂, E and K E are transposed, classes first: a softmax over
-a handful of classes is several times faster down the columns than along the rows. Everything, propagation
-included, is one function with one hand-written adjoint: between small products autograd's own work would
-count.
+layer. Z and H D lie side by side in ``hidden``. W₂, E and K E are transposed, classes first: a softmax
+over a handful of classes is several times faster down the columns than along the rows. Everything,
+propagation included, is one function with one hand-written adjoint: between small products autograd's
+own work would count.
 """
 
 from __future__ import annotations
@@ -90,13 +90,13 @@ class _Distance(torch.autograd.Function):
         ahead = _propagate(x, gram, operator, start, way, way_b1)
         gone_first = squared_norm(way) + squared_norm(way_b1)
         loss, taught = _teach(ahead, c, gone_first, lesson)
-        ctx.save_for_backward(x, operator, c, start[0], way)
+        ctx.save_for_backward(operator, c, start[0], way)
         ctx.ahead, ctx.taught = ahead, taught
         return loss
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        x, operator, c, w1, way = ctx.saved_tensors
+        operator, c, w1, way = ctx.saved_tensors
         ahead, taught = ctx.ahead, ctx.taught
         learned = ctx.needs_input_grad[3]
         bar_hidden, bar_kernel, bar_c = _teach_adjoint(ahead, taught, c, gradient, learned=learned)
