@@ -48,13 +48,18 @@ def condensing_loss(
     beta: float,
     steps: int,
     rate: float,
+    signs: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Matching loss of one graph and its A', by autograd through every step."""
+    """Matching loss of one graph and its A', by autograd through every step.
+
+    ``signs`` are those of Z where another arithmetic decided them: see :func:`bench_step`.
+    """
     identity = torch.eye(x.shape[0]).to(x)
     gram = x @ x.T
     inverse = torch.linalg.inv(gram + alpha * identity + beta * identity)
     z = inverse @ (gram + alpha * prior + beta * history)
-    adjacency = (z.abs() + z.abs().T) / 2
+    magnitude = z.abs() if signs is None else signs * z
+    adjacency = (magnitude + magnitude.T) / 2
     operator = normalise(adjacency)
     params = tuple(p.detach().clone().requires_grad_() for p in start)
     for _ in range(steps):
@@ -87,11 +92,12 @@ class ReferenceStep:
         feature_rate: float,
         steps: int,
         rate: float,
+        signs: Tensor | None = None,
     ) -> None:
         self.x = nn.Parameter(x.clone())
         self.labels, self.prior, self.history = labels, prior.clone(), history.clone()
         self.alpha, self.beta, self.tau, self.gamma = alpha, beta, tau, gamma
-        self.steps, self.rate = steps, rate
+        self.steps, self.rate, self.signs = steps, rate, signs
         self.optimiser = torch.optim.Adam([self.x], lr=feature_rate)
 
     def __call__(self, start: Params, goal: Params) -> Tensor:
@@ -107,6 +113,7 @@ class ReferenceStep:
             beta=self.beta,
             steps=self.steps,
             rate=self.rate,
+            signs=self.signs,
         )
         self.optimiser.zero_grad()
         loss.backward()

@@ -116,6 +116,18 @@ def linear(inputs: Tensor | SparseOperator, weight: Tensor) -> Tensor:
     return (inputs @ wide).view(-1, batch, channels).permute(1, 0, 2)
 
 
+def activated(product: Tensor, bias: Tensor, *, relu: bool = True) -> Tensor:
+    """``relu(product + bias)``, written over the product where no gradient is kept.
+
+    On a large graph the hidden units are by far the largest tensor there is.
+    """
+    if torch.is_grad_enabled():
+        shifted = product + bias
+        return shifted.relu() if relu else shifted
+    shifted = product.add_(bias)
+    return shifted.relu_() if relu else shifted
+
+
 def uniform_layer(
     fan_in: int, fan_out: int, generator: torch.Generator, *, bound_fan: int | None = None
 ) -> tuple[Tensor, Tensor]:

@@ -7,7 +7,16 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gcsr.models.base import Dropout, Params, Prepared, TwoLayers, linear, rows, uniform_layer
+from gcsr.models.base import (
+    Dropout,
+    Params,
+    Prepared,
+    TwoLayers,
+    activated,
+    linear,
+    rows,
+    uniform_layer,
+)
 from gcsr.models.pair import pair_layers, pair_logits, prepare_pair
 from gcsr.models.topology import Topology
 
@@ -38,9 +47,7 @@ class PaperCheby:
     def logits(self, params: Params, prepared: Prepared, dropout: Dropout | None = None) -> Tensor:
         """Class scores."""
         w1, b1, w2, b2 = params
-        hidden = linear(prepared.inputs, w1) + b1
-        if self.relu:
-            hidden = hidden.relu()
+        hidden = activated(linear(prepared.inputs, w1), b1, relu=self.relu)
         if dropout is not None:
             hidden = dropout(hidden)
         scores = hidden @ w2

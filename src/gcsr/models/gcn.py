@@ -12,6 +12,7 @@ from gcsr.models.base import (
     Params,
     Prepared,
     TwoLayers,
+    activated,
     first_inputs,
     linear,
     prefers_sparse,
@@ -53,9 +54,7 @@ class GCN:
         hidden = linear(prepared.inputs, w1)
         if prepared.inner is not None:
             hidden = prepared.inner.operator(hidden)
-        hidden = hidden + b1
-        if self.relu:
-            hidden = hidden.relu()
+        hidden = activated(hidden, b1, relu=self.relu)
         if dropout is not None:
             hidden = dropout(hidden)
         (outer,) = prepared.outer

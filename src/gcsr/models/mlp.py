@@ -12,6 +12,7 @@ from gcsr.models.base import (
     Params,
     Prepared,
     TwoLayers,
+    activated,
     first_inputs,
     linear,
     uniform_layer,
@@ -58,9 +59,7 @@ def affine_relu_affine(
 ) -> Tensor:
     """The perceptron that MLP, SGC and APPNP share."""
     w1, b1, w2, b2 = params
-    hidden = linear(inputs, w1) + b1
-    if relu:
-        hidden = hidden.relu()
+    hidden = activated(linear(inputs, w1), b1, relu=relu)
     if dropout is not None:
         hidden = dropout(hidden)
     return hidden @ w2 + b2

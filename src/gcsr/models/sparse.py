@@ -92,6 +92,8 @@ class SparseOperator:
         if signal.ndim == 2:
             return self._product(signal)
         batch, nodes, channels = signal.shape
+        if batch == 1:
+            return self._product(signal[0]).unsqueeze(0)
         if self.device.type == "cpu" and channels >= WIDE:
             # A network's own columns fit the cache; those of all networks side by side do not.
             return torch.stack([self._product(one) for one in signal])
