@@ -116,11 +116,26 @@ def linear(inputs: Tensor | SparseOperator, weight: Tensor) -> Tensor:
     return (inputs @ wide).view(-1, batch, channels).permute(1, 0, 2)
 
 
-def activated(product: Tensor, bias: Tensor, *, relu: bool = True) -> Tensor:
-    """``relu(product + bias)``, written over the product where no gradient is kept.
+def hidden_layer(
+    inputs: Tensor | SparseOperator, weight: Tensor, bias: Tensor, *, relu: bool = True
+) -> Tensor:
+    """``relu(inputs @ weight + bias)`` for every network of the batch."""
+    if isinstance(inputs, Tensor) and inputs.ndim == 2 and weight.ndim == 3:
+        if relu and weight.is_cuda and not torch.is_grad_enabled():
+            return _fused_layer(inputs, weight, bias)
+    return activated(linear(inputs, weight), bias, relu=relu)
 
-    On a large graph the hidden units are by far the largest tensor there is.
-    """
+
+def _fused_layer(inputs: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """The same in one kernel: on a large graph the hidden units are by far the largest tensor."""
+    batch, width, channels = weight.shape
+    wide = weight.permute(1, 0, 2).reshape(width, batch * channels)
+    hidden: Tensor = torch._addmm_activation(bias.reshape(-1), inputs, wide)
+    return hidden.view(-1, batch, channels).permute(1, 0, 2)
+
+
+def activated(product: Tensor, bias: Tensor, *, relu: bool = True) -> Tensor:
+    """``relu(product + bias)``, written over the product where no gradient is kept."""
     if torch.is_grad_enabled():
         shifted = product + bias
         return shifted.relu() if relu else shifted

@@ -12,8 +12,6 @@ from gcsr.models.base import (
     Params,
     Prepared,
     TwoLayers,
-    activated,
-    linear,
     rows,
     uniform_layer,
 )
@@ -47,7 +45,7 @@ class PaperCheby:
     def logits(self, params: Params, prepared: Prepared, dropout: Dropout | None = None) -> Tensor:
         """Class scores."""
         w1, b1, w2, b2 = params
-        hidden = activated(linear(prepared.inputs, w1), b1, relu=self.relu)
+        hidden = hidden_layer(prepared.inputs, w1, b1, relu=self.relu)
         if dropout is not None:
             hidden = dropout(hidden)
         scores = hidden @ w2

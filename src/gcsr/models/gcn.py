@@ -14,6 +14,7 @@ from gcsr.models.base import (
     TwoLayers,
     activated,
     first_inputs,
+    hidden_layer,
     linear,
     prefers_sparse,
     rows,
@@ -51,10 +52,11 @@ class GCN:
     def logits(self, params: Params, prepared: Prepared, dropout: Dropout | None = None) -> Tensor:
         """Class scores."""
         w1, b1, w2, b2 = params
-        hidden = linear(prepared.inputs, w1)
-        if prepared.inner is not None:
-            hidden = prepared.inner.operator(hidden)
-        hidden = activated(hidden, b1, relu=self.relu)
+        if prepared.inner is None:
+            hidden = hidden_layer(prepared.inputs, w1, b1, relu=self.relu)
+        else:
+            product = prepared.inner.operator(linear(prepared.inputs, w1))
+            hidden = activated(product, b1, relu=self.relu)
         if dropout is not None:
             hidden = dropout(hidden)
         (outer,) = prepared.outer

@@ -12,9 +12,8 @@ from gcsr.models.base import (
     Params,
     Prepared,
     TwoLayers,
-    activated,
     first_inputs,
-    linear,
+    hidden_layer,
     uniform_layer,
 )
 from gcsr.models.sparse import SparseOperator
@@ -59,7 +58,7 @@ def affine_relu_affine(
 ) -> Tensor:
     """The perceptron that MLP, SGC and APPNP share."""
     w1, b1, w2, b2 = params
-    hidden = activated(linear(inputs, w1), b1, relu=relu)
+    hidden = hidden_layer(inputs, w1, b1, relu=relu)
     if dropout is not None:
         hidden = dropout(hidden)
     return hidden @ w2 + b2

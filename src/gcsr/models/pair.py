@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from gcsr.models.base import Dropout, Params, Prepared, activated, linear, rows, uniform_layer
+from gcsr.models.base import Dropout, Params, Prepared, hidden_layer, rows, uniform_layer
 from gcsr.models.topology import Operator
 
 
@@ -33,7 +33,7 @@ def pair_logits(
 ) -> Tensor:
     """Class scores."""
     w1, b1, w2, b2 = params
-    hidden = activated(linear(prepared.inputs, w1), b1)
+    hidden = hidden_layer(prepared.inputs, w1, b1)
     if dropout is not None:
         hidden = dropout(hidden)
     own, neighbours = (hidden @ w2).chunk(2, -1)

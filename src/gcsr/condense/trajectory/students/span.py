@@ -137,8 +137,7 @@ def _teach(
         torch.cat([w2.mT, b2.mT], -1) for w2, b2 in ((start[2], start[3]), (goal[2], goal[3]))
     )
     h = start[0].shape[-1]
-    mask = second.new_ones(h + 1)
-    mask[-1] = 0
+    mask = torch.nn.functional.pad(second.new_ones(h), (0, 1))
     pull = -c * lesson.targets.mT
     kernel = ahead.kernel.mT
     z, w = ahead.hidden[..., : h + 1], second
