@@ -120,9 +120,9 @@ def hidden_layer(
     inputs: Tensor | SparseOperator, weight: Tensor, bias: Tensor, *, relu: bool = True
 ) -> Tensor:
     """``relu(inputs @ weight + bias)`` for every network of the batch."""
-    if isinstance(inputs, Tensor) and inputs.ndim == 2 and weight.ndim == 3:
-        if relu and weight.is_cuda and not torch.is_grad_enabled():
-            return _fused_layer(inputs, weight, bias)
+    fusible = relu and weight.is_cuda and weight.ndim == 3 and not torch.is_grad_enabled()
+    if fusible and isinstance(inputs, Tensor) and inputs.ndim == 2:
+        return _fused_layer(inputs, weight, bias)
     return activated(linear(inputs, weight), bias, relu=relu)
 
 

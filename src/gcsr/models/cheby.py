@@ -12,6 +12,7 @@ from gcsr.models.base import (
     Params,
     Prepared,
     TwoLayers,
+    hidden_layer,
     rows,
     uniform_layer,
 )
