@@ -18,7 +18,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 # From the ground up; a room may use the rooms of the floors below its own.
 FLOORS = (
     {"errors", "version"},
-    {"devices", "files", "progress"},
+    {"capture", "devices", "files", "progress"},
     {"parallel"},
     {"graph"},
     {"datasets", "views"},
@@ -38,11 +38,12 @@ FLOORS = (
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 # Rooms that are stricter than their floor.
-GROUND = {"errors", "version", "devices", "files", "progress"}
+GROUND = {"errors", "version", "capture", "devices", "files", "progress"}
 ONLY = {
     "errors": set(),
     "version": set(),
     "progress": set(),
+    "capture": set(),
     "devices": {"errors"},
     "files": {"errors"},
     "graph": GROUND,

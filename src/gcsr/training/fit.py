@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from gcsr.capture import record, warm_up
 from gcsr.devices import stream
 from gcsr.equations import cross_entropy
 from gcsr.errors import require
@@ -28,6 +29,8 @@ from gcsr.models import (
 )
 from gcsr.training.score import accuracy
 
+# Epochs that are run before one is recorded on CUDA, and how many make recording worth its while.
+WARM_EPOCHS, RECORDED_EPOCHS = 2, 20
 # Hidden activations of the networks scored or trained at once stay below this many numbers.
 ACTIVATION_BUDGET = {"cpu": 2**26, "cuda": 2**30}
 
@@ -95,54 +98,110 @@ def fit(
 ) -> Fitted:
     """Train a batch of networks on ``train`` and keep each one's best validation epoch.
 
+    On CUDA an epoch is recorded after the first ones and replayed.
+
     ``networks`` numbers them: a number and a seed determine a network's initial weights, in
     whatever batch it is trained. ``targets`` are class shares, ``(n, C)`` or ``(batch, n, C)``;
     networks with different training graphs share the validation graph.
     """
-    batch = len(networks)
     device = train.inputs.device
-    purpose = f"weights of {model.name}"
-    initial = init_batch(
-        model, features, targets.shape[-1], [stream(seed, f"{purpose} {i}") for i in networks]
-    )
-    params = tuple(p.to(device, train.inputs.dtype).requires_grad_() for p in initial)
+    generators = [stream(seed, f"weights of {model.name} {i}") for i in networks]
+    initial = init_batch(model, features, targets.shape[-1], generators)
     dropout = None
     if recipe.dropout:
         generator = torch.Generator(device).manual_seed(
             stream(seed, f"dropout {networks.start}").initial_seed()
         )
         dropout = Dropout(recipe.dropout, generator)
-    at_once = networks_at_once(model, validate)
-    best = tuple(p.detach().clone() for p in params)
-    best_accuracy = torch.full((batch,), -1.0, dtype=torch.float64, device=device)
-    best_epoch = torch.zeros(batch, dtype=torch.long, device=device)
-    optimiser = _adam(params, recipe.rate, recipe)
+    run = _Run(
+        tuple(p.to(device, train.inputs.dtype).requires_grad_() for p in initial),
+        recipe,
+        lambda params: cross_entropy(model.logits(params, train, dropout), targets).sum(),
+        lambda params: accuracy(
+            model, params, validate, validation_labels, at_once=networks_at_once(model, validate)
+        ),
+    )
+    teach, judge = run.teach, run.judge
+    # Random numbers of a recorded graph would repeat.
+    recorded = device.type == "cuda" and dropout is None and recipe.epochs > RECORDED_EPOCHS
     for epoch in range(recipe.epochs):
+        if epoch == WARM_EPOCHS and recorded:
+            teach = record(run.teach)
+            judge = record(run.judge) if recipe.validate_every <= WARM_EPOCHS else run.judge
         if epoch == recipe.epochs // 2 and epoch > 0:
-            optimiser = _adam(params, recipe.rate / 10, recipe)
-        optimiser.zero_grad(set_to_none=True)
-        cross_entropy(model.logits(params, train, dropout), targets).sum().backward()
-        optimiser.step()
+            run.restart()
         last = epoch == recipe.epochs - 1
-        if epoch % recipe.validate_every == recipe.validate_every - 1 or last:
-            score = accuracy(model, params, validate, validation_labels, at_once=at_once)
-            better = score > best_accuracy
-            # On CUDA asking whether any improved would make the device wait.
-            if device.type == "cuda" or bool(better.any()):
-                best_accuracy = torch.where(better, score, best_accuracy)
-                best_epoch = torch.where(better, epoch, best_epoch)
-                best = tuple(
-                    torch.where(better.view(-1, *[1] * (p.ndim - 1)), p.detach(), kept)
-                    for p, kept in zip(params, best, strict=True)
-                )
+        due = epoch % recipe.validate_every == recipe.validate_every - 1 or last
+        if epoch < WARM_EPOCHS and recorded:
+            warm_up(teach, 1)
+            if due:
+                warm_up(judge, 1)
+        else:
+            teach()
+            if due:
+                judge()
         if on_epoch is not None:
             on_epoch(epoch + 1)
-    return Fitted(best, best_accuracy, best_epoch)
+    return Fitted(run.best, run.best_accuracy, run.best_epoch)
 
 
-def _adam(params: Params, rate: float, recipe: TrainingRecipe) -> torch.optim.Adam:
-    """Adam in one pass over the weights: on a CPU it is bound by memory, on CUDA by launches."""
-    return torch.optim.Adam(params, lr=rate, weight_decay=recipe.weight_decay, fused=True)
+class _Run:
+    """Networks on their way; every tensor is updated in place."""
+
+    def __init__(
+        self,
+        params: Params,
+        recipe: TrainingRecipe,
+        loss: Callable[[Params], Tensor],
+        score: Callable[[Params], Tensor],
+    ) -> None:
+        self.params, self._loss, self._score = params, loss, score
+        device, batch = params[0].device, params[0].shape[0]
+        self.cuda = device.type == "cuda"
+        self.best = tuple(p.detach().clone() for p in params)
+        self.best_accuracy = torch.full((batch,), -1.0, dtype=torch.float64, device=device)
+        self.best_epoch = torch.zeros(batch, dtype=torch.long, device=device)
+        self._epoch = torch.full((1,), -1, dtype=torch.long, device=device)
+        self._rate = torch.tensor(recipe.rate, device=device)
+        # In one pass over the weights: on a CPU Adam is bound by memory, on CUDA by launches.
+        self._adam = torch.optim.Adam(
+            params,
+            lr=self._rate if self.cuda else recipe.rate,
+            weight_decay=recipe.weight_decay,
+            fused=True,
+            capturable=self.cuda,
+        )
+
+    def teach(self) -> None:
+        """One epoch of training."""
+        gradients = torch.autograd.grad(self._loss(self.params), self.params)
+        for p, gradient in zip(self.params, gradients, strict=True):
+            # The fused Adam reads gradients as if they lay in memory as the weights do.
+            p.grad = gradient.contiguous()
+        self._adam.step()
+        self._epoch.add_(1)
+
+    def judge(self) -> None:
+        """Keep the networks that validate better than ever before."""
+        score = self._score(self.params)
+        better = score > self.best_accuracy
+        # On CUDA asking whether any improved would make the device wait.
+        if not self.cuda and not bool(better.any()):
+            return
+        self.best_accuracy.copy_(torch.where(better, score, self.best_accuracy))
+        self.best_epoch.copy_(torch.where(better, self._epoch, self.best_epoch))
+        for p, kept in zip(self.params, self.best, strict=True):
+            kept.copy_(torch.where(better.view(-1, *[1] * (p.ndim - 1)), p.detach(), kept))
+
+    def restart(self) -> None:
+        """A fresh Adam at a tenth of the rate."""
+        for state in self._adam.state.values():
+            for tensor in state.values():
+                tensor.zero_()
+        if self.cuda:
+            self._rate.mul_(0.1)
+        for group in self._adam.param_groups:
+            group["lr"] = self._rate if self.cuda else group["lr"] / 10
 
 
 def networks_at_once(model: Model, prepared: Prepared) -> int:

@@ -7,13 +7,13 @@ down the loss, is captured once and replayed.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
+from gcsr.capture import record, warm_up
 from gcsr.condense.points import Points
 from gcsr.condense.structure import State, Structure
 from gcsr.condense.trajectory.students import Lesson, Student
@@ -23,7 +23,6 @@ from gcsr.experts import Trajectories
 from gcsr.models import Params
 from gcsr.progress import Progress
 
-logger = logging.getLogger(__name__)
 # How often the loss is looked at; on CUDA looking makes the device wait for the host.
 CHECK_EVERY = {"cpu": 50, "cuda": 250}
 
@@ -197,10 +196,7 @@ def _advance_function(
             [[trajectories.position(*draw[i]) for draw in draws] for i in range(len(draws[0]))],
             device=losses.device,
         )
-        try:
-            return _Captured(step, trajectories, index, losses)
-        except RuntimeError as error:
-            logger.debug("CUDA graph capture failed, running eagerly: %s", error)
+        return _Captured(step, trajectories, index, losses)
     return eager
 
 
@@ -211,8 +207,6 @@ class _Captured:
         self, step: Step, trajectories: Trajectories, index: Tensor, losses: Tensor
     ) -> None:
         counter = torch.zeros(1, dtype=torch.long, device=losses.device)
-        # A recorded graph knows addresses, not tensors: what it reads must stay alive with it.
-        self._alive = (step, trajectories, index, counter, losses)
 
         def body() -> None:
             (where,) = index.index_select(0, counter)
@@ -223,25 +217,13 @@ class _Captured:
 
         buffers = (*step.iterate.buffers(), counter, losses)
         before = tuple(buffer.clone() for buffer in buffers)
-        try:
-            side = torch.cuda.Stream()
-            side.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(side):
-                # Libraries choose kernels and take workspaces now, not while recording.
-                for _ in range(2):
-                    counter.zero_()
-                    body()
-            torch.cuda.current_stream().wait_stream(side)
-            self.graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(self.graph):
-                body()
-        finally:
-            # Warming up moved the iterate; recording did not run.
-            for buffer, saved in zip(buffers, before, strict=True):
-                buffer.copy_(saved)
+        warm_up(body)
+        for buffer, saved in zip(buffers, before, strict=True):
+            buffer.copy_(saved)
+        self._replay = record(body)
 
     def __call__(self, i: int) -> None:
-        self.graph.replay()
+        self._replay()
 
 
 def _require_finite(losses: Tensor, iteration: int) -> None:

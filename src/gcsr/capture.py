@@ -1,0 +1,56 @@
+"""Work on a CUDA device that is recorded once and replayed without the host.
+
+Small kernels take less time than launching them one by one. What is recorded must read and write the
+same tensors every time and must never wait for the device.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+import torch
+
+logger = logging.getLogger(__name__)
+
+
+def warm_up(body: Callable[[], object], times: int = 2) -> None:
+    """Run the work on a side stream: libraries choose kernels and take workspaces now."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(times):
+            body()
+    torch.cuda.current_stream().wait_stream(side)
+
+
+def record(body: Callable[[], object]) -> Callable[[], None]:
+    """The work, recorded but not run; what it did before must be warm. Falls back to itself.
+
+    A recorded graph knows addresses, not tensors: the result keeps ``body``, and with it what it
+    reads, alive.
+    """
+    graph = torch.cuda.CUDAGraph()
+    try:
+        with torch.cuda.graph(graph):
+            body()
+    except RuntimeError as error:
+        logger.debug("CUDA graph capture failed, running eagerly: %s", error)
+        return _Eager(body)
+    return _Replayed(graph, body)
+
+
+class _Replayed:
+    def __init__(self, graph: torch.cuda.CUDAGraph, body: Callable[[], object]) -> None:
+        self._graph, self._alive = graph, body
+
+    def __call__(self) -> None:
+        self._graph.replay()
+
+
+class _Eager:
+    def __init__(self, body: Callable[[], object]) -> None:
+        self._body = body
+
+    def __call__(self) -> None:
+        self._body()
