@@ -47,19 +47,24 @@ class GCN:
             return Prepared(first_inputs(x, inner.support), outer=(outer,), inner=inner)
         return Prepared(rows(operator(x), outer.support), outer=(outer,))
 
-    def logits(self, params: Params, prepared: Prepared, dropout: Dropout | None = None) -> Tensor:
-        """Class scores."""
-        w1, b1, w2, b2 = params
+    def activations(
+        self, params: Params, prepared: Prepared, dropout: Dropout | None = None
+    ) -> Tensor:
+        """Hidden units at the nodes and their neighbours."""
+        w1, b1, _, _ = params
         hidden = linear(prepared.inputs, w1)
         if prepared.inner is not None:
             hidden = prepared.inner.operator(hidden)
         hidden = hidden + b1
         if self.relu:
             hidden = hidden.relu()
-        if dropout is not None:
-            hidden = dropout(hidden)
+        return hidden if dropout is None else dropout(hidden)
+
+    def logits(self, params: Params, prepared: Prepared, dropout: Dropout | None = None) -> Tensor:
+        """Class scores."""
+        _, _, w2, b2 = params
         (outer,) = prepared.outer
-        return outer.operator(hidden @ w2) + b2
+        return outer.operator(self.activations(params, prepared, dropout) @ w2) + b2
 
     def two_layers(self, operator: Tensor) -> TwoLayers | None:
         """Both layers propagate once."""
