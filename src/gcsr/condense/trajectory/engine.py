@@ -28,6 +28,14 @@ CHECK_EVERY = {"cpu": 50, "cuda": 250}
 
 
 @dataclass(frozen=True)
+class LearnedRate:
+    """SGD with momentum on the student's rate, one rate per graph."""
+
+    rate: float = 1e-6
+    momentum: float = 0.5
+
+
+@dataclass(frozen=True)
 class Matching:
     """Numbers of Algorithm 1 that the engine needs, under the names of the paper's text."""
 
@@ -36,6 +44,7 @@ class Matching:
     student_rate: float
     expert_steps: int
     max_start: int
+    learned_rate: LearnedRate | None = None
 
 
 @dataclass(eq=False)
