@@ -55,7 +55,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_reference_step_equals_engine(shape: Case) -> None:
     inputs = step_inputs(shape, 2, CPU, torch.float64)
     s = shape.settings
-    losses, gradients, adjacencies = engine_step(shape, inputs).loss_and_gradient(
+    losses, (gradients,), adjacencies = engine_step(shape, inputs).loss_and_gradients(
         inputs.start, inputs.goal
     )
     for g in range(2):

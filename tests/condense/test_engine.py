@@ -8,10 +8,12 @@ import pytest
 import torch
 from torch import Tensor
 
+from gcsr.condense.expressed import expressed_operator
 from gcsr.condense.points import Points
 from gcsr.condense.structure import IdentityStructure, SelfExpressiveStructure
 from gcsr.condense.trajectory.engine import (
     Iterate,
+    LearnedRate,
     Matching,
     Step,
     _require_finite,
@@ -21,6 +23,7 @@ from gcsr.condense.trajectory.students import AutogradStudent, student_for
 from gcsr.condense.trajectory.students.first_layer import FirstLayerStudent
 from gcsr.condense.trajectory.students.span import SpanStudent
 from gcsr.condense.trajectory.students.weights import WeightsStudent
+from gcsr.equations import normalised_adjacency, self_expression_of_gram, symmetric_adjacency
 from gcsr.errors import InputError
 from gcsr.models import CONDENSING_MODELS, Params, condensing_model, init_batch
 from gcsr.progress import silent
@@ -74,7 +77,7 @@ class Problem:
         )
         state = tuple(s[which] for s in self.state(dtype))
         step = Step(
-            Iterate.begin(self.x[which].to(dtype), state),
+            Iterate.begin(self.x[which].to(dtype), state, RATE),
             self.targets[which].to(dtype),
             structure,
             student,
@@ -84,7 +87,7 @@ class Problem:
         start, goal = (
             tuple(p[which].to(dtype) for p in params) for params in (self.start, self.goal)
         )
-        loss, gradient, _ = step.loss_and_gradient(start, goal)
+        loss, (gradient,), _ = step.loss_and_gradients(start, goal)
         return loss, gradient
 
     def plain(self, name: str, g: int) -> tuple[Tensor, Tensor]:
@@ -165,6 +168,62 @@ def test_graphs_of_a_batch_do_not_see_each_other(form):
         assert error(gradients[g], gradient[0]) < 1e-11
 
 
+@pytest.mark.parametrize("model", CONDENSING_MODELS)
+def test_gradient_of_a_learned_rate(model):
+    """Central differences of the loss in the rate of one graph; the other graph's stays as it is."""
+    problem = Problem((12, 18), model=model)
+    forms = [student_for(problem.model, 12, 18), AutogradStudent(problem.model)]
+    forms += [WeightsStudent()] if model == "sgc" else []
+    matching = Matching(1, STEPS, RATE, expert_steps=2, max_start=1, learned_rate=LearnedRate())
+    for form in forms:
+
+        def at(first: float, form=form):
+            iterate = Iterate.begin(problem.x, problem.state(), RATE)
+            iterate.student_rate[0] = first
+            parts = (iterate, problem.targets, problem.structure(), form, matching)
+            return Step(*parts, torch.ones(())).loss_and_gradients(problem.start, problem.goal)
+
+        _, (_, by_rate), _ = at(RATE)
+        (above, *_), (below, *_) = at(RATE + 1e-5), at(RATE - 1e-5)
+        assert by_rate[0] == pytest.approx(float(above[0] - below[0]) / 2e-5, rel=1e-5)
+        assert by_rate[1] != 0
+        assert above[1] == below[1]
+
+
+def test_learned_rate_moves_by_sgd_with_momentum():
+    problem = Problem(WIDE)
+    learned = LearnedRate(rate=1e-4, momentum=0.5)
+    matching = Matching(2, STEPS, RATE, expert_steps=2, max_start=1, learned_rate=learned)
+    iterate = Iterate.begin(problem.x.clone(), problem.state(), RATE)
+    rates = torch.full((2, 1, 1), 1e-3, dtype=torch.float64)
+    step = Step(iterate, problem.targets, problem.structure(), SpanStudent(), matching, rates)
+    expected = torch.full((2,), RATE, dtype=torch.float64).requires_grad_()
+    sgd = torch.optim.SGD([expected], lr=1e-4, momentum=0.5)
+    for _ in range(3):
+        _, (_, expected.grad), _ = step.loss_and_gradients(problem.start, problem.goal)
+        sgd.step()
+        step(problem.start, problem.goal)
+        assert error(iterate.student_rate, expected.detach()) < 1e-12
+    assert not torch.allclose(expected.detach(), torch.full_like(expected, RATE))
+
+
+def test_expressed_operator_is_the_chain_of_equations():
+    problem = Problem(WIDE)
+    gram = (problem.x @ problem.x.mT).requires_grad_()
+    arguments = (gram, *problem.state(), problem.alpha, problem.beta)
+    operator, adjacency = expressed_operator(*arguments)
+    plain = symmetric_adjacency(self_expression_of_gram(*arguments))
+    weights = torch.randn(operator.shape, dtype=torch.float64)
+    (found,) = torch.autograd.grad((operator * weights).sum(), gram)
+    (expected,) = torch.autograd.grad((normalised_adjacency(plain) * weights).sum(), gram)
+    assert error(adjacency, plain.detach()) < 1e-12
+    assert error(operator.detach(), normalised_adjacency(plain.detach())) < 1e-12
+    # A Gram matrix moves symmetrically.
+    assert error(found + found.mT, expected + expected.mT) < 1e-10
+    topology, _ = problem.structure().topology(Points.of(problem.x), problem.state())
+    assert topology.mean(torch.ones(2, WIDE[0], 1, dtype=torch.float64)).requires_grad
+
+
 def test_the_smaller_form_is_chosen():
     sgc = condensing_model("sgc", H)
     assert isinstance(student_for(sgc, 20, 50), SpanStudent)
@@ -230,7 +289,7 @@ class Paths:
 
 def run_loop(problem: Problem, structure, state, *, iterations=5, count=3, rate=1e-3, **more):
     paths = Paths(problem, count, 12)
-    iterate = Iterate.begin(problem.x.clone(), state)
+    iterate = Iterate.begin(problem.x.clone(), state, RATE)
     step = Step(
         iterate,
         problem.targets,
@@ -306,7 +365,7 @@ def test_graphs_have_feature_rates_of_their_own():
     problem = Problem(WIDE, graphs=2)
     problem.x[1] = problem.x[0]
     paths = Paths(problem, 2, 12)
-    iterate = Iterate.begin(problem.x.clone(), ())
+    iterate = Iterate.begin(problem.x.clone(), (), RATE)
     step = Step(
         iterate,
         problem.targets,
@@ -412,7 +471,7 @@ def test_captured_loop_on_cuda_is_the_loop_on_the_cpu(model, shape, caplog):
         visible = View(graph).condensing().visible
         paths = train_experts(problem.model, visible, recipe, device=device)
         state = tuple(s.to(device, torch.float32, copy=True) for s in problem.state())
-        iterate = Iterate.begin(problem.x.to(device, torch.float32, copy=True), state)
+        iterate = Iterate.begin(problem.x.to(device, torch.float32, copy=True), state, RATE)
         step = Step(
             iterate,
             problem.targets.to(device, torch.float32).contiguous(),

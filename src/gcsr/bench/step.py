@@ -29,7 +29,7 @@ def bench_step(
     inputs = step_inputs(shape, graphs, device, dtype)
     with single_threaded():
         step = engine_step(shape, inputs)
-        loss, gradient, _ = step.loss_and_gradient(inputs.start, inputs.goal)
+        loss, (gradient,), _ = step.loss_and_gradients(inputs.start, inputs.goal)
         reference = reference_step(shape, inputs)
         first = [(p[0], g[0]) for p, g in zip(inputs.start, inputs.goal, strict=True)]
         start, goal = tuple(p for p, _ in first), tuple(g for _, g in first)
@@ -60,7 +60,11 @@ def engine_step(shape: Case, inputs: StepInputs) -> Step:
         float(s["alpha"]) * unit, float(s["beta"]) * unit, float(s["tau"]), float(s["gamma"])
     )
     return Step(
-        Iterate.begin(inputs.x.clone(), (inputs.prior.clone(), inputs.history.clone())),
+        Iterate.begin(
+            inputs.x.clone(),
+            (inputs.prior.clone(), inputs.history.clone()),
+            float(s["student_rate"]),
+        ),
         inputs.targets,
         structure,
         student_for(condensing_model("sgc"), shape.nodes, shape.features),

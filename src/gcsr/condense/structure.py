@@ -6,15 +6,19 @@ engine can carry them without knowing what they mean.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
+from gcsr.condense.expressed import expressed_operator
 from gcsr.condense.points import Points
 from gcsr.equations import momentum_update, self_expression_of_gram, symmetric_adjacency
 from gcsr.models import DenseTopology, EmptyTopology, Topology
+from gcsr.models.topology import DenseOperator, Operator
 
 State = tuple[Tensor, ...]
 
@@ -23,7 +27,7 @@ class Structure(Protocol):
     """A way to derive edges from features."""
 
     def topology(self, points: Points, state: State) -> tuple[Topology, Tensor]:
-        """The topology that a student sees, and A' itself; differentiable in X'."""
+        """The topology that a student sees, differentiable in X', and A' itself."""
         ...
 
     def update(self, state: State, adjacency: Tensor) -> State:
@@ -48,6 +52,32 @@ class IdentityStructure:
 
 
 @dataclass(frozen=True, eq=False)
+class ExpressedTopology:
+    """A :class:`DenseTopology` of which Eq. 2 is known; A' is differentiated only if asked for."""
+
+    normalised: Operator
+    differentiable_adjacency: Callable[[], Tensor]
+
+    @cached_property
+    def _plain(self) -> DenseTopology:
+        return DenseTopology(self.differentiable_adjacency())
+
+    @property
+    def mean(self) -> Operator:
+        """Rows of A' divided by their sums."""
+        return self._plain.mean
+
+    @property
+    def loopless(self) -> Operator:
+        """A' scaled by the roots of its row sums."""
+        return self._plain.loopless
+
+    def edges(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Entries of A' + I that are not zero."""
+        return self._plain.edges()
+
+
+@dataclass(frozen=True, eq=False)
 class SelfExpressiveStructure:
     """Eq. 8-10 with bootstrapped regularisers; the state is ``(P, Z_h)``.
 
@@ -62,9 +92,13 @@ class SelfExpressiveStructure:
     def topology(self, points: Points, state: State) -> tuple[Topology, Tensor]:
         """The structure that the features express, given P and Z_h."""
         prior, history = state
-        z = self_expression_of_gram(points.gram, prior, history, self.alpha, self.beta)
-        adjacency = symmetric_adjacency(z)
-        return DenseTopology(adjacency), adjacency
+        gram, alpha, beta = points.gram, self.alpha, self.beta
+        operator, adjacency = expressed_operator(gram, prior, history, alpha, beta)
+
+        def differentiable() -> Tensor:
+            return symmetric_adjacency(self_expression_of_gram(gram, prior, history, alpha, beta))
+
+        return ExpressedTopology(DenseOperator(operator), differentiable), adjacency
 
     def update(self, state: State, adjacency: Tensor) -> State:
         """Eq. 14-15."""

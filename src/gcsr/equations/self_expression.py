@@ -45,17 +45,18 @@ class _Solve(torch.autograd.Function):
     def forward(ctx: Any, system: Tensor, right: Tensor) -> Tensor:
         # cholesky_ex does not wait for the device; the system is positive definite by construction.
         factor, _ = torch.linalg.cholesky_ex(system)
-        solution = _solve(factor, right)
+        solution = positive_solve(factor, right)
         ctx.save_for_backward(factor, solution)
         return solution
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
         factor, solution = ctx.saved_tensors
-        return -(_solve(factor, gradient) @ solution.mT), None
+        return -(positive_solve(factor, gradient) @ solution.mT), None
 
 
-def _solve(factor: Tensor, right: Tensor) -> Tensor:
+def positive_solve(factor: Tensor, right: Tensor) -> Tensor:
+    """The solution of a positive definite system of which the Cholesky factor is known."""
     half = torch.linalg.solve_triangular(factor, right, upper=False)
     solution: Tensor = torch.linalg.solve_triangular(factor.mT, half, upper=True)
     return solution

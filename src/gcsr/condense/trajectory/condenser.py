@@ -209,7 +209,9 @@ class TrajectoryCondenser(Condenser):
         """Condense some graphs along one leading dimension."""
         device = teachers.device
         structure, state = self._structure(view, knowledge, labels, starts, seeds)
-        iterate = Iterate.begin(torch.stack([start.x for start in starts]), state)
+        iterate = Iterate.begin(
+            torch.stack([start.x for start in starts]), state, self.student_rate
+        )
         targets = torch.nn.functional.one_hot(labels, view.visible.num_classes)
         targets = targets.to(device, iterate.x.dtype).repeat(len(seeds), 1, 1)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -17,6 +17,7 @@ from torch import Tensor
 from gcsr.condense.points import Points
 from gcsr.condense.structure import State, Structure
 from gcsr.condense.trajectory.students import Lesson, Student
+from gcsr.condense.trajectory.students.algebra import Workspace
 from gcsr.errors import InputError
 from gcsr.experts import Trajectories
 from gcsr.models import Params
@@ -29,7 +30,7 @@ CHECK_EVERY = {"cpu": 50, "cuda": 250}
 
 @dataclass(frozen=True)
 class LearnedRate:
-    """SGD with momentum on the student's rate, one rate per graph."""
+    """SGD with momentum on the student's rate (SFGC)."""
 
     rate: float = 1e-6
     momentum: float = 0.5
@@ -49,23 +50,38 @@ class Matching:
 
 @dataclass(eq=False)
 class Iterate:
-    """Features and structure state of every graph, with Adam's moments."""
+    """Features and structure state of every graph, with Adam's moments.
+
+    ``student_rate`` is one rate per graph, which changes only where it is learned.
+    """
 
     x: Tensor
     state: State
     first: Tensor
     second: Tensor
     count: Tensor
+    student_rate: Tensor
+    rate_velocity: Tensor
 
     @classmethod
-    def begin(cls, x: Tensor, state: State) -> Iterate:
+    def begin(cls, x: Tensor, state: State, student_rate: float) -> Iterate:
         """Before the first iteration."""
         count = torch.zeros((), dtype=x.dtype, device=x.device)
-        return cls(x, state, torch.zeros_like(x), torch.zeros_like(x), count)
+        rate = torch.full_like(x[:, 0, 0], student_rate)
+        return cls(
+            x,
+            state,
+            torch.zeros_like(x),
+            torch.zeros_like(x),
+            count,
+            rate,
+            torch.zeros_like(rate),
+        )
 
     def buffers(self) -> tuple[Tensor, ...]:
         """Everything an iteration changes."""
-        return (self.x, *self.state, self.first, self.second, self.count)
+        moments = (self.first, self.second, self.count, self.rate_velocity)
+        return (self.x, *self.state, *moments, self.student_rate)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,30 +94,51 @@ class Step:
     student: Student
     matching: Matching
     feature_rate: Tensor
+    _scale: Workspace = field(default_factory=Workspace, repr=False)
 
     def __call__(self, start: Params, goal: Params) -> Tensor:
         """Update the iterate in place; returns the loss of every graph."""
         it = self.iterate
-        loss, gradient, adjacency = self.loss_and_gradient(start, goal)
+        loss, (gradient, *rate_gradient), adjacency = self.loss_and_gradients(start, goal)
         with torch.no_grad():
-            it.count += 1
-            it.first.lerp_(gradient, 0.1)
-            it.second.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
-            scale = (it.second / (1 - 0.999**it.count)).sqrt_().add_(1e-8)
-            it.x -= (self.feature_rate / (1 - 0.9**it.count)) * it.first / scale
+            self._adam(gradient)
+            learned = self.matching.learned_rate
+            if learned is not None:
+                it.rate_velocity.mul_(learned.momentum).add_(rate_gradient[0])
+                it.student_rate.sub_(it.rate_velocity, alpha=learned.rate)
             for kept, new in zip(it.state, self.structure.update(it.state, adjacency), strict=True):
                 kept.copy_(new)
         return loss
 
-    def loss_and_gradient(self, start: Params, goal: Params) -> tuple[Tensor, Tensor, Tensor]:
-        """Matching loss, its gradient with respect to X', and the A' that was used."""
-        x = self.iterate.x.detach().requires_grad_()
-        points = Points(x)
+    def _adam(self, gradient: Tensor) -> None:
+        r"""Adam (Kingma and Ba, 2015) on X' with the corrections of its moments collected:
+
+        :math:`x \leftarrow x - \eta\frac{c_2}{c_1}\, m / (\sqrt v + \epsilon c_2)`, where
+        :math:`c_1 = 1 - 0.9^t` and :math:`c_2 = \sqrt{1 - 0.999^t}`.
+        """
+        it = self.iterate
+        it.count += 1
+        c1, c2 = 1 - 0.9**it.count, (1 - 0.999**it.count).sqrt_()
+        it.first.lerp_(gradient, 0.1)
+        it.second.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
+        # Dividing the denominator by the rate saves a pass over X'.
+        slowness = c1 / (self.feature_rate * c2)
+        scale = torch.sqrt(it.second, out=self._scale.like(it.x))
+        it.x.addcdiv_(it.first, scale.mul_(slowness).add_(1e-8 * c2 * slowness), value=-1)
+
+    def loss_and_gradients(
+        self, start: Params, goal: Params
+    ) -> tuple[Tensor, tuple[Tensor, ...], Tensor]:
+        """Matching loss, its gradient with respect to X' (and a learned rate), the A' used."""
+        points = Points.of(self.iterate.x)
+        rate = self.iterate.student_rate.detach()
+        learned = (rate.requires_grad_(),) if self.matching.learned_rate is not None else ()
         topology, adjacency = self.structure.topology(points, self.iterate.state)
-        steps, rate = self.matching.student_steps, self.matching.student_rate
-        loss = self.student(Lesson(points, topology, self.targets, start, goal, steps, rate))
-        (gradient,) = torch.autograd.grad(loss.sum(), x)
-        return loss.detach(), gradient, adjacency.detach()
+        steps = self.matching.student_steps
+        lesson = Lesson(points, topology, self.targets, start, goal, steps, rate.view(-1, 1, 1))
+        loss = self.student(lesson)
+        gradients = points.gradients(loss.sum(), learned)
+        return loss.detach(), gradients, adjacency.detach()
 
 
 def match_trajectories(

@@ -30,21 +30,29 @@ def inner_product(first: Tensor, second: Tensor) -> Tensor:
 
 
 class Workspace:
-    """A tensor that is written anew every iteration instead of being allocated anew."""
+    """A tensor that is written anew every iteration instead of being allocated anew.
+
+    Large tensors that come and go cost more than what is computed in them: the system takes the
+    memory back and hands out cleared pages.
+    """
 
     def __init__(self) -> None:
         self._tensor: Tensor | None = None
 
+    def like(self, tensor: Tensor) -> Tensor:
+        """Memory for a tensor of this shape; what an earlier call returned is overwritten."""
+        if self._tensor is None or self._tensor.shape != tensor.shape:
+            self._tensor = torch.empty_like(tensor, memory_format=torch.contiguous_format)
+        return self._tensor
+
     def difference(self, first: Tensor, second: Tensor) -> Tensor:
-        """``first - second``; what an earlier call returned is overwritten."""
-        if self._tensor is None or self._tensor.shape != first.shape:
-            self._tensor = torch.empty_like(first, memory_format=torch.contiguous_format)
-        return torch.sub(first, second, out=self._tensor)
+        """``first - second``."""
+        return torch.sub(first, second, out=self.like(first))
 
 
-def softmax_gradient(gradient: Tensor, probabilities: Tensor) -> Tensor:
-    """Gradient before a softmax over the last dimension, given that after it; one kernel."""
+def softmax_gradient(gradient: Tensor, probabilities: Tensor, dim: int = -1) -> Tensor:
+    """Gradient before a softmax over a dimension, given that after it; one kernel."""
     result: Tensor = torch.ops.aten._softmax_backward_data(
-        gradient, probabilities, -1, probabilities.dtype
+        gradient, probabilities, dim, probabilities.dtype
     )
     return result

@@ -18,7 +18,8 @@ class Lesson:
     Attributes:
         points, topology, targets: the condensed graphs: features, structure, class shares.
         start, goal: the expert's weights now and M epochs later.
-        steps, rate: N and the rate of the student's SGD.
+        steps: N.
+        rate: the rate of the student's SGD, ``(graphs, 1, 1)``.
     """
 
     points: Points
@@ -27,7 +28,12 @@ class Lesson:
     start: Params
     goal: Params
     steps: int
-    rate: float
+    rate: Tensor
+
+    @property
+    def step_size(self) -> Tensor:
+        """The rate over n': what multiplies a sum over nodes in place of their mean."""
+        return self.rate / self.points.x.shape[-2]
 
 
 class Student(Protocol):

@@ -58,7 +58,7 @@ class FirstLayerStudent:
         if layers.first is not None:
             z, z_way = layers.first @ z, layers.first @ z_way
             gram = layers.first @ gram @ layers.first.mT
-        c = lesson.rate / points.x.shape[-2]
+        c = lesson.step_size
         coordinates = torch.zeros_like(z)
         for _ in range(lesson.steps):
             before = z + b1
@@ -81,8 +81,8 @@ class FirstLayerStudent:
         gone_first = squared_norm(way)
         missed_first = (
             gone_first
-            + 2 * c * inner_product(z_way, coordinates)
-            + c**2 * inner_product(coordinates, gram @ coordinates)
+            + 2 * inner_product(z_way, c * coordinates)
+            + inner_product(c * coordinates, gram @ (c * coordinates))
         )
         rest = zip((b1, w2, b2), lesson.start[1:], goal[1:], strict=True)
         missed, gone = missed_first, gone_first

@@ -1,24 +1,27 @@
 r"""The linear student in the span of its inputs (for n' <= d).
 
-The first layer never leaves the span of :math:`H = [\hat A'^2 X', \hat A'^2 1]`:
-:math:`W_1(t) = W_1(0) - c H^\top F_t` with :math:`F_t = \sum_{i<t} E_i W_2(i)^\top`. So the steps need
+The first layer never leaves the span of :math:`H = [T X', T 1]`, :math:`T = \hat A'^2`:
+:math:`W_1(t) = W_1(0) - H^\top F_t` with :math:`F_t = \sum_{i<t} E_i W_2(i)^\top`. So the steps need
 only :math:`K = H H^\top` and the hidden units :math:`Z_t = H W_1(t)`:
 
-.. math:: E = \mathrm{softmax}(Z W_2 + s b_2) - Y, \quad Z \leftarrow Z - c (K E) W_2^\top, \quad
-          W_2 \leftarrow W_2 - c Z^\top E,
+.. math:: E = c\,(\mathrm{softmax}(Z W_2 + s b_2) - Y), \quad Z \leftarrow Z - (K E) W_2^\top, \quad
+          W_2 \leftarrow W_2 - Z^\top E,
 
-each O(n' h C), and d appears only in three products per iteration: X'X'ᵀ (shared with the
-reconstruction), :math:`X' W_1(0)` and :math:`X' D` with :math:`D = W_1^* - W_1(0)`. The missed distance
-of the first layer is :math:`|D|^2 + 2c\langle H D, F\rangle + c^2\langle F, K F\rangle`.
+c the rate over n', each O(n' h C), and d appears only in three products per iteration: X'X'ᵀ (shared
+with the reconstruction), :math:`X' W_1(0)` and :math:`X' D` with :math:`D = W_1^* - W_1(0)`. The missed
+distance of the first layer is :math:`|D|^2 + 2\langle H D, F\rangle + \langle F, K F\rangle`.
 
-Below, s is kept as a last column of Z and b₂ as a last row of W₂; ``mask`` keeps that row out of the
-update of the first layer. Z and H D lie side by side in ``hidden``.
+Below, s is kept as a last column of Z and b₂ with W₂; ``mask`` keeps it out of the update of the first
+layer. Z and H D lie side by side in ``hidden``. W₂, E and K E are transposed, classes first: a softmax
+over a handful of classes is several times faster down the columns than along the rows. Everything,
+propagation included, is one function with one hand-written adjoint: between small products autograd's
+own work would count.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -31,6 +34,7 @@ from gcsr.condense.trajectory.students.algebra import (
     squared_norm,
 )
 from gcsr.condense.trajectory.students.base import Lesson
+from gcsr.models import Params
 
 
 @dataclass(frozen=True)
@@ -40,108 +44,164 @@ class SpanStudent:
     _way: Workspace = field(default_factory=Workspace, repr=False, compare=False)
 
     def __call__(self, lesson: Lesson) -> Tensor:
-        """The loss, with a hand-written gradient of the steps."""
-        x, goal = lesson.points.x, lesson.goal
-        w1, b1, w2, b2 = lesson.start
-        way, way_b1 = self._way.difference(goal[0], w1), goal[1] - b1
-        ones = x.new_ones((*x.shape[:-1], 1))
-        hidden = torch.cat([x @ w1 + b1, ones, x @ way + way_b1], -1)
-        gram = lesson.points.gram + 1
-        operator = dense_operator(lesson.topology)
-        if operator is not None:
-            twice = torch.bmm(operator, operator)
-            hidden = torch.bmm(twice, hidden)
-            gram = torch.bmm(torch.bmm(twice, gram), twice.mT)
-        gone_first = squared_norm(way) + squared_norm(way_b1)
-        loss: Tensor = _Steps.apply(  # type: ignore[no-untyped-call]
-            hidden,
-            gram,
-            lesson.targets,
-            torch.cat([w2, b2], -2),
-            torch.cat([goal[2], goal[3]], -2),
-            gone_first,
-            lesson.steps,
-            lesson.rate / x.shape[-2],
+        """The loss, with a hand-written gradient."""
+        x, gram = lesson.points.x, lesson.points.gram
+        way = self._way.difference(lesson.goal[0], lesson.start[0])
+        loss: Tensor = _Distance.apply(  # type: ignore[no-untyped-call]
+            x, gram, dense_operator(lesson.topology), lesson.step_size, way, lesson
         )
         return loss
 
 
-class _Steps(torch.autograd.Function):
+class _Propagated(NamedTuple):
+    """What the steps start from, and what its adjoint needs."""
+
+    hidden: Tensor
+    kernel: Tensor
+    before: Tensor
+    twice: Tensor | None
+    twice_gram: Tensor | None
+
+
+class _Taught(NamedTuple):
+    """The steps as they went."""
+
+    history: list[tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]]
+    errors: Tensor
+    coordinates: Tensor
+    pulled: Tensor
+    miss: Tensor
+    gone: Tensor
+
+
+class _Distance(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
-        hidden: Tensor,
+        x: Tensor,
         gram: Tensor,
-        targets: Tensor,
-        second: Tensor,
-        second_goal: Tensor,
-        gone_first: Tensor,
-        steps: int,
-        c: float,
+        operator: Tensor | None,
+        c: Tensor,
+        way: Tensor,
+        lesson: Lesson,
     ) -> Tensor:
-        mask = torch.ones_like(second[0])
-        mask[-1] = 0
-        width = second.shape[-2]
-        z, hidden_way, w = hidden[..., :width], hidden[..., width:], second
-        history = []
-        for step in range(steps):
-            probabilities = torch.bmm(z, w).softmax(-1)
-            error = probabilities - targets
-            pulled = torch.bmm(gram, error)
-            inner = w * mask
-            history.append((z, w, inner, probabilities, error, pulled))
-            if step < steps - 1:
-                z, w = (
-                    torch.baddbmm(z, pulled, inner.mT, alpha=-c),
-                    torch.baddbmm(w, z.mT, error, alpha=-c),
-                )
-            else:
-                w = torch.baddbmm(w, z.mT, error, alpha=-c)
-        errors = torch.cat([entry[4] for entry in history], -1)
-        inners = torch.cat([entry[2] for entry in history], -1)
-        coordinates = errors @ inners[:, :-1].mT
-        pulled_coordinates = gram @ coordinates
-        missed_first = (
-            gone_first
-            + 2 * c * inner_product(hidden_way, coordinates)
-            + c**2 * inner_product(coordinates, pulled_coordinates)
-        )
-        miss = w - second_goal
-        gone = gone_first + squared_norm(second - second_goal)
-        ctx.history, ctx.miss, ctx.gone, ctx.c, ctx.mask = history, miss, gone, c, mask
-        ctx.errors, ctx.coordinates, ctx.pulled = errors, coordinates, pulled_coordinates
-        ctx.save_for_backward(hidden, gram)
-        return (missed_first + squared_norm(miss)) / gone
+        start, goal = lesson.start, lesson.goal
+        way_b1 = goal[1] - start[1]
+        ahead = _propagate(x, gram, operator, start, way, way_b1)
+        gone_first = squared_norm(way) + squared_norm(way_b1)
+        loss, taught = _teach(ahead, c, gone_first, lesson)
+        ctx.save_for_backward(operator, c, start[0], way)
+        ctx.ahead, ctx.taught = ahead, taught
+        return loss
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        hidden, gram = ctx.saved_tensors
-        c, mask = ctx.c, ctx.mask
-        hidden_way = hidden[..., mask.shape[0] :]
-        scale = (2 * gradient / ctx.gone).view(-1, 1, 1)
-        bar_f = torch.nn.functional.pad(scale * c * (hidden_way + c * ctx.pulled), (0, 1))
-        bar_w = scale * ctx.miss
-        bar_z = torch.empty(0)
-        bars_pulled: list[Tensor] = []
-        for z, w, inner, probabilities, error, pulled in reversed(ctx.history):
-            bar_error = torch.baddbmm(torch.bmm(bar_f, inner), z, bar_w, alpha=-c)
-            bar_inner = torch.bmm(bar_f.mT, error)
-            if not bars_pulled:
-                bar_z = -c * torch.bmm(error, bar_w.mT)
-                bars_pulled.append(torch.zeros_like(pulled))
-            else:
-                bar_pulled = -c * torch.bmm(bar_z, inner)
-                bars_pulled.append(bar_pulled)
-                bar_error = torch.baddbmm(bar_error, gram, bar_pulled)
-                bar_inner = torch.baddbmm(bar_inner, bar_z.mT, pulled, alpha=-c)
-                bar_z = torch.baddbmm(bar_z, error, bar_w.mT, alpha=-c)
-            bar_scores = softmax_gradient(bar_error, probabilities)
-            bar_z = torch.baddbmm(bar_z, bar_scores, w.mT)
-            bar_w = torch.baddbmm(torch.addcmul(bar_w, bar_inner, mask), z.mT, bar_scores)
-        bars_pulled.reverse()
-        bar_gram = torch.cat(bars_pulled, -1) @ ctx.errors.mT
-        coordinates = ctx.coordinates
-        half = scale * c**2 / 2
-        bar_gram = torch.baddbmm(bar_gram, half * coordinates, coordinates.mT)
-        bar_hidden = torch.cat([bar_z, scale * c * coordinates], -1)
-        return bar_hidden, bar_gram, *[None] * 6
+        operator, c, w1, way = ctx.saved_tensors
+        ahead, taught = ctx.ahead, ctx.taught
+        learned = ctx.needs_input_grad[3]
+        bar_hidden, bar_kernel, bar_c = _teach_adjoint(ahead, taught, c, gradient, learned=learned)
+        bar_operator = None
+        if ahead.twice is not None:
+            bar_twice = torch.bmm(bar_hidden, ahead.before.mT)
+            bar_twice = torch.baddbmm(bar_twice, bar_kernel + bar_kernel.mT, ahead.twice_gram)
+            bar_operator = torch.baddbmm(torch.bmm(bar_twice, operator.mT), operator.mT, bar_twice)
+            bar_hidden = torch.bmm(ahead.twice.mT, bar_hidden)
+            bar_kernel = torch.bmm(torch.bmm(ahead.twice.mT, bar_kernel), ahead.twice)
+        h = w1.shape[-1]
+        bar_x = torch.bmm(bar_hidden[..., :h], w1.mT).baddbmm_(bar_hidden[..., h + 1 :], way.mT)
+        return bar_x, bar_kernel, bar_operator, bar_c, None, None
+
+
+def _propagate(
+    x: Tensor, gram: Tensor, operator: Tensor | None, start: Params, way: Tensor, way_b1: Tensor
+) -> _Propagated:
+    """``[H W1, s, H D]`` and K."""
+    ones = x.new_ones((*x.shape[:-1], 1))
+    before = torch.cat(
+        [torch.baddbmm(start[1], x, start[0]), ones, torch.baddbmm(way_b1, x, way)], -1
+    )
+    kernel = gram + 1
+    if operator is None:
+        return _Propagated(before, kernel, before, None, None)
+    twice = torch.bmm(operator, operator)
+    twice_gram = torch.bmm(twice, kernel)
+    hidden, kernel = torch.bmm(twice, before), torch.bmm(twice_gram, twice.mT)
+    return _Propagated(hidden, kernel, before, twice, twice_gram)
+
+
+def _teach(
+    ahead: _Propagated, c: Tensor, gone_first: Tensor, lesson: Lesson
+) -> tuple[Tensor, _Taught]:
+    start, goal = lesson.start, lesson.goal
+    second, second_goal = (
+        torch.cat([w2.mT, b2.mT], -1) for w2, b2 in ((start[2], start[3]), (goal[2], goal[3]))
+    )
+    h = start[0].shape[-1]
+    mask = second.new_ones(h + 1)
+    mask[-1] = 0
+    pull = -c * lesson.targets.mT
+    kernel = ahead.kernel.mT
+    z, w = ahead.hidden[..., : h + 1], second
+    history = []
+    for step in range(lesson.steps):
+        probabilities = torch.bmm(w, z.mT).softmax(-2)
+        error = torch.addcmul(pull, probabilities, c)
+        pulled = torch.bmm(error, kernel)
+        inner = w * mask
+        history.append((z, w, inner, probabilities, error, pulled))
+        w = torch.baddbmm(w, error, z, alpha=-1)
+        if step < lesson.steps - 1:
+            z = torch.baddbmm(z, pulled.mT, inner, alpha=-1)
+    errors = torch.cat([entry[4] for entry in history], -2)
+    inners = torch.cat([entry[2] for entry in history], -2)
+    coordinates = torch.bmm(errors.mT, inners[..., :-1])
+    pulled_all = torch.bmm(ahead.kernel, coordinates)
+    toward = torch.add(pulled_all, ahead.hidden[..., h + 1 :], alpha=2)
+    miss = w - second_goal
+    gone = gone_first + squared_norm(second - second_goal)
+    missed = gone_first + inner_product(toward, coordinates) + squared_norm(miss)
+    return missed / gone, _Taught(history, errors, coordinates, pulled_all, miss, gone)
+
+
+def _teach_adjoint(
+    ahead: _Propagated, taught: _Taught, c: Tensor, gradient: Tensor, *, learned: bool
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Gradients of ``hidden``, K and a learned c: the lines of :func:`_teach` read backwards."""
+    scale = (2 * gradient / taught.gone).view(-1, 1, 1)
+    h = taught.coordinates.shape[-1]
+    bar_f = torch.nn.functional.pad(
+        (ahead.hidden[..., h + 1 :] + taught.pulled).mul_(scale), (0, 1)
+    )
+    bar_w = scale * taught.miss
+    bar_z: Tensor | None = None
+    bars_pulled: list[Tensor] = []
+    bars_error: list[Tensor] = []
+    for z, w, inner, probabilities, error, pulled in reversed(taught.history):
+        bar_error = torch.bmm(inner, bar_f.mT).baddbmm_(bar_w, z.mT, alpha=-1)
+        bar_inner = torch.bmm(error, bar_f)
+        if bar_z is None:
+            # The last step moves Z no more.
+            bar_z = torch.bmm(error.mT, bar_w).neg_()
+        else:
+            bar_pulled = torch.bmm(inner, bar_z.mT).neg_()
+            bars_pulled.append(bar_pulled)
+            bar_error.baddbmm_(bar_pulled, ahead.kernel)
+            bar_inner.baddbmm_(pulled, bar_z, alpha=-1)
+            bar_z.baddbmm_(error.mT, bar_w, alpha=-1)
+        bars_error.append(bar_error)
+        bar_scores = softmax_gradient(bar_error * c, probabilities, -2)
+        bar_z.baddbmm_(bar_scores.mT, w)
+        # The bias took no part in the first layer's update.
+        bar_inner[..., -1] = 0
+        bar_w = bar_inner.add_(bar_w).baddbmm_(bar_scores, z)
+    if bar_z is None:
+        raise RuntimeError("a student takes at least one step")
+    scaled = scale * taught.coordinates
+    bar_kernel = torch.bmm(scaled, taught.coordinates.mT).mul_(0.5)
+    if bars_pulled:
+        moving = taught.errors[:, : -bar_w.shape[-2]]
+        bar_kernel.baddbmm_(torch.cat(bars_pulled[::-1], -2).mT, moving)
+    bar_c = None
+    if learned:
+        bar_c = inner_product(torch.cat(bars_error[::-1], -2), taught.errors).view(-1, 1, 1) / c
+    return torch.cat([bar_z, scaled], -1), bar_kernel, bar_c
