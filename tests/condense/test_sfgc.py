@@ -190,6 +190,15 @@ def test_spans_are_counted_in_snapshots_and_only_their_ends_are_kept(graph):
     assert told["bytes"] == 2 * 2 * weights
 
 
+def test_student_rate_is_learned_where_asked_for(graph):
+    learned, fixed = (made(graph, iterate="last", learn_rate=on) for on in (True, False))
+    rate = learned.provenance["learned_student_rate"]
+    assert rate != 0.01
+    assert rate == pytest.approx(0.01, abs=1e-3)
+    assert "learned_student_rate" not in fixed.provenance
+    assert not torch.equal(learned.x, fixed.x)
+
+
 @pytest.mark.parametrize("model", ["gcn", "sgc"])
 def test_sgd_experts_and_other_models(graph, model):
     small = made(

@@ -246,6 +246,7 @@ class TrajectoryCondenser(Condenser):
         x, a = iterate.x, adjacency(iterate)
         if chooser is not None and chooser.x is not None and chooser.a is not None:
             x, a = chooser.x, chooser.a
+        rates = iterate.student_rate.tolist() if self._learned_rate is not None else None
         every = max(1, self.iterations // CURVE_POINTS)
         return [
             Made(
@@ -256,6 +257,7 @@ class TrajectoryCondenser(Condenser):
                 {
                     "matching_loss": {"every": every, "values": losses[::every, g].tolist()},
                     **({} if chooser is None else {chooser.measure: chooser.curve(g)}),
+                    **({} if rates is None else {"learned_student_rate": rates[g]}),
                     **knowledge,
                 },
                 {"experts": teachers.experts.measured},
