@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from gcsr.condense import PRESETS, Condenser, build, paper_settings, setting_name
+from gcsr.condense import PRESETS, Condenser, build, preset_settings, setting_name
 from gcsr.condensed import CondensedGraph
 from gcsr.errors import require, require_one_of
 from gcsr.graph import Graph
@@ -29,7 +29,8 @@ def condense(
     """Condense a graph to ``nodes`` nodes, or to a ``ratio`` of those that may be seen.
 
     ``settings`` are those of the method (see :class:`gcsr.GCSR`) and win over the preset:
-    ``default`` leaks nothing; ``paper`` holds the authors' settings per dataset and size.
+    ``default`` leaks nothing; ``paper`` holds the authors' settings per dataset and size, and
+    ``official`` those of SFGC's own authors.
     """
     return condense_many(
         graph,
@@ -85,6 +86,7 @@ def make_condenser(
         return build(method, {**size, **settings}), preset
     visible = graph.train.numel() if graph.inductive else graph.num_nodes
     wanted = build(method, size).size(visible)
-    base, name = paper_settings(method, graph.name, wanted, model=settings.get("model", "sgc"))
+    model = settings.get("model", "sgc")
+    base, name = preset_settings(preset, method, graph.name, wanted, model=model)
     own = {setting_name(key): value for key, value in settings.items()}
     return build(method, {**base, **size, **own}), name

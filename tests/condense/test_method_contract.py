@@ -29,6 +29,7 @@ TINY = {
     "epochs": 4,
     "outer": 2,
     "inner": 2,
+    "embedding_epochs": 4,
 }
 BUDGET = [4, 3, 3]
 
@@ -81,7 +82,7 @@ def test_no_method_is_left_out():
         }
     assert found <= set(methods().values())
     assert set(methods()) == set(METHODS)
-    assert {"gcsr", "mtt", "random"} <= set(METHODS)
+    assert {"gcsr", "mtt", "sfgc", "random"} <= set(METHODS)
 
 
 def test_name_and_summary(name):
@@ -261,7 +262,7 @@ def test_settings_cannot_be_changed_afterwards(name):
 
 def test_unknown_method_is_refused():
     with pytest.raises(
-        InputError, match="method: 'gone' is not known; accepted: gcsr, mtt, random"
+        InputError, match=f"method: 'gone' is not known; accepted: {', '.join(METHODS)}"
     ):
         build("gone", {"nodes": 3})
 

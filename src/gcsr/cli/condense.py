@@ -35,7 +35,11 @@ def condense(
     ] = None,
     method: Annotated[str, typer.Option(help="See `gcsr methods`.")] = "gcsr",
     preset: Annotated[
-        str, typer.Option(help="default, or paper: the authors' settings for their datasets.")
+        str,
+        typer.Option(
+            help="default; paper: the authors' settings for their datasets; or official: those of"
+            " SFGC's own authors."
+        ),
     ] = "default",
     assignments: Annotated[
         list[str] | None,

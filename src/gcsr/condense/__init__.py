@@ -1,19 +1,21 @@
 """From a view of the real graph to a condensed one."""
 
 from gcsr.condense.condenser import Condenser
-from gcsr.condense.methods import GCSR, MTT, Random
-from gcsr.condense.presets import PRESETS, paper_settings
+from gcsr.condense.methods import GCSR, MTT, SFGC, Random
+from gcsr.condense.presets import PRESETS, paper_settings, preset_settings
 from gcsr.condense.registry import build, method, methods, setting_name
 
 __all__ = [
     "GCSR",
     "MTT",
     "PRESETS",
+    "SFGC",
     "Condenser",
     "Random",
     "build",
     "method",
     "methods",
     "paper_settings",
+    "preset_settings",
     "setting_name",
 ]

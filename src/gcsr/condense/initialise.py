@@ -53,7 +53,11 @@ def sample_training_rows(
         picks = torch.cat([order[:wanted], extra])
         chosen.append(members[picks])
         repeated.append(torch.arange(wanted) >= members.numel())
-    nodes, again = torch.cat(chosen), torch.cat(repeated)
+    return start_at(torch.cat(chosen), torch.cat(repeated), features, generator)
+
+
+def start_at(nodes: Tensor, again: Tensor, features: Tensor, generator: torch.Generator) -> Start:
+    """The rows of training nodes, with a small jitter where a node comes ``again``."""
     x = features[nodes.to(features.device)].clone()
     notes: tuple[str, ...] = ()
     if again.any():

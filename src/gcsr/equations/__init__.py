@@ -1,5 +1,6 @@
 """The paper, one pure function per equation; torch only, differentiable, any leading dimensions."""
 
+from gcsr.equations.gntk import KernelTarget, kernel_error
 from gcsr.equations.momentum import momentum_update
 from gcsr.equations.prior import class_correlation, class_prior
 from gcsr.equations.propagation import normalised_adjacency, normalised_sparse_adjacency, propagate
@@ -13,9 +14,11 @@ from gcsr.equations.self_expression import (
 from gcsr.equations.trajectory import cross_entropy, trajectory_distance
 
 __all__ = [
+    "KernelTarget",
     "class_correlation",
     "class_prior",
     "cross_entropy",
+    "kernel_error",
     "momentum_update",
     "normalised_adjacency",
     "normalised_sparse_adjacency",

@@ -24,15 +24,25 @@ def expert_key(
 ) -> str:
     """SHA-256 over the visible graph, the model, the recipe and the machine's arithmetic.
 
-    How many epochs are kept is left out: a longer run holds every shorter one. Labels other than
-    the training nodes' do not reach experts and are left out too.
+    How many epochs are kept is left out: a longer run holds every shorter one with the same gap.
+    Labels other than the training nodes' do not reach experts and are left out too.
     """
     kind = type(model)
     head = {
         "model": [f"{kind.__module__}.{kind.__qualname__}", repr(sorted(vars(model).items()))],
         "recipe": {
             name: getattr(recipe, name)
-            for name in ("count", "epochs", "rate", "weight_decay", "seed")
+            for name in (
+                "count",
+                "epochs",
+                "rate",
+                "weight_decay",
+                "seed",
+                "snapshot_every",
+                "optimiser",
+                "restart",
+                "unread",
+            )
         },
         "classes": visible.num_classes,
         "dtype": str(dtype),

@@ -154,5 +154,5 @@ def _shapes(
 ) -> Params:
     """Tensors without memory, shaped like everything that is kept."""
     one = model.init(int(visible.x.shape[1]), visible.num_classes, torch.Generator())
-    lead = (recipe.count, recipe.kept_epochs + 1)
+    lead = (recipe.count, recipe.rows)
     return tuple(torch.empty((*lead, *p.shape[1:]), dtype=dtype, device="meta") for p in one)

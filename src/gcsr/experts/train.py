@@ -32,7 +32,7 @@ def train_experts(
     on_trained: Callable[[range, Params], None] | None = None,
     progress: Progress = silent,
 ) -> Trajectories:
-    """Train ``recipe.count`` experts and keep their weights after every epoch.
+    """Train ``recipe.count`` experts and keep their weights at every snapshot.
 
     ``memory_bytes`` bounds the trajectories (default: a quarter of the free memory). Where they do
     not fit, checkpoints are kept and the epochs between them are trained again on demand, bit by bit
@@ -81,7 +81,7 @@ def _part_of(progress: Progress, before: int, parts: int) -> Progress:
 
 @dataclass(eq=False)
 class LessonState:
-    """Weights and Adam's moments after an epoch; ``steps`` since the last fresh Adam."""
+    """Weights and Adam's moments (none for SGD) after an epoch; ``steps`` since a fresh Adam."""
 
     params: Params
     first: Params
@@ -133,8 +133,9 @@ class _School:
     def begin(self, experts: range) -> LessonState:
         """The state before the first epoch."""
         params = self.initial(experts)
-        zeros = tuple(torch.zeros_like(p) for p in params)
-        return LessonState(params, zeros, tuple(torch.zeros_like(p) for p in params), 0)
+        moving = params if self.recipe.optimiser == "adam" else ()
+        first, second = (tuple(torch.zeros_like(p) for p in moving) for _ in range(2))
+        return LessonState(params, first, second, 0)
 
     def lessons(self, experts: range) -> Iterator[tuple[int, LessonState]]:
         """States after epoch 0 (the start), 1, 2, ... up to the last."""
@@ -145,12 +146,13 @@ class _School:
             yield epoch + 1, state
 
     def teach(self, state: LessonState, epoch: int) -> None:
-        """One full-batch step of Adam, in place."""
-        rate = self.recipe.rate
-        middle = self.recipe.epochs // 2
-        if epoch >= middle:
+        """One full-batch step, in place."""
+        recipe = self.recipe
+        rate = recipe.rate
+        middle = recipe.epochs // 2
+        if recipe.restart and epoch >= middle:
             rate /= 10
-        if epoch == middle:
+        if recipe.restart and epoch == middle:
             for moment in (*state.first, *state.second):
                 moment.zero_()
             state.steps = 0
@@ -159,9 +161,13 @@ class _School:
         loss = cross_entropy(self.model.logits(params, self.prepared), self.targets).sum()
         gradients = torch.autograd.grad(loss, params)
         with torch.no_grad():
-            for p, g, m, v in zip(state.params, gradients, state.first, state.second, strict=True):
-                decayed = g.add(p, alpha=self.recipe.weight_decay)
-                adam_step(p, decayed, m, v, rate=rate, steps=state.steps)
+            for i, (p, g) in enumerate(zip(state.params, gradients, strict=True)):
+                decayed = g.add(p, alpha=recipe.weight_decay)
+                if recipe.optimiser == "sgd":
+                    p.sub_(decayed, alpha=rate)
+                else:
+                    moments = state.first[i], state.second[i]
+                    adam_step(p, decayed, *moments, rate=rate, steps=state.steps)
 
 
 def adam_step(

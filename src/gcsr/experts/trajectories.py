@@ -1,4 +1,4 @@
-"""Where an expert was after every epoch, within a memory budget."""
+"""Where an expert was at every snapshot, within a memory budget."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 class Trajectories:
-    """Expert weights by expert and epoch.
+    """Expert weights by expert and snapshot (by default every epoch is one).
 
-    Everything is ``kept`` where it fits into a budget of bytes. Otherwise a checkpoint (weights and
-    Adam's moments) is kept every ``stride`` epochs and the epochs after it are trained again, by the
-    ``school`` that trained them, when asked for.
+    Everything that can be asked for is ``kept`` where it fits into a budget of bytes. Otherwise a
+    checkpoint (weights and Adam's moments) is kept every ``stride`` epochs and the epochs after it
+    are trained again, by the ``school`` that trained them, when asked for.
     """
 
     def __init__(
@@ -34,15 +34,18 @@ class Trajectories:
         self.recipe, self.kept, self.stride = recipe, kept, stride
         self._school = school
         self._checkpoints: dict[tuple[int, int], tuple[tuple[Tensor, ...], int]] = {}
+        self._rows: Tensor | None = None
+        if kept and recipe.rows <= recipe.last_snapshot:
+            self._rows = _rows_of_positions(recipe).to(kept[0].device)
 
     @classmethod
     def within(cls, budget: int, school: _School) -> Trajectories:
         """Room for what a school teaches, as much of it as ``budget`` bytes hold."""
         recipe, one = school.recipe, school.initial(range(1))
         per_state = sum(p.nbytes for p in one)
-        if recipe.count * (recipe.kept_epochs + 1) * per_state > budget:
+        if recipe.count * recipe.rows * per_state > budget:
             return cls(recipe, school=school, stride=_stride(recipe, per_state, budget))
-        shape = (recipe.count, recipe.kept_epochs + 1)
+        shape = (recipe.count, recipe.rows)
         return cls(recipe, tuple(p.new_empty((*shape, *p.shape[1:])) for p in one))
 
     @property
@@ -58,11 +61,15 @@ class Trajectories:
 
     def record(self, experts: range, epoch: int, state: LessonState) -> None:
         """Take note of a group of experts after an epoch."""
-        if epoch > self.recipe.kept_epochs:
+        recipe = self.recipe
+        if epoch > recipe.kept_epochs:
             return
         if self.keeps_everything:
-            for kept, p in zip(self.kept, state.params, strict=True):
-                kept[experts.start : experts.stop, epoch] = p
+            snapshot, between = divmod(epoch, recipe.snapshot_every)
+            row = None if between else recipe.row(snapshot)
+            if row is not None:
+                for kept, p in zip(self.kept, state.params, strict=True):
+                    kept[experts.start : experts.stop, row] = p
         elif epoch and epoch % self.stride == 0:
             (expert,) = experts
             copies = tuple(t.clone() for t in state.tensors())
@@ -71,15 +78,11 @@ class Trajectories:
     def pairs(
         self, experts: Sequence[int], starts: Sequence[int], steps: int
     ) -> tuple[Params, Params]:
-        """Weights at ``starts`` and ``steps`` epochs later, one expert per condensed graph."""
+        """Weights at ``starts`` and ``steps`` snapshots later, one expert per condensed graph."""
         if self.keeps_everything:
             if len(experts) == 1:
-                e, s = experts[0], starts[0]
                 # Views: nothing is copied for a single graph.
-                return (
-                    tuple(kept[e : e + 1, s] for kept in self.kept),
-                    tuple(kept[e : e + 1, s + steps] for kept in self.kept),
-                )
+                return self._one(experts[0], starts[0]), self._one(experts[0], starts[0] + steps)
             where = torch.tensor(
                 [self.position(e, s) for e, s in zip(experts, starts, strict=True)],
                 device=self.kept[0].device,
@@ -91,37 +94,63 @@ class Trajectories:
             map(torch.cat, zip(*last, strict=True))
         )
 
-    def position(self, expert: int, epoch: int) -> int:
-        """Where an expert's epoch lies for :meth:`at`; the next epoch follows it."""
-        return expert * (self.recipe.kept_epochs + 1) + epoch
+    def position(self, expert: int, snapshot: int) -> int:
+        """Where an expert's snapshot lies for :meth:`at`; the next snapshot follows it."""
+        return expert * (self.recipe.last_snapshot + 1) + snapshot
 
     def at(self, positions: Tensor) -> Params:
         """Kept weights at several positions, looked up on the device."""
+        if self._rows is not None:
+            positions = self._rows.index_select(0, positions)
         return tuple(kept.flatten(0, 1).index_select(0, positions) for kept in self.kept)
+
+    def _one(self, expert: int, snapshot: int) -> Params:
+        row = self.recipe.row(snapshot)
+        if row is None:
+            raise IndexError(f"snapshot {snapshot} was not kept")
+        return tuple(kept[expert : expert + 1, row] for kept in self.kept)
 
     def _replay(self, expert: int, start: int, steps: int) -> tuple[Params, Params]:
         school = self._school
         if school is None:
             raise RuntimeError("trajectories without a school cannot be replayed")
+        first, last = (s * self.recipe.snapshot_every for s in (start, start + steps))
+        epoch, state = self._nearest(school, expert, first)
+        for done in range(epoch, first):
+            school.teach(state, done)
+        at_start = tuple(p.clone() for p in state.params)
+        epoch = first
+        if last - last % self.stride > first:
+            # A checkpoint lies on the way: what is before it need not be walked.
+            epoch, state = self._nearest(school, expert, last)
+        for done in range(epoch, last):
+            school.teach(state, done)
+        return at_start, state.params
+
+    def _nearest(self, school: _School, expert: int, epoch: int) -> tuple[int, LessonState]:
+        """The last checkpoint up to an epoch, or the start, and the state there."""
         state = school.begin(range(expert, expert + 1))
-        checkpoint = start - start % self.stride
+        checkpoint = epoch - epoch % self.stride
         if checkpoint:
             tensors, state.steps = self._checkpoints[expert, checkpoint]
-            n = len(state.params)
             copies = tuple(t.clone() for t in tensors)
-            state.params, state.first, state.second = copies[:n], copies[n : 2 * n], copies[2 * n :]
-        for epoch in range(checkpoint, start):
-            school.teach(state, epoch)
-        at_start = tuple(p.clone() for p in state.params)
-        for epoch in range(start, start + steps):
-            school.teach(state, epoch)
-        return at_start, state.params
+            n, m = len(state.params), len(state.first)
+            state.params, state.first, state.second = copies[:n], copies[n : n + m], copies[n + m :]
+        return checkpoint, state
 
 
 def _stride(recipe: ExpertRecipe, per_state: int, budget: int) -> int:
     """The densest checkpoints that fit; the start itself is made again from its seed."""
-    for stride in range(2, recipe.kept_epochs + 1):
+    tensors = 3 if recipe.optimiser == "adam" else 1
+    every = recipe.snapshot_every
+    for stride in range(2 * every, recipe.kept_epochs + 1, every):
         checkpoints = recipe.count * (recipe.kept_epochs // stride)
-        if 3 * checkpoints * per_state <= budget:
+        if tensors * checkpoints * per_state <= budget:
             return stride
     return recipe.kept_epochs + 1
+
+
+def _rows_of_positions(recipe: ExpertRecipe) -> Tensor:
+    """From positions, which count what is not kept too, to rows; unkept ones to the expert's start."""
+    rows = torch.tensor([recipe.row(s) or 0 for s in range(recipe.last_snapshot + 1)])
+    return (torch.arange(recipe.count).view(-1, 1) * recipe.rows + rows).flatten()

@@ -49,18 +49,23 @@ class GCN:
             return Prepared(first_inputs(x, inner.support), outer=(outer,), inner=inner)
         return Prepared(rows(operator(x), outer.support), outer=(outer,))
 
-    def logits(self, params: Params, prepared: Prepared, dropout: Dropout | None = None) -> Tensor:
-        """Class scores."""
-        w1, b1, w2, b2 = params
+    def activations(
+        self, params: Params, prepared: Prepared, dropout: Dropout | None = None
+    ) -> Tensor:
+        """Hidden units at the nodes and their neighbours."""
+        w1, b1, _, _ = params
         if prepared.inner is None:
             hidden = hidden_layer(prepared.inputs, w1, b1, relu=self.relu)
         else:
             product = prepared.inner.operator(linear(prepared.inputs, w1))
             hidden = activated(product, b1, relu=self.relu)
-        if dropout is not None:
-            hidden = dropout(hidden)
+        return hidden if dropout is None else dropout(hidden)
+
+    def logits(self, params: Params, prepared: Prepared, dropout: Dropout | None = None) -> Tensor:
+        """Class scores."""
+        _, _, w2, b2 = params
         (outer,) = prepared.outer
-        return outer.operator(hidden @ w2) + b2
+        return outer.operator(self.activations(params, prepared, dropout) @ w2) + b2
 
     def two_layers(self, operator: Tensor) -> TwoLayers | None:
         """Both layers propagate once."""

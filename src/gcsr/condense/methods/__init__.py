@@ -3,5 +3,6 @@
 from gcsr.condense.methods.gcsr import GCSR
 from gcsr.condense.methods.mtt import MTT
 from gcsr.condense.methods.random import Random
+from gcsr.condense.methods.sfgc import SFGC
 
-__all__ = ["GCSR", "MTT", "Random"]
+__all__ = ["GCSR", "MTT", "SFGC", "Random"]

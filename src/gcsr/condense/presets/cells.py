@@ -27,11 +27,11 @@ class Cell:
     nodes: int
 
     @classmethod
-    def nearest(cls, dataset: str, nodes: int) -> Cell:
+    def nearest(cls, dataset: str, nodes: int, *, preset: str = "paper") -> Cell:
         """The published size that is nearest in ratio."""
         require(
             dataset in SIZES,
-            f"preset: 'paper' has no settings for {dataset!r}; accepted: {', '.join(SIZES)}.",
+            f"preset: {preset!r} has no settings for {dataset!r}; accepted: {', '.join(SIZES)}.",
         )
         return cls(dataset, min(SIZES[dataset], key=lambda size: abs(math.log(size / nodes))))
 

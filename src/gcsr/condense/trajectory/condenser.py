@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -15,9 +15,15 @@ from gcsr.condense.fields import real_number, whole_number
 from gcsr.condense.initialise import Start, propagated_features, sample_training_rows
 from gcsr.condense.labels import block_labels, class_budget
 from gcsr.condense.points import Points
-from gcsr.condense.select import BestValidated
+from gcsr.condense.select import BestValidated, Chooser
 from gcsr.condense.structure import State, Structure
-from gcsr.condense.trajectory.engine import Iterate, Matching, Step, match_trajectories
+from gcsr.condense.trajectory.engine import (
+    Iterate,
+    LearnedRate,
+    Matching,
+    Step,
+    match_trajectories,
+)
 from gcsr.condense.trajectory.students import student_for
 from gcsr.devices import stream
 from gcsr.errors import require, require_one_of
@@ -25,7 +31,7 @@ from gcsr.experts import ExpertRecipe, Experts, experts_for
 from gcsr.models import CONDENSING_MODELS, Model, condensing_model
 from gcsr.parallel import run_jobs
 from gcsr.progress import Progress
-from gcsr.views import CondensingView
+from gcsr.views import CondensingView, Target
 
 # A matching-loss curve of this many points is kept with the result.
 CURVE_POINTS = 100
@@ -52,6 +58,8 @@ class TrajectoryCondenser(Condenser):
         dtype: the precision of features, experts, students and, if it is ``float64``, the result.
     """
 
+    ITERATES: ClassVar[tuple[str, ...]] = ("last", "best-val")
+
     k: int = 2
     model: str = "sgc"
     hidden: int = 256
@@ -62,7 +70,7 @@ class TrajectoryCondenser(Condenser):
     max_start: int = 60
     feature_rate: float = 3e-4
     units: Literal["relative", "absolute"] = "relative"
-    iterate: Literal["last", "best-val"] = "best-val"
+    iterate: str = "best-val"
     experts: int = 20
     expert_epochs: int = 100
     expert_rate: float = 1e-2
@@ -75,7 +83,7 @@ class TrajectoryCondenser(Condenser):
     def _check(self) -> None:
         require_one_of("model", self.model, CONDENSING_MODELS)
         require_one_of("units", self.units, ("relative", "absolute"))
-        require_one_of("iterate", self.iterate, ("last", "best-val"))
+        require_one_of("iterate", self.iterate, self.ITERATES)
         require_one_of("dtype", self.dtype, ("float32", "float64"))
         whole_number(self, "k", "iterations", "expert_seed", "expert_disk")
         whole_number(
@@ -92,12 +100,14 @@ class TrajectoryCondenser(Condenser):
         real_number(self, "expert_weight_decay")
         if self.expert_memory is not None:
             whole_number(self, "expert_memory")
+        self._check_structure()
+        every = self._snapshot_every
+        unit = "" if every == 1 else f", in snapshots every {every} epochs,"
         require(
-            self.max_start + self.expert_steps - 1 <= self.expert_epochs,
-            f"max_start: {self.max_start} plus expert_steps {self.expert_steps} goes beyond"
+            self._last_snapshot * every <= self.expert_epochs,
+            f"max_start: {self.max_start} plus expert_steps {self.expert_steps}{unit} goes beyond"
             f" expert_epochs {self.expert_epochs}.",
         )
-        self._check_structure()
 
     @abstractmethod
     def _check_structure(self) -> None:
@@ -123,6 +133,43 @@ class TrajectoryCondenser(Condenser):
         """Whether the structure asks fully trained experts for predictions."""
         return False
 
+    @property
+    def _learned_rate(self) -> LearnedRate | None:
+        """How the student's rate is learned; ``None``: it stays ``student_rate``."""
+        return None
+
+    @property
+    def _snapshot_every(self) -> int:
+        """Epochs of an expert in one unit of ``max_start`` and ``expert_steps``."""
+        return 1
+
+    @property
+    def _last_snapshot(self) -> int:
+        return self.max_start + self.expert_steps - 1
+
+    def _starts(
+        self,
+        view: CondensingView,
+        labels: Tensor,
+        seeds: Sequence[int],
+        device: torch.device,
+        progress: Progress,
+    ) -> list[Start]:
+        """Where the features of every graph begin; here rows of random training nodes (Eq. 4)."""
+        features = propagated_features(view.visible, self.k, device, self._precision)
+        return [
+            sample_training_rows(features, view.visible, labels, stream(seed, "initial rows"))
+            for seed in seeds
+        ]
+
+    def _chooser(
+        self, targets: Tensor, validation: Target, device: torch.device
+    ) -> tuple[Chooser | None, int]:
+        """Who chooses the iterate (``None``: the last), and how many iterations apart they look."""
+        if self.iterate == "last":
+            return None, 1
+        return BestValidated(targets, validation, device), max(1, self.iterations // 10)
+
     def _make(
         self,
         view: CondensingView,
@@ -133,12 +180,7 @@ class TrajectoryCondenser(Condenser):
     ) -> list[Made]:
         visible = view.visible
         labels = block_labels(class_budget(visible.train_labels, visible.num_classes, nodes))
-        features = propagated_features(visible, self.k, device, self._precision)
-        starts = [
-            sample_training_rows(features, visible, labels, stream(seed, "initial rows"))
-            for seed in seeds
-        ]
-        del features
+        starts = self._starts(view, labels, seeds, device, progress)
         teachers = self._teachers(view, device, progress)
         knowledge = self._knowledge(view, teachers)
         # Together on CUDA, where small products leave the device idle; on a CPU each on a thread.
@@ -177,9 +219,7 @@ class TrajectoryCondenser(Condenser):
             with torch.no_grad():
                 return structure.topology(Points(at.x), at.state)[1]
 
-        chooser = None
-        if self.iterate == "best-val":
-            chooser = BestValidated(targets, view.validation, device)
+        chooser, look_every = self._chooser(targets, view.validation, device)
         step = Step(
             iterate,
             targets,
@@ -191,6 +231,7 @@ class TrajectoryCondenser(Condenser):
                 student_rate=self.student_rate,
                 expert_steps=self.expert_steps,
                 max_start=self.max_start,
+                learned_rate=self._learned_rate,
             ),
             self.feature_rate * self._feature_unit(iterate.x),
         )
@@ -200,11 +241,12 @@ class TrajectoryCondenser(Condenser):
             schedules=[stream(seed, "expert schedule") for seed in seeds],
             progress=progress,
             look=None if chooser is None else lambda i, at: chooser(i, at.x, adjacency(at)),
-            look_every=max(1, self.iterations // 10),
+            look_every=look_every,
         )
         x, a = iterate.x, adjacency(iterate)
         if chooser is not None and chooser.x is not None and chooser.a is not None:
             x, a = chooser.x, chooser.a
+        rates = iterate.student_rate.tolist() if self._learned_rate is not None else None
         every = max(1, self.iterations // CURVE_POINTS)
         return [
             Made(
@@ -214,7 +256,8 @@ class TrajectoryCondenser(Condenser):
                 starts[g].notes,
                 {
                     "matching_loss": {"every": every, "values": losses[::every, g].tolist()},
-                    **({} if chooser is None else {"validation": chooser.curve(g)}),
+                    **({} if chooser is None else {chooser.measure: chooser.curve(g)}),
+                    **({} if rates is None else {"learned_student_rate": rates[g]}),
                     **knowledge,
                 },
                 {"experts": teachers.experts.measured},
@@ -231,10 +274,11 @@ class TrajectoryCondenser(Condenser):
             return torch.ones((x.shape[0], 1, 1), dtype=x.dtype, device=x.device)
         return x.square().mean((1, 2), keepdim=True).sqrt()
 
-    def _teachers(self, view: CondensingView, device: torch.device, progress: Progress) -> Teachers:
-        model = condensing_model(self.model, self.hidden)
-        kept = self.max_start + self.expert_steps - 1
-        recipe = ExpertRecipe(
+    def _recipe(self) -> ExpertRecipe:
+        """How the experts are trained, and what of them is kept: only what can be read."""
+        kept = self._last_snapshot * self._snapshot_every
+        gap = self.expert_steps > self.max_start
+        return ExpertRecipe(
             count=self.experts,
             epochs=self.expert_epochs,
             kept_epochs=kept,
@@ -242,11 +286,16 @@ class TrajectoryCondenser(Condenser):
             rate=self.expert_rate,
             weight_decay=self.expert_weight_decay,
             seed=self.expert_seed,
+            snapshot_every=self._snapshot_every,
+            unread=(self.max_start, self.expert_steps) if gap else (0, 0),
         )
+
+    def _teachers(self, view: CondensingView, device: torch.device, progress: Progress) -> Teachers:
+        model = condensing_model(self.model, self.hidden)
         experts = experts_for(
             model,
             view.visible,
-            recipe,
+            self._recipe(),
             device=device,
             dtype=self._precision,
             predictions=self._needs_predictions,

@@ -1,0 +1,1 @@
+"""The selection engine: real nodes, or groups of them, instead of learned ones."""

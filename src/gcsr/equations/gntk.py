@@ -1,0 +1,125 @@
+r"""The graph neural tangent kernel (Du et al., 2019) of a target graph and a support without edges.
+
+SFGC (Zheng et al., 2023) judges condensed features by the ridge regression that this kernel makes of
+them. With :math:`S = \tilde D^{-1}(A + I)` the mean over a node and its neighbours, aggregating is
+:math:`K \leftarrow S_1 K S_2^\top`; on the support, where A' = I, it does nothing. From
+:math:`\Sigma = \Theta = S_1 X_1 X_2^\top S_2^\top` two blocks of two fully connected layers follow,
+
+.. math:: \rho = \Sigma / (\sigma_1 \sigma_2), \quad
+          \dot\Sigma = (\pi - \arccos\rho) / \pi, \quad
+          \Sigma = \sigma_1\sigma_2 [\rho\,\dot\Sigma + \sqrt{1 - \rho^2} / \pi], \quad
+          \Theta = \Theta \dot\Sigma + \Sigma,
+
+and after the first block both are aggregated again. :math:`\sigma^2` is the diagonal of
+:math:`\Sigma` on its own graph. A layer leaves it as it is (:math:`\rho = 1` there); aggregating does
+not, and for that the target's own kernel is needed once. It does not depend on the support.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+LAYERS = 2
+
+
+@dataclass(frozen=True, eq=False)
+class KernelTarget:
+    """What the kernel needs of a target graph, whatever the support is.
+
+    Attributes:
+        mean: :math:`S`, a map of signals ``(..., n, c)``.
+        inputs: :math:`S X`.
+        first, second: :math:`\\sigma` of every node in the first and in the second block.
+    """
+
+    mean: Callable[[Tensor], Tensor]
+    inputs: Tensor
+    first: Tensor
+    second: Tensor
+
+    @classmethod
+    def of(cls, x: Tensor, mean: Callable[[Tensor], Tensor]) -> KernelTarget:
+        """Everything that does not depend on a support; takes an ``(n, n)`` matrix."""
+        inputs = mean(x)
+        first = deviations(inputs)
+        sigma = inputs @ inputs.mT
+        for _ in range(LAYERS):
+            sigma, _ = layer(sigma, sigma, _products(first, first))
+        aggregated = mean(mean(sigma).mT)
+        return cls(mean, inputs, first, _floored(aggregated.diagonal().clamp_min(0).sqrt()))
+
+
+def deviations(inputs: Tensor) -> Tensor:
+    """:math:`\\sigma` of nodes with these inputs, never so small that dividing by it fails.
+
+    The kernel of a node without features is zero everywhere, not 0 / 0.
+    """
+    return _floored(torch.linalg.vector_norm(inputs, dim=-1))
+
+
+def layer(sigma: Tensor, theta: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
+    """One fully connected layer with a ReLU; ``scale`` is :math:`\\sigma_1\\sigma_2`."""
+    rho = (sigma / scale).clamp(-1, 1)
+    derivative = 1 - rho.arccos() / math.pi
+    sigma = scale * (rho * derivative + (1 - rho * rho).sqrt() / math.pi)
+    return sigma, theta * derivative + sigma
+
+
+def support_kernel(x: Tensor) -> Tensor:
+    """:math:`\\Theta` among the nodes of a support, ``(..., n', n')``."""
+    sigma = x @ x.mT
+    scale = _products(deviations(x), deviations(x))
+    theta = sigma
+    for _ in range(2 * LAYERS):
+        sigma, theta = layer(sigma, theta, scale)
+    return theta
+
+
+def cross_kernel(target: KernelTarget, x: Tensor) -> Tensor:
+    """:math:`\\Theta` between target and support nodes, ``(..., n, n')``."""
+    sigma = target.inputs @ x.mT
+    theta = sigma
+    own = deviations(x)
+    for sigmas in (target.first, target.second):
+        if sigmas is target.second:
+            sigma, theta = target.mean(sigma), target.mean(theta)
+        scale = _products(sigmas, own)
+        for _ in range(LAYERS):
+            sigma, theta = layer(sigma, theta, scale)
+    return theta
+
+
+def ridge_prediction(cross: Tensor, own: Tensor, targets: Tensor, ridge: float) -> Tensor:
+    r""":math:`\Theta_{ts} (\Theta_{ss} + \lambda\,\mathrm{tr}(\Theta_{ss}) / n' \cdot I)^{-1} Y`."""
+    eye = torch.eye(own.shape[-1], dtype=own.dtype, device=own.device)
+    strength = ridge * own.diagonal(dim1=-2, dim2=-1).mean(-1)
+    ridged = own + strength.view(*strength.shape, 1, 1) * eye
+    # Without its check, which makes a device wait and refuses features that are all zero.
+    weights: Tensor = torch.linalg.solve_ex(ridged, targets).result
+    return cross @ weights
+
+
+def kernel_error(
+    target: KernelTarget, target_shares: Tensor, x: Tensor, shares: Tensor, ridge: float
+) -> Tensor:
+    """Half the mean squared error of the kernel's prediction, for every support of a batch.
+
+    Class shares (one-hot labels) are centred by 1 / C on both sides. Lower is better.
+    """
+    centre = 1 / shares.shape[-1]
+    predicted = ridge_prediction(cross_kernel(target, x), support_kernel(x), shares - centre, ridge)
+    return (predicted - (target_shares - centre)).square().mean((-2, -1)) / 2
+
+
+def _products(first: Tensor, second: Tensor) -> Tensor:
+    return first.unsqueeze(-1) * second.unsqueeze(-2)
+
+
+def _floored(sigma: Tensor) -> Tensor:
+    # A product of two floors is still a normal number.
+    return sigma.clamp_min(torch.finfo(sigma.dtype).tiny ** 0.5)
