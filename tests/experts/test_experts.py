@@ -95,6 +95,19 @@ def test_experts_are_what_torchs_adam_trains(name, graph, visible):
             torch.testing.assert_close(ours, theirs.data, rtol=2e-4, atol=2e-6)
 
 
+@pytest.mark.parametrize("name", ["sgc", "gcn", "appnp"])
+def test_training_nodes_in_parts_train_the_same_experts(name, visible, monkeypatch):
+    from gcsr.experts import rows
+
+    model = condensing_model(name, 8)
+    whole = train_experts(model, visible, RECIPE, device=CPU, dtype=torch.float64)
+    monkeypatch.setitem(rows.ACTIVATION_BUDGET, "cpu", 100)
+    assert len(rows.TrainingRows(model, visible, CPU, torch.float64).parts) > 2
+    parts = train_experts(model, visible, RECIPE, device=CPU, dtype=torch.float64)
+    for ours, theirs in zip(parts.kept, whole.kept, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-12)
+
+
 def test_every_epoch_is_a_snapshot_of_its_own(visible):
     epochs = everything(trained(visible))
     for i, early in enumerate(epochs):

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from gcsr.devices import free_memory_bytes, stream
-from gcsr.equations import cross_entropy
 from gcsr.experts.recipe import ExpertRecipe
+from gcsr.experts.rows import TrainingRows
 from gcsr.experts.trajectories import Trajectories
-from gcsr.models import Model, Params, Prepared, SparseTopology, init_batch
+from gcsr.models import Model, Params, init_batch
 from gcsr.parallel import run_jobs
 from gcsr.progress import Progress, silent
 from gcsr.views import VisibleGraph
@@ -107,11 +107,7 @@ class _School:
         self.model, self.recipe, self.device, self.dtype = model, recipe, device, dtype
         self.features = int(visible.x.shape[1])
         self.classes = visible.num_classes
-        topology = SparseTopology(visible.adjacency, device, dtype)
-        x = visible.x.to(device, dtype)
-        self.prepared: Prepared = model.prepare(x, topology, visible.train)
-        self.targets = torch.nn.functional.one_hot(visible.train_labels, self.classes)
-        self.targets = self.targets.to(device, dtype)
+        self.rows = TrainingRows(model, visible, device, dtype)
 
     @property
     def group_size(self) -> int:
@@ -121,8 +117,7 @@ class _School:
         if self.device.type == "cpu":
             return 1
         weights = sum(p.numel() for p in self.initial(range(1)))
-        activations = 2 * self.prepared.inputs.shape[-2] * getattr(self.model, "hidden", 256)
-        return max(1, GROUP_BUDGET // (5 * weights + activations))
+        return max(1, GROUP_BUDGET // (5 * weights + self.rows.activations))
 
     def initial(self, experts: range) -> Params:
         """Weights before the first epoch."""
@@ -158,8 +153,7 @@ class _School:
             state.steps = 0
         state.steps += 1
         params = tuple(p.detach().requires_grad_() for p in state.params)
-        loss = cross_entropy(self.model.logits(params, self.prepared), self.targets).sum()
-        gradients = torch.autograd.grad(loss, params)
+        gradients = self.rows.gradients(params)
         with torch.no_grad():
             for i, (p, g) in enumerate(zip(state.params, gradients, strict=True)):
                 decayed = g.add(p, alpha=recipe.weight_decay)
