@@ -45,10 +45,11 @@ class TrainingRows:
 
     def gradients(self, params: Params) -> tuple[Tensor, ...]:
         """Gradients of every network's mean loss over all training nodes."""
-        (total, *rest) = self._gradients(params)
-        for gradients in rest:
+        parts = self._gradients(params)
+        total = next(parts)
+        for gradients in parts:
             for added, gradient in zip(total, gradients, strict=True):
-                added += gradient
+                added.add_(gradient)
         return total
 
     def _gradients(self, params: Params) -> Iterator[tuple[Tensor, ...]]:
