@@ -1,7 +1,7 @@
 """From a view of the real graph to a condensed one."""
 
 from gcsr.condense.condenser import Condenser
-from gcsr.condense.methods import GCSR, MTT, Random
+from gcsr.condense.methods import GCSR, MTT, Coarsening, Herding, KCenter, Random
 from gcsr.condense.presets import PRESETS, paper_settings
 from gcsr.condense.registry import build, method, methods, setting_name
 
@@ -9,7 +9,10 @@ __all__ = [
     "GCSR",
     "MTT",
     "PRESETS",
+    "Coarsening",
     "Condenser",
+    "Herding",
+    "KCenter",
     "Random",
     "build",
     "method",

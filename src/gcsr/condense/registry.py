@@ -9,10 +9,17 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from gcsr.condense.condenser import Condenser
-from gcsr.condense.methods import GCSR, MTT, Random
+from gcsr.condense.methods import GCSR, MTT, Coarsening, Herding, KCenter, Random
 from gcsr.errors import InputError, require, require_one_of
 
-BUILT_IN: tuple[type[Condenser], ...] = (GCSR, MTT, Random)
+BUILT_IN: tuple[type[Condenser], ...] = (
+    Random,
+    Herding,
+    KCenter,
+    Coarsening,
+    MTT,
+    GCSR,
+)
 # The letters of the paper, for those who think in them.
 ALIASES = {
     "N": "student_steps",

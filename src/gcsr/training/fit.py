@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from gcsr.devices import stream
-from gcsr.equations import cross_entropy
+from gcsr.equations import cross_entropy, over_labelled
 from gcsr.errors import require
 from gcsr.models import (
     DenseTopology,
@@ -96,9 +96,11 @@ def fit(
     """Train a batch of networks on ``train`` and keep each one's best validation epoch.
 
     ``networks`` numbers them: a number and a seed determine a network's initial weights, in
-    whatever batch it is trained. ``targets`` are class shares, ``(n, C)`` or ``(batch, n, C)``;
-    networks with different training graphs share the validation graph.
+    whatever batch it is trained. ``targets`` are class shares, ``(n, C)`` or ``(batch, n, C)``, zeros
+    for a node without a label, which the loss leaves out; networks with different training graphs
+    share the validation graph.
     """
+    targets = over_labelled(targets)
     batch = len(networks)
     device = train.inputs.device
     purpose = f"weights of {model.name}"

@@ -1,7 +1,10 @@
 """Condensation methods, one short file each."""
 
+from gcsr.condense.methods.coarsening import Coarsening
 from gcsr.condense.methods.gcsr import GCSR
+from gcsr.condense.methods.herding import Herding
+from gcsr.condense.methods.kcenter import KCenter
 from gcsr.condense.methods.mtt import MTT
 from gcsr.condense.methods.random import Random
 
-__all__ = ["GCSR", "MTT", "Random"]
+__all__ = ["GCSR", "MTT", "Coarsening", "Herding", "KCenter", "Random"]
