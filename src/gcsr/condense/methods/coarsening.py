@@ -129,6 +129,12 @@ def _notes(coarse: Whole, labels: np.ndarray, view: CondensingView) -> Iterator[
         yield f"{int((labels < 0).sum())} of {nodes} super-nodes have no label: they are context only"
     dropped = visible.num_nodes - coarse.matrix.nnz
     if dropped:
-        yield f"{dropped} nodes lie in components too small for a super-node and were dropped"
+        yield (
+            f"{dropped} of {visible.num_nodes} nodes were dropped: their components are too small for"
+            " a super-node"
+        )
     if coarse.edges:
-        yield f"{coarse.edges} nodes went by contracting single edges, as no neighbourhood was left"
+        yield (
+            f"{coarse.edges} of {visible.num_nodes} nodes went by contracting single edges, as no"
+            " neighbourhood was left"
+        )

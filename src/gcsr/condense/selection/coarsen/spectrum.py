@@ -12,7 +12,7 @@ from scipy.sparse.linalg import LinearOperator, lobpcg
 # Up to this many nodes all eigenpairs are computed: exact, and no slower.
 SMALL = 200
 # An iterative solver stops at this residual, or after this many rounds.
-RESIDUAL = 1e-4
+RESIDUAL = 1e-6
 ROUNDS = 100
 # What is smaller, relative to the largest, is taken for zero.
 ZERO = 1e-10
