@@ -54,6 +54,20 @@ def test_soft_labels():
     assert small.describe()["labels"] == "soft"
 
 
+def test_nodes_without_a_label(tmp_path):
+    small = made(y=torch.tensor([0, -1, 1, -1]))
+    assert small.targets.tolist() == [[1, 0, 0], [0, 0, 0], [0, 1, 0], [0, 0, 0]]
+    assert small.classes.tolist() == [0, -1, 1, -1]
+    assert small.labelled.tolist() == [True, False, True, False]
+    assert small.describe()["nodes_per_class"] == [1, 1, 0]
+    assert small.describe()["unlabelled_nodes"] == 2
+    data = small.to_pyg()
+    assert data.train_mask.tolist() == [True, False, True, False]
+    assert "train_mask" not in made().to_pyg()
+    again = CondensedGraph.load(small.save(tmp_path / "small.safetensors"))
+    assert torch.equal(again.y, small.y)
+
+
 def test_describe():
     described = made().describe()
     assert described["nodes_per_class"] == [2, 1, 1]
@@ -83,7 +97,8 @@ def test_leak_is_said():
         ({"y": torch.tensor([0, 1])}, "y: expected 4 integer classes"),
         ({"y": torch.tensor([0.0, 1, 2, 0])}, "y: expected 4 integer classes"),
         ({"y": torch.tensor([0, 1, 2, 3])}, r"y: label 3 is outside 0..2"),
-        ({"y": torch.tensor([0, -1, 2, 1])}, r"y: label -1 is outside 0..2"),
+        ({"y": torch.tensor([0, -2, 2, 1])}, r"y: label -2 is outside 0..2"),
+        ({"y": torch.full((N,), -1)}, "y: no node has a label"),
         ({"y": torch.ones(N, 2) / 2}, r"y: expected \(4, 3\) class shares"),
         ({"y": torch.ones(N, C)}, "sum to one"),
         ({"y": SOFT * torch.nan}, "sum to one"),

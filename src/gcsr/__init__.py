@@ -1,7 +1,7 @@
 """Graph data condensation: a tiny synthetic graph that trains a GNN about as well as the original."""
 
 from gcsr.api import condense, condense_many
-from gcsr.condense import GCSR, MTT, SFGC, Condenser, Random
+from gcsr.condense import GCSR, MTT, SFGC, Coarsening, Condenser, Herding, KCenter, Random
 from gcsr.condensed import CondensedGraph
 from gcsr.datasets import load
 from gcsr.errors import InputError
@@ -15,11 +15,14 @@ __all__ = [
     "GCSR",
     "MTT",
     "SFGC",
+    "Coarsening",
     "CondensedGraph",
     "Condenser",
     "Evaluation",
     "Graph",
+    "Herding",
     "InputError",
+    "KCenter",
     "Random",
     "TrainingRecipe",
     "View",

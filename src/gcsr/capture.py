@@ -7,7 +7,7 @@ same tensors every time and must never wait for the device.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import torch
 
@@ -24,14 +24,18 @@ def warm_up(body: Callable[[], object], times: int = 2) -> None:
     torch.cuda.current_stream().wait_stream(side)
 
 
-def record(body: Callable[[], object]) -> Callable[[], None]:
+def record(
+    body: Callable[[], object], generators: Iterable[torch.Generator] = ()
+) -> Callable[[], None]:
     """The work, recorded but not run; what it did before must be warm. Falls back to itself.
 
     A recorded graph knows addresses, not tensors: the result keeps ``body``, and with it what it
-    reads, alive.
+    reads, alive. ``generators`` are those it draws from: every replay then draws anew.
     """
     graph = torch.cuda.CUDAGraph()
     try:
+        for generator in generators:
+            graph.register_generator_state(generator)
         with torch.cuda.graph(graph):
             body()
     except RuntimeError as error:

@@ -31,7 +31,8 @@ class CondensedGraph:
         x: features, ``(n', d)``.
         adjacency: A', ``(n', n')``, non-negative and *before* normalisation; its diagonal is part of
             it. The identity stands for "no structure".
-        y: classes ``(n',)``, or class shares ``(n', C)``: every trainer accepts both.
+        y: classes ``(n',)``, or class shares ``(n', C)``: every trainer accepts both. Class -1 means
+            no label: such a node is context for its neighbours and no loss counts it.
         num_classes: number of classes of the original graph.
         provenance: method, settings, seed, dataset, versions, cost; plain JSON.
     """
@@ -70,9 +71,11 @@ class CondensedGraph:
             )
             low, high = int(self.y.min()), int(self.y.max())
             require(
-                low >= 0 and high < self.num_classes,
-                f"y: label {low if low < 0 else high} is outside 0..{self.num_classes - 1}.",
+                low >= -1 and high < self.num_classes,
+                f"y: label {low if low < 0 else high} is outside 0..{self.num_classes - 1}"
+                " (-1: no label).",
             )
+            require(high >= 0, "y: no node has a label; at least one must.")
         else:
             require(
                 self.y.shape == (n, self.num_classes) and self.y.is_floating_point(),
@@ -93,15 +96,21 @@ class CondensedGraph:
 
     @property
     def targets(self) -> Tensor:
-        """Labels as class shares ``(n', C)``: one-hot where they are hard."""
+        """Labels as class shares ``(n', C)``: one-hot where they are hard, zeros where none is."""
         if self.y.ndim == 2:
             return self.y.to(self.x.dtype)
-        return torch.nn.functional.one_hot(self.y, self.num_classes).to(self.x.dtype)
+        shares = torch.nn.functional.one_hot(self.y.clamp_min(0), self.num_classes)
+        return shares.to(self.x.dtype) * self.labelled[:, None]
 
     @property
     def classes(self) -> Tensor:
-        """The (most likely) class of every node."""
+        """The (most likely) class of every node; -1 where it has none."""
         return self.y if self.y.ndim == 1 else self.y.argmax(1)
+
+    @property
+    def labelled(self) -> Tensor:
+        """Which nodes have a label, ``(n',)``."""
+        return self.classes >= 0
 
     @property
     def nbytes(self) -> int:
@@ -118,12 +127,16 @@ class CondensedGraph:
 
         Entries of A' at or below ``threshold`` are left out. The diagonal is kept as self-loops; PyG
         layers that add self-loops keep such a weight where our own models add one to it.
+        Where nodes have no label (-1), ``train_mask`` tells those that do.
         """
         from torch_geometric.data import Data  # noqa: PLC0415 - takes a second to import
 
         index = (self.adjacency > threshold).nonzero().T.contiguous()
         weight = self.adjacency[index[0], index[1]]
-        return Data(x=self.x.clone(), edge_index=index, edge_weight=weight, y=self.y.clone())
+        masks = {} if bool(self.labelled.all()) else {"train_mask": self.labelled}
+        return Data(
+            x=self.x.clone(), edge_index=index, edge_weight=weight, y=self.y.clone(), **masks
+        )
 
     def describe(self) -> dict[str, Any]:
         """Sizes, structure and provenance in one plain dictionary."""
@@ -134,7 +147,10 @@ class CondensedGraph:
             "features": int(self.x.shape[1]),
             "classes": self.num_classes,
             "labels": "soft" if self.y.ndim == 2 else "hard",
-            "nodes_per_class": torch.bincount(self.classes, minlength=self.num_classes).tolist(),
+            "nodes_per_class": torch.bincount(
+                self.classes[self.labelled], minlength=self.num_classes
+            ).tolist(),
+            "unlabelled_nodes": int((~self.labelled).sum()),
             "edges_above_0.01": int((off_diagonal > 0.01).sum()) // 2,
             "density_above_0.01": float((off_diagonal > 0.01).sum()) / pairs,
             "mean_diagonal": float(self.adjacency.diag().mean()),

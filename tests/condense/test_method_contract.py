@@ -82,7 +82,7 @@ def test_no_method_is_left_out():
         }
     assert found <= set(methods().values())
     assert set(methods()) == set(METHODS)
-    assert {"gcsr", "mtt", "sfgc", "random"} <= set(METHODS)
+    assert {"coarsening", "gcsr", "herding", "kcenter", "mtt", "random", "sfgc"} <= set(METHODS)
 
 
 def test_name_and_summary(name):
@@ -93,8 +93,10 @@ def test_name_and_summary(name):
 def test_class_budget_is_exact(name, graph):
     small = tiny(name).condense(graph, device="cpu")
     assert small.num_nodes == 10
-    assert torch.bincount(small.classes, minlength=3).tolist() == BUDGET
-    assert torch.equal(small.classes, small.classes.sort().values)
+    if METHODS[name].exact_class_budget:
+        assert torch.bincount(small.classes, minlength=3).tolist() == BUDGET
+    classes = small.classes[small.labelled]
+    assert torch.equal(classes, classes.sort().values)
     assert small.x.shape == (10, graph.num_features)
     assert small.num_classes == 3
 
@@ -121,7 +123,8 @@ def test_same_seed_same_bytes(name, graph, tmp_path):
 
 def test_other_seed_other_graph(name, graph):
     ours, theirs = (tiny(name).condense(graph, seed=s, device="cpu") for s in (0, 1))
-    assert not torch.equal(ours.x, theirs.x)
+    if not METHODS[name].deterministic:
+        assert not torch.equal(ours.x, theirs.x)
     assert ours.provenance["seed"] == 0
     assert theirs.provenance["seed"] == 1
 
@@ -208,6 +211,8 @@ def test_interrupt_gets_out(name, graph):
 
 
 def test_more_nodes_than_a_class_has_is_said(name, graph):
+    if not METHODS[name].exact_class_budget:
+        pytest.skip("labels fall where they fall")
     small = tiny(name, nodes=21).condense(graph, device="cpu")
     assert small.provenance["notes"] == []
     lopsided = replace(graph, train=torch.cat([graph.train[:7], graph.train[14:16]]))
@@ -272,8 +277,10 @@ def test_unknown_method_is_refused():
 def test_cuda_gives_what_the_cpu_gives(name, graph):
     ours, again = (tiny(name).condense(graph, device="cuda") for _ in range(2))
     assert_same(ours, again)
+    assert ours.provenance["device"] == "cuda"
+    if not METHODS[name].same_on_every_device:
+        return
     there = tiny(name).condense(graph, device="cpu")
     torch.testing.assert_close(ours.x, there.x, rtol=2e-2, atol=2e-3)
     torch.testing.assert_close(ours.adjacency, there.adjacency, rtol=2e-2, atol=2e-2)
     assert torch.equal(ours.y, there.y)
-    assert ours.provenance["device"] == "cuda"

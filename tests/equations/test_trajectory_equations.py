@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gcsr.equations import cross_entropy, momentum_update, trajectory_distance
+from gcsr.equations import cross_entropy, momentum_update, over_labelled, trajectory_distance
 
 
 def test_distance_counts_all_parameters_together():
@@ -29,6 +29,19 @@ def test_cross_entropy_of_shares_is_torchs():
     shares = torch.rand(6, 4, dtype=torch.float64).softmax(1)
     expected = torch.nn.functional.cross_entropy(logits, shares)
     torch.testing.assert_close(cross_entropy(logits, shares), expected)
+
+
+def test_nodes_without_a_label_do_not_count():
+    logits, y = torch.randn(2, 5, 4, dtype=torch.float64), torch.tensor([0, -1, 2, -1, 1])
+    targets = torch.nn.functional.one_hot(y.clamp_min(0), 4).double() * (y >= 0)[:, None]
+    both = torch.stack([targets, torch.nn.functional.one_hot(y.clamp_min(0), 4).double()])
+    expected = [
+        torch.nn.functional.cross_entropy(logits[0], y, ignore_index=-1),
+        torch.nn.functional.cross_entropy(logits[1], y.clamp_min(0)),
+    ]
+    torch.testing.assert_close(cross_entropy(logits, over_labelled(both)), torch.stack(expected))
+    # Not one bit of a fully labelled graph changes.
+    assert torch.equal(over_labelled(both)[1], both[1])
 
 
 @given(keep=st.floats(0, 1))

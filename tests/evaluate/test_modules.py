@@ -46,6 +46,18 @@ def test_module_is_trained_and_tested(graph, small):
     assert found.scores == gcsr.evaluate(small, graph, model=Net(), **QUICK).scores
 
 
+def test_unlabelled_nodes_are_context_and_nothing_else(graph, small):
+    """An isolated node without a label changes nothing, for a user's module and for ours."""
+    x = torch.cat([small.x, torch.randn(3, 12, generator=torch.Generator().manual_seed(0))])
+    padded = torch.nn.functional.pad(small.adjacency, (0, 3, 0, 3))
+    y = torch.cat([small.y, torch.full((3,), -1)])
+    more = CondensedGraph(x, padded, y, 3, small.provenance)
+    for model in (Net(), "gcn"):
+        ours, theirs = (gcsr.evaluate(g, graph, model=model, **QUICK) for g in (small, more))
+        assert ours.scores == pytest.approx(theirs.scores)
+        assert ours.validation == pytest.approx(theirs.validation)
+
+
 def test_module_given_is_left_untrained(graph, small):
     module = Net()
     before = {key: value.clone() for key, value in module.state_dict().items()}

@@ -55,7 +55,10 @@ def _rows(described: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "nodes", f"{described['nodes']}{share}"
     yield "features", str(described["features"])
     yield "labels", f"{described['labels']}, {described['classes']} classes"
-    yield "nodes per class", " ".join(str(count) for count in described["nodes_per_class"])
+    bare = described["unlabelled_nodes"]
+    without = f" and {bare} without a label" if bare else ""
+    counts = " ".join(str(count) for count in described["nodes_per_class"])
+    yield "nodes per class", f"{counts}{without}"
     yield "structure", _structure(described)
     original = _part(made, "bytes").get("original")
     instead = f" instead of {byte_count(original)}" if isinstance(original, int) else ""

@@ -55,6 +55,13 @@ class Condenser(ABC):
 
     name: ClassVar[str]
     summary: ClassVar[str]
+    # What a method cannot promise by nature it declares here, and says why.
+    # Whether every class gets its share of the nodes (see :func:`~gcsr.condense.labels.class_budget`).
+    exact_class_budget: ClassVar[bool] = True
+    # Whether another seed may well give the same graph.
+    deterministic: ClassVar[bool] = False
+    # Whether the CPU and CUDA give the same graph, but for rounding.
+    same_on_every_device: ClassVar[bool] = True
 
     nodes: int | None = None
     ratio: float | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -34,24 +35,47 @@ def propagated_features(
     return x
 
 
+# From where the members of a class lie in ``visible.train``, and how many of them are wanted (at most
+# all), to which of the members.
+Pick = Callable[[Tensor, int], Tensor]
+
+
 def sample_training_rows(
     features: Tensor, visible: VisibleGraph, labels: Tensor, generator: torch.Generator
 ) -> Start:
     """Eq. 4: for every condensed node a random training node of its class.
 
-    Without replacement as long as the class has enough training nodes; beyond that nodes repeat and
-    their rows get a small jitter so that no two condensed nodes are the same.
+    Without replacement as long as the class has enough training nodes.
+    """
+
+    def pick(members: Tensor, wanted: int) -> Tensor:
+        return torch.randperm(members.numel(), generator=generator)[:wanted]
+
+    return pick_training_rows(features, visible, labels, generator, pick)
+
+
+def pick_training_rows(
+    features: Tensor,
+    visible: VisibleGraph,
+    labels: Tensor,
+    generator: torch.Generator,
+    pick: Pick,
+) -> Start:
+    """For every condensed node a training node of its class, as ``pick`` chooses them.
+
+    Beyond the training nodes of a class random ones repeat, and their rows get a small jitter so
+    that no two condensed nodes are the same.
     """
     chosen, repeated = [], []
     for label in labels.unique().tolist():
         wanted = int((labels == label).sum())
-        members = visible.train[visible.train_labels == label]
-        order = torch.randperm(members.numel(), generator=generator)
+        places = (visible.train_labels == label).nonzero().flatten()
+        members = visible.train[places]
+        picked = pick(places, min(wanted, members.numel()))
         extra = torch.randint(
             members.numel(), (max(0, wanted - members.numel()),), generator=generator
         )
-        picks = torch.cat([order[:wanted], extra])
-        chosen.append(members[picks])
+        chosen.append(members[torch.cat([picked, extra])])
         repeated.append(torch.arange(wanted) >= members.numel())
     return start_at(torch.cat(chosen), torch.cat(repeated), features, generator)
 

@@ -9,10 +9,18 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from gcsr.condense.condenser import Condenser
-from gcsr.condense.methods import GCSR, MTT, SFGC, Random
+from gcsr.condense.methods import GCSR, MTT, SFGC, Coarsening, Herding, KCenter, Random
 from gcsr.errors import InputError, require, require_one_of
 
-BUILT_IN: tuple[type[Condenser], ...] = (Random, SFGC, MTT, GCSR)
+BUILT_IN: tuple[type[Condenser], ...] = (
+    Random,
+    Herding,
+    KCenter,
+    Coarsening,
+    SFGC,
+    MTT,
+    GCSR,
+)
 # The letters of the paper, for those who think in them.
 ALIASES = {
     "N": "student_steps",

@@ -11,7 +11,7 @@ from gcsr.equations.self_expression import (
     self_expressive_adjacency,
     symmetric_adjacency,
 )
-from gcsr.equations.trajectory import cross_entropy, trajectory_distance
+from gcsr.equations.trajectory import cross_entropy, over_labelled, trajectory_distance
 
 __all__ = [
     "KernelTarget",
@@ -22,6 +22,7 @@ __all__ = [
     "momentum_update",
     "normalised_adjacency",
     "normalised_sparse_adjacency",
+    "over_labelled",
     "propagate",
     "self_expression",
     "self_expression_objective",

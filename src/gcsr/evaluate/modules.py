@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from gcsr.condensed import CondensedGraph
 from gcsr.devices import stream
-from gcsr.equations import cross_entropy
+from gcsr.equations import cross_entropy, over_labelled
 from gcsr.errors import require
 from gcsr.progress import Progress
 from gcsr.training import TrainingRecipe
@@ -42,7 +42,7 @@ def evaluate_module(
     for g, small in enumerate(graphs):
         data = small.to_pyg().to(str(device))
         train = (data.x.float(), data.edge_index, data.edge_weight.float())
-        targets = small.targets.to(device, torch.float32)
+        targets = over_labelled(small.targets.to(device, torch.float32))
         for run in range(runs):
             number = g * runs + run
             with torch.random.fork_rng():

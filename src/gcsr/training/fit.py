@@ -15,7 +15,7 @@ from torch import Tensor
 
 from gcsr.capture import record, warm_up
 from gcsr.devices import stream
-from gcsr.equations import cross_entropy
+from gcsr.equations import cross_entropy, over_labelled
 from gcsr.errors import require
 from gcsr.models import (
     DenseTopology,
@@ -101,12 +101,14 @@ def fit(
     On CUDA an epoch is recorded after the first ones and replayed.
 
     ``networks`` numbers them: a number and a seed determine a network's initial weights, in
-    whatever batch it is trained. ``targets`` are class shares, ``(n, C)`` or ``(batch, n, C)``;
-    networks with different training graphs share the validation graph.
+    whatever batch it is trained. ``targets`` are class shares, ``(n, C)`` or ``(batch, n, C)``, zeros
+    for a node without a label, which the loss leaves out; networks with different training graphs
+    share the validation graph.
     """
+    targets = over_labelled(targets)
     device = train.inputs.device
-    generators = [stream(seed, f"weights of {model.name} {i}") for i in networks]
-    initial = init_batch(model, features, targets.shape[-1], generators)
+    streams = [stream(seed, f"weights of {model.name} {i}") for i in networks]
+    initial = init_batch(model, features, targets.shape[-1], streams)
     dropout = None
     if recipe.dropout:
         generator = torch.Generator(device).manual_seed(
@@ -122,11 +124,11 @@ def fit(
         ),
     )
     teach, judge = run.teach, run.judge
-    # Random numbers of a recorded graph would repeat.
-    recorded = device.type == "cuda" and dropout is None and recipe.epochs > RECORDED_EPOCHS
+    recorded = device.type == "cuda" and recipe.epochs > RECORDED_EPOCHS
+    generators = [] if dropout is None else [dropout.generator]
     for epoch in range(recipe.epochs):
         if epoch == WARM_EPOCHS and recorded:
-            teach = record(run.teach)
+            teach = record(run.teach, generators)
             judge = record(run.judge) if recipe.validate_every <= WARM_EPOCHS else run.judge
         if epoch == recipe.epochs // 2 and epoch > 0:
             run.restart()

@@ -11,12 +11,12 @@ from torch import Tensor
 
 from gcsr.condense.embed import embed_training_nodes
 from gcsr.condense.fields import real_number, whole_number
-from gcsr.condense.initialise import Start, propagated_features
+from gcsr.condense.initialise import Start, pick_training_rows, propagated_features
 from gcsr.condense.methods.mtt import MTT
 from gcsr.condense.select import Chooser
+from gcsr.condense.selection.kcenter import k_center
 from gcsr.condense.trajectory.engine import LearnedRate
 from gcsr.condense.trajectory.gntk_select import BestByKernel
-from gcsr.condense.trajectory.kcenter_start import k_center_rows
 from gcsr.devices import stream
 from gcsr.errors import require, require_one_of
 from gcsr.experts import ExpertRecipe
@@ -50,6 +50,8 @@ class SFGC(MTT):
     """
 
     name: ClassVar[str] = "sfgc"
+    # As in :class:`~gcsr.condense.selection.condenser.EmbeddedSelection`.
+    same_on_every_device: ClassVar[bool] = False
     summary: ClassVar[str] = "structure-free trajectory matching with a kernel's choice (2023)"
     ITERATES: ClassVar[tuple[str, ...]] = ("gntk", "last", "best-val")
 
@@ -117,9 +119,14 @@ class SFGC(MTT):
                     weight_decay=self.embedding_weight_decay,
                     epochs=self.embedding_epochs,
                     progress=report,
+                ).cpu()
+                return pick_training_rows(
+                    features,
+                    view.visible,
+                    labels,
+                    stream(seed, "initial rows"),
+                    lambda places, count: k_center(embeddings[places], count),
                 )
-                generator = stream(seed, "initial rows")
-                return k_center_rows(features, embeddings, view.visible, labels, generator)
 
             return start
 

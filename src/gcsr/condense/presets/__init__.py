@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gcsr.condense.presets.cells import Cell, Table
+from gcsr.condense.presets.selection import SELECTION
 from gcsr.condense.presets.sfgc import OFFICIAL
 from gcsr.condense.presets.trajectory import TRAJECTORY
 from gcsr.errors import require
@@ -14,7 +15,7 @@ from gcsr.errors import require
 PRESETS = ("default", "paper", "official")
 # Methods that need nothing but a size.
 _PLAIN = ("random",)
-_TABLES: dict[str, Table] = {**TRAJECTORY}
+_TABLES: dict[str, Table] = {**SELECTION, **TRAJECTORY}
 
 
 def paper_settings(
