@@ -2,8 +2,10 @@
 
     python benchmarks/accuracy.py --out results/cora.json cora:70 cora:70:prior=predicted
     python benchmarks/accuracy.py --out results/table4.json --test gcn,sgc,mlp cora:70
+    python benchmarks/accuracy.py --out results/baselines.json herding/cora:70 whole/cora
 
-A cell is ``dataset:nodes[:key=value...]``; settings are added to the authors' preset (``--preset``).
+A cell is ``[method/]dataset:nodes[:key=value...]``; settings are added to the authors' preset
+(``--preset``), and ``inductive=true`` concerns the data. ``whole/dataset`` trains on the whole graph.
 Rows of cells that are already in the file are replaced.
 """
 
@@ -12,37 +14,39 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
 
 import gcsr
+from published import TABLE2, WHOLE
 
-# Test accuracy in percent, published for GCSR (KDD 2024, Table 2).
-PUBLISHED = {
-    ("citeseer", 30): (70.2, 1.1),
-    ("citeseer", 60): (71.7, 0.9),
-    ("citeseer", 120): (74.0, 0.4),
-    ("cora", 35): (79.9, 0.7),
-    ("cora", 70): (80.6, 0.8),
-    ("cora", 140): (81.2, 0.9),
-}
-# The same table's Cora 70 cell by test model (Table 4) and by condensing model (Table 3).
+# Cora 70 by test model (Table 4) and by condensing model (Table 3).
 PUBLISHED_TEST = {"mlp": 70.1, "appnp": 80.6, "cheby": 78.3, "gcn": 80.6, "sage": 80.6, "sgc": 80.8}
 PUBLISHED_CONDENSING = {"appnp": 80.3, "cheby": 80.2, "gcn": 80.1, "sage": 80.2, "sgc": 80.6}
 
 
-def published(dataset: str, nodes: int, condensing: str, test: str) -> float | None:
-    if (dataset, nodes) == ("cora", 70) and condensing != "sgc":
-        return PUBLISHED_CONDENSING.get(condensing) if test == "gcn" else None
-    if (dataset, nodes) == ("cora", 70) and test != "gcn":
-        return PUBLISHED_TEST.get(test)
-    mean, _ = PUBLISHED.get((dataset, nodes), (None, None))
-    return mean if test == "gcn" and condensing == "sgc" else None
+def published(
+    method: str, dataset: str, nodes: int, settings: dict[str, Any], test: str
+) -> float | None:
+    condensing = settings.get("model", "sgc")
+    if method == "gcsr" and (dataset, nodes) == ("cora", 70):
+        if condensing != "sgc":
+            return PUBLISHED_CONDENSING.get(condensing) if test == "gcn" else None
+        if test != "gcn":
+            return PUBLISHED_TEST.get(test)
+    if test != "gcn" or set(settings) - {"prior"}:
+        return None
+    if method == "whole":
+        return WHOLE.get(dataset, (None, None))[0]
+    return TABLE2.get(method, {}).get((dataset, nodes), (None, None))[0]
 
 
 def parse(value: str) -> Any:
+    if value in ("true", "false"):
+        return value == "true"
     for kind in (int, float):
         try:
             return kind(value)
@@ -68,48 +72,70 @@ def main() -> None:
     if arguments.out.exists():
         rows = {row["cell"]: row for row in json.loads(arguments.out.read_text())}
     for cell in arguments.cells:
-        dataset, nodes, *extra = cell.split(":")
-        settings = {key: parse(value) for key, value in (item.split("=", 1) for item in extra)}
-        graph = gcsr.load(dataset, root=arguments.root)
-        began = time.perf_counter()
-        small = gcsr.condense_many(
-            graph,
-            nodes=int(nodes),
-            method=arguments.method,
-            preset=arguments.preset,
-            seeds=range(arguments.seed, arguments.seed + arguments.graphs),
-            device=arguments.device,
-            **settings,
-        )
-        seconds = time.perf_counter() - began
-        for test in arguments.test.split(","):
-            outcome = gcsr.evaluate(
-                small, graph, model=test, runs=arguments.runs, device=arguments.device
-            )
-            seeds = f":seeds={arguments.seed}-{arguments.seed + arguments.graphs - 1}"
-            key = f"{arguments.method}/{arguments.preset}/{cell}"
-            key += f"{seeds if arguments.seed else ''}/{test}"
-            options = "".join(f" --set {item}" for item in extra)
-            file = f"{dataset}-{nodes}"
-            rows[key] = {
-                "cell": key,
-                "published": published(dataset, int(nodes), settings.get("model", "sgc"), test),
-                **outcome.to_dict(),
-                "condense_seconds": seconds,
-                "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
-                "settings": small[0].provenance["settings"],
-                "versions": small[0].provenance["versions"],
-                "command": (
-                    f"gcsr condense {dataset} --nodes {nodes} --method {arguments.method}"
-                    f" --preset {arguments.preset}{options} --seed {arguments.seed}"
-                    f" --graphs {arguments.graphs} --out {file}.safetensors && gcsr evaluate"
-                    f" {file}-*.safetensors --data {dataset} --model {test} --runs {arguments.runs}"
-                ),
-            }
-            shown = rows[key]["published"]
-            print(f"{key}: {outcome} published {shown} condense {seconds:.1f} s", flush=True)
+        for row in measured(cell, arguments):
+            rows[row["cell"]] = row
             arguments.out.parent.mkdir(parents=True, exist_ok=True)
             arguments.out.write_text(json.dumps([rows[k] for k in sorted(rows)], indent=1) + "\n")
+
+
+def measured(cell: str, arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """A row per test model."""
+    method, name = cell.split("/") if "/" in cell else (arguments.method, cell)
+    dataset, *rest = name.split(":")
+    extra = rest if method == "whole" else rest[1:]
+    settings = {key: parse(value) for key, value in (item.split("=", 1) for item in extra)}
+    inductive = settings.pop("inductive", None)
+    graph = gcsr.load(dataset, root=arguments.root, inductive=inductive)
+    device = arguments.device
+    began = time.perf_counter()
+    if method != "whole":
+        nodes = int(rest[0])
+        seeds = range(arguments.seed, arguments.seed + arguments.graphs)
+        small = gcsr.condense_many(
+            graph,
+            nodes=nodes,
+            method=method,
+            preset=arguments.preset,
+            seeds=seeds,
+            device=device,
+            **settings,
+        )
+    seconds = time.perf_counter() - began
+    for test in arguments.test.split(","):
+        options = {"model": test, "runs": arguments.runs, "device": device}
+        told: dict[str, Any] = {}
+        if method == "whole":
+            nodes = graph.num_nodes
+            outcome = gcsr.evaluate_full(graph, **options)
+            command = (
+                f"gcsr evaluate --full --data {dataset} --model {test} --runs {arguments.runs}"
+            )
+        else:
+            outcome = gcsr.evaluate(small, graph, **options)
+            told = {key: small[0].provenance[key] for key in ("settings", "versions", "notes")}
+            sets = "".join(f" --set {key}={value}" for key, value in settings.items())
+            sets += " --inductive" if inductive else ""
+            command = (
+                f"gcsr condense {dataset} --nodes {nodes} --method {method} --preset"
+                f" {arguments.preset}{sets} --seed {arguments.seed} --graphs {arguments.graphs}"
+                f" --out {dataset}-{nodes}.safetensors && gcsr evaluate {dataset}-{nodes}-*.safetensors"
+                f" --data {dataset}{' --inductive' if inductive else ''} --model {test}"
+                f" --runs {arguments.runs}"
+            )
+        later = f":seeds={arguments.seed}-{arguments.seed + arguments.graphs - 1}"
+        key = f"{method}/{arguments.preset}/{name}{later if arguments.seed else ''}/{test}"
+        row = {
+            "cell": key,
+            "published": published(method, dataset, nodes, settings, test),
+            **outcome.to_dict(),
+            "condense_seconds": seconds,
+            "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
+            **told,
+            "command": command,
+        }
+        shown = f"{key}: {outcome} published {row['published']} condense {seconds:.1f} s"
+        print(f"{shown}, evaluate {outcome.seconds:.1f} s", flush=True)
+        yield row
 
 
 if __name__ == "__main__":
