@@ -8,7 +8,8 @@ down the loss, is captured once and replayed.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -17,7 +18,6 @@ from gcsr.capture import record, warm_up
 from gcsr.condense.points import Points
 from gcsr.condense.structure import State, Structure
 from gcsr.condense.trajectory.students import Lesson, Student
-from gcsr.condense.trajectory.students.algebra import Workspace
 from gcsr.errors import InputError
 from gcsr.experts import Trajectories
 from gcsr.models import Params
@@ -65,7 +65,7 @@ class Iterate:
     @classmethod
     def begin(cls, x: Tensor, state: State, student_rate: float) -> Iterate:
         """Before the first iteration."""
-        count = torch.zeros((), dtype=x.dtype, device=x.device)
+        count = torch.zeros((), dtype=torch.float32, device=x.device)
         rate = torch.full_like(x[:, 0, 0], student_rate)
         return cls(
             x,
@@ -93,7 +93,6 @@ class Step:
     student: Student
     matching: Matching
     feature_rate: Tensor
-    _scale: Workspace = field(default_factory=Workspace, repr=False)
 
     def __call__(self, start: Params, goal: Params) -> Tensor:
         """Update the iterate in place; returns the loss of every graph."""
@@ -109,21 +108,31 @@ class Step:
                 kept.copy_(new)
         return loss
 
-    def _adam(self, gradient: Tensor) -> None:
-        r"""Adam (Kingma and Ba, 2015) on X' with the corrections of its moments collected:
+    @cached_property
+    def _rates(self) -> list[float]:
+        graphs = self.iterate.x.shape[0]
+        return [float(rate) for rate in self.feature_rate.reshape(-1).expand(graphs)]
 
-        :math:`x \leftarrow x - \eta\frac{c_2}{c_1}\, m / (\sqrt v + \epsilon c_2)`, where
-        :math:`c_1 = 1 - 0.9^t` and :math:`c_2 = \sqrt{1 - 0.999^t}`.
-        """
+    def _adam(self, gradient: Tensor) -> None:
+        """Adam (Kingma and Ba, 2015) on X', one pass over memory for every graph."""
         it = self.iterate
         it.count += 1
-        c1, c2 = 1 - 0.9**it.count, (1 - 0.999**it.count).sqrt_()
-        it.first.lerp_(gradient, 0.1)
-        it.second.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
-        # Dividing the denominator by the rate saves a pass over X'.
-        slowness = c1 / (self.feature_rate * c2)
-        scale = torch.sqrt(it.second, out=self._scale.like(it.x))
-        it.x.addcdiv_(it.first, scale.mul_(slowness).add_(1e-8 * c2 * slowness), value=-1)
+        for g, rate in enumerate(self._rates):
+            torch._fused_adam_(
+                [it.x[g]],
+                [gradient[g]],
+                [it.first[g]],
+                [it.second[g]],
+                [],
+                [it.count],
+                lr=rate,
+                beta1=0.9,
+                beta2=0.999,
+                weight_decay=0.0,
+                eps=1e-8,
+                amsgrad=False,
+                maximize=False,
+            )
 
     def loss_and_gradients(
         self, start: Params, goal: Params

@@ -26,6 +26,8 @@ def squared_norm(difference: Tensor) -> Tensor:
 
 def inner_product(first: Tensor, second: Tensor) -> Tensor:
     """Frobenius inner product of every graph, without a tensor of products."""
+    if first.shape[0] == 1:
+        return torch.dot(first.reshape(-1), second.reshape(-1)).view(1)
     return torch.bmm(first.flatten(1).unsqueeze(1), second.flatten(1).unsqueeze(2)).flatten()
 
 
