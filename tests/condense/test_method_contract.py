@@ -260,9 +260,7 @@ def test_settings_cannot_be_changed_afterwards(name):
 
 
 def test_unknown_method_is_refused():
-    with pytest.raises(
-        InputError, match="method: 'gone' is not known; accepted: gcsr, mtt, random"
-    ):
+    with pytest.raises(InputError, match=r"method: 'gone' is not known; accepted: .*\bgcsr\b"):
         build("gone", {"nodes": 3})
 
 

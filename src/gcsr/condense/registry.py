@@ -9,10 +9,10 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from gcsr.condense.condenser import Condenser
-from gcsr.condense.methods import GCSR, MTT, Random
+from gcsr.condense.methods import DCG, GCSR, MTT, SGDD, GCond, GCondX, Random
 from gcsr.errors import InputError, require, require_one_of
 
-BUILT_IN: tuple[type[Condenser], ...] = (GCSR, MTT, Random)
+BUILT_IN: tuple[type[Condenser], ...] = (Random, DCG, GCondX, GCond, SGDD, MTT, GCSR)
 # The letters of the paper, for those who think in them.
 ALIASES = {
     "N": "student_steps",
