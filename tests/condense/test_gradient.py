@@ -18,13 +18,9 @@ from gcsr.condense.gradient.condenser import GradientCondenser
 from gcsr.condense.gradient.engine import Schedule, fresh_networks, match_gradients
 from gcsr.condense.gradient.generator import EdgeGenerator
 from gcsr.condense.gradient.graphon import GraphonGenerator
-from gcsr.condense.gradient.learners import learner_for
 from gcsr.condense.gradient.neighbours import chain, sampled_rows
-from gcsr.condense.gradient.source import RealSettings, RealSource
 from gcsr.condense.gradient.step import Step, label_roughness
 from gcsr.condense.gradient.structured import released_order
-from gcsr.condense.initialise import sample_training_rows
-from gcsr.condense.labels import block_labels, class_budget
 from gcsr.devices import stream
 from gcsr.equations.gradient_distance import cosine_distance, squared_distance, unit_products
 from gcsr.models import SparseTopology, init_batch
@@ -43,28 +39,7 @@ def graph() -> Graph:
 
 
 def engine_step(condenser: GradientCondenser, graph: Graph, seeds: list[int] = SEEDS) -> Step:
-    view = View(graph).condensing()
-    visible = view.visible
-    nodes = condenser.size(visible.num_nodes)
-    labels = block_labels(class_budget(visible.train_labels, visible.num_classes, nodes))
-    features = visible.x.double()
-    starts = [
-        sample_training_rows(features, visible, labels, stream(s, "initial rows")) for s in seeds
-    ]
-    source = RealSource.of(
-        visible,
-        learner_for(condenser.model, condenser.hidden).reach,
-        RealSettings(
-            condenser._real_edges,
-            condenser.neighbours,
-            (condenser.fan_out, condenser.second_fan_out),
-            condenser.batch,
-        ),
-        labels.unique(),
-        CPU,
-        torch.float64,
-    )
-    return condenser._step(view, source, labels, starts, seeds)
+    return condenser.begin(View(graph).condensing(), seeds, CPU)
 
 
 def plain_step(condenser: GradientCondenser, graph: Graph, step: Step, g: int) -> PlainStep:

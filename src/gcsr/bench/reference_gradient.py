@@ -50,7 +50,8 @@ class PlainGenerator(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """A' of one graph."""
         n = x.shape[0]
-        first, second = torch.meshgrid(torch.arange(n), torch.arange(n), indexing="ij")
+        nodes = torch.arange(n, device=x.device)
+        first, second = torch.meshgrid(nodes, nodes, indexing="ij")
         pairs = torch.cat([x[first.reshape(-1)], x[second.reshape(-1)]], 1)
         for i, layer in enumerate(self.layers):
             pairs = layer(pairs)

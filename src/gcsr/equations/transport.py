@@ -94,7 +94,8 @@ def released_signal_transport(adjacency: Tensor, plan: Tensor, real_inverse: Ten
     root = (right.mT * inverse.sqrt().unsqueeze(-2)) @ left.mT
     values = torch.linalg.eigvalsh(root @ plan.mT @ real_inverse @ plan @ root)
     roots: Tensor = values.clamp_min(2e-20).sqrt().sum(-1)
-    return (adjacency.shape[-1] * trace - 2 * roots).abs()
+    distance: Tensor = adjacency.shape[-1] * trace - 2 * roots
+    return distance.abs()
 
 
 def kept_singular_values(singular: Tensor, least: float = 0.009) -> Tensor:

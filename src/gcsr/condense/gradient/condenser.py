@@ -32,6 +32,15 @@ from gcsr.views import CondensingView
 CURVE_POINTS = 100
 
 
+@dataclass(frozen=True, eq=False)
+class Given:
+    """What a method starts from: labels, the rows of every graph, and the real graph."""
+
+    labels: Tensor
+    starts: list[Start]
+    source: RealSource
+
+
 @dataclass(frozen=True, kw_only=True)
 class GradientCondenser(Condenser):
     """Settings of gradient matching that do not concern the structure.
@@ -114,18 +123,33 @@ class GradientCondenser(Condenser):
         device: torch.device,
         progress: Progress,
     ) -> list[Made]:
+        given = self._given(view, nodes, seeds, device)
+        # Together on CUDA, where small products leave the device idle; on a CPU each on a thread.
+        size = len(seeds) if device.type == "cuda" else 1
+
+        def job(first: int) -> Callable[[Progress], list[Made]]:
+            group = slice(first, first + size)
+            return lambda report: self._run(view, given, group, seeds[group], report)
+
+        jobs = [job(first) for first in range(0, len(seeds), size)]
+        groups = run_jobs(jobs, progress) if device.type == "cpu" else [jobs[0](progress)]
+        return [made for group in groups for made in group]
+
+    def begin(self, view: CondensingView, seeds: Sequence[int], device: torch.device) -> Step:
+        """The engine's state before the first epoch, all graphs together."""
+        given = self._given(view, self.size(view.visible.num_nodes), seeds, device)
+        return self._step(view, given, slice(None), seeds)
+
+    def _given(
+        self, view: CondensingView, nodes: int, seeds: Sequence[int], device: torch.device
+    ) -> Given:
         visible = view.visible
         labels = block_labels(class_budget(visible.train_labels, visible.num_classes, nodes))
         features = propagated_features(visible, self.k, device, self._precision)
-        starts = [
-            self._arranged(
-                sample_training_rows(features, visible, labels, stream(seed, "initial rows")),
-                view,
-                labels,
-            )
+        rows = [
+            sample_training_rows(features, visible, labels, stream(seed, "initial rows"))
             for seed in seeds
         ]
-        del features
         source = RealSource.of(
             visible,
             learner_for(self.model, self.hidden).reach,
@@ -139,30 +163,19 @@ class GradientCondenser(Condenser):
             device,
             self._precision,
         )
-        # Together on CUDA, where small products leave the device idle; on a CPU each on a thread.
-        size = len(seeds) if device.type == "cuda" else 1
-
-        def job(first: int) -> Callable[[Progress], list[Made]]:
-            group = slice(first, first + size)
-            return lambda report: self._run(
-                view, source, labels, starts[group], seeds[group], report
-            )
-
-        jobs = [job(first) for first in range(0, len(seeds), size)]
-        groups = run_jobs(jobs, progress) if device.type == "cpu" else [jobs[0](progress)]
-        return [made for group in groups for made in group]
+        return Given(labels, [self._arranged(start, view, labels) for start in rows], source)
 
     def _run(
         self,
         view: CondensingView,
-        source: RealSource,
-        labels: Tensor,
-        starts: Sequence[Start],
+        given: Given,
+        group: slice,
         seeds: Sequence[int],
         progress: Progress,
     ) -> list[Made]:
         """Condense some graphs along one leading dimension."""
-        step = self._step(view, source, labels, starts, seeds)
+        labels, starts, source = given.labels, given.starts[group], given.source
+        step = self._step(view, given, group, seeds)
         identity = torch.eye(labels.numel()).to(step.x).expand(len(seeds), -1, -1)
 
         def adjacency() -> Tensor:
@@ -201,17 +214,10 @@ class GradientCondenser(Condenser):
             for g in range(len(seeds))
         ]
 
-    def _step(
-        self,
-        view: CondensingView,
-        source: RealSource,
-        labels: Tensor,
-        starts: Sequence[Start],
-        seeds: Sequence[int],
-    ) -> Step:
+    def _step(self, view: CondensingView, given: Given, group: slice, seeds: Sequence[int]) -> Step:
         """The engine's state before the first epoch."""
-        device, dtype = source.device, source.dtype
-        x = torch.stack([start.x for start in starts])
+        device, dtype = given.source.device, given.source.dtype
+        x = torch.stack([start.x for start in given.starts[group]])
         learner = learner_for(self.model, self.hidden)
         num_classes = view.visible.num_classes
         generators = [stream(seed, "theta of epoch 0") for seed in seeds]
@@ -221,8 +227,8 @@ class GradientCondenser(Condenser):
             feature_rate=self.feature_rate * self._feature_unit(x),
             structure=self._structure(view, x, seeds),
             learner=learner,
-            classes=CondensedClasses.of(labels, num_classes, device, dtype),
-            real=source.side(Draws(tuple(seeds), self.outer)),
+            classes=CondensedClasses.of(given.labels, num_classes, device, dtype),
+            real=given.source.side(Draws(tuple(seeds), self.outer)),
             theta=tuple(p.to(device, dtype) for p in theta),
             theta_rate=self.model_rate,
             inner=self.inner,

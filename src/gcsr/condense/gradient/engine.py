@@ -50,7 +50,7 @@ def match_gradients(
 
     ``look`` is called before the first epoch, every ``look_every`` epochs and at the end.
     """
-    advance = _Advance(step)
+    advance = Advance(step)
     losses = torch.zeros((schedule.epochs, len(seeds)), dtype=torch.float64)
     for epoch in range(schedule.epochs):
         if look is not None and epoch % look_every == 0:
@@ -74,7 +74,7 @@ def fresh_networks(step: Step, seeds: Sequence[int], epoch: int) -> Params:
     return step.learner.params(init_batch(step.learner.model, features, classes, generators))
 
 
-class _Advance:
+class Advance:
     """Runs a step the fastest way that works here."""
 
     def __init__(self, step: Step) -> None:
@@ -82,6 +82,7 @@ class _Advance:
         self._graphs: dict[tuple[bool, bool], torch.cuda.CUDAGraph | None] = {}
 
     def __call__(self, *, structural: bool, train: bool) -> None:
+        """One step of that kind."""
         graph = self._recorded(structural, train)
         if graph is None:
             self._step(structural=structural, train=train)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from gcsr.condense.presets.cells import Cell, Table
+from gcsr.condense.presets.gradient import GRADIENT
 from gcsr.condense.presets.trajectory import TRAJECTORY
 from gcsr.errors import require
 
 PRESETS = ("default", "paper")
 # Methods that need nothing but a size.
 _PLAIN = ("random",)
-_TABLES: dict[str, Table] = {**TRAJECTORY}
+_TABLES: dict[str, Table] = {**GRADIENT, **TRAJECTORY}
 
 
 def paper_settings(
