@@ -5,22 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import nn
 
 from gcsr.bench.cases import Case
-from gcsr.bench.reference import normalised_sparse
-from gcsr.bench.reference_gradient import PlainGenerator, PlainReal, PlainStep
+from gcsr.bench.reference_gradient import PlainGenerator, PlainNeighbourhoods, PlainStep
 from gcsr.bench.row import BenchRow, median_ms, relative_error
 from gcsr.bench.standin import graph_of
 from gcsr.condense.gradient.engine import Advance, fresh_networks
+from gcsr.condense.gradient.neighbours import chain
 from gcsr.condense.gradient.step import Step
 from gcsr.condense.methods import GCond
 from gcsr.condense.presets import paper_settings
 from gcsr.devices import stream
 from gcsr.errors import require
 from gcsr.graph import Graph
-from gcsr.models import init_batch
+from gcsr.models import SparseTopology, init_batch
+from gcsr.models.sparse import SparseOperator, csr_tensor
 from gcsr.parallel import single_threaded
 from gcsr.views import View
 
@@ -83,11 +85,8 @@ def engine_step(
 def plain_step(graph: Graph, step: Step, settings: dict[str, object]) -> PlainStep:
     """The first graph's state for the published loop."""
     device, dtype = step.x.device, step.x.dtype
-    labels = graph.y[graph.train]
-    real = PlainReal(
-        graph.x.to(device, dtype),
-        normalised_sparse(graph.adjacency, device).to(dtype),
-        {c: graph.train[labels == c].to(device) for c in range(graph.num_classes)},
+    real = PlainNeighbourhoods(
+        {c: _around(graph, c, device, dtype) for c in range(graph.num_classes)}
     )
     if step.structure is None:
         raise TypeError("GCond has a structure")
@@ -107,6 +106,19 @@ def plain_step(graph: Graph, step: Step, settings: dict[str, object]) -> PlainSt
         feature_rate=float(str(settings["feature_rate"])),
         structure_rate=float(str(settings["structure_rate"])),
     )
+
+
+def _around(
+    graph: Graph, label: int, device: torch.device, dtype: torch.dtype
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """All neighbours within two hops of a class's training nodes; the published loop samples them."""
+    operator = SparseTopology(graph.adjacency, device, dtype).normalised
+    if not isinstance(operator, SparseOperator):
+        raise TypeError("the real graph is sparse")
+    nodes = graph.train[graph.y[graph.train] == label].numpy()
+    way = chain(operator.matrix, nodes, (None, None), np.random.default_rng(0))
+    near, far = (csr_tensor(hop, device, dtype) for hop in way.hops)
+    return graph.x[torch.from_numpy(way.support)].to(device, dtype), far, near
 
 
 def _exact(

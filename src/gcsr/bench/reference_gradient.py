@@ -102,11 +102,46 @@ def fast_plain_distance(ours: Sequence[Tensor], theirs: Sequence[Tensor]) -> Ten
 
 @dataclass(frozen=True, eq=False)
 class PlainReal:
-    """The real graph: dense or sparse normalised adjacency, features, and training rows by class."""
+    """The real graph: dense normalised adjacency, features, and training rows by class."""
 
     x: Tensor
     operator: Tensor
     members: dict[int, Tensor]
+
+    @property
+    def classes(self) -> list[int]:
+        """Classes with training nodes."""
+        return list(self.members)
+
+    def loss(self, model: str, theta: Sequence[Tensor], label: int) -> Tensor:
+        """Mean loss over the training nodes of a class."""
+        members = self.members[label]
+        scores = plain_scores(model, theta, self.x, self.operator)[members]
+        return functional.cross_entropy(scores, torch.full_like(members, label))
+
+
+@dataclass(frozen=True, eq=False)
+class PlainNeighbourhoods:
+    """The real graph of a single-layer SGC as its training nodes' neighbourhoods, class by class.
+
+    For every class the features of all nodes within two hops, and the sparse matrices of the two hops
+    from the outside in.
+    """
+
+    parts: dict[int, tuple[Tensor, Tensor, Tensor]]
+
+    @property
+    def classes(self) -> list[int]:
+        """Classes with training nodes."""
+        return list(self.parts)
+
+    def loss(self, model: str, theta: Sequence[Tensor], label: int) -> Tensor:
+        """Mean loss over the training nodes of a class."""
+        x, far, near = self.parts[label]
+        weight, bias = theta
+        scores = near @ (far @ (x @ weight)) + bias
+        wanted = torch.full((scores.shape[0],), label, device=scores.device)
+        return functional.cross_entropy(scores, wanted)
 
 
 @dataclass(eq=False)
@@ -116,7 +151,7 @@ class PlainStep:
     x: nn.Parameter
     labels: Tensor
     generator: PlainGenerator | None
-    real: PlainReal
+    real: PlainReal | PlainNeighbourhoods
     theta: list[nn.Parameter]
     model: str
     inner: int
@@ -142,11 +177,10 @@ class PlainStep:
     def match(self) -> Tensor:
         """The matching loss, with its graph."""
         operator = self.operator(self.x)
-        sizes = {c: int((self.labels == c).sum()) for c in self.real.members}
+        sizes = {c: int((self.labels == c).sum()) for c in self.real.classes}
         loss = torch.zeros(()).to(self.x)
-        for c, members in self.real.members.items():
-            scores = plain_scores(self.model, self.theta, self.real.x, self.real.operator)
-            real_loss = functional.cross_entropy(scores[members], torch.full_like(members, c))
+        for c in self.real.classes:
+            real_loss = self.real.loss(self.model, self.theta, c)
             theirs = [g.detach() for g in torch.autograd.grad(real_loss, self.theta)]
             scores = plain_scores(self.model, self.theta, self.x, operator)
             block = self.labels == c
