@@ -71,7 +71,7 @@ class GradientCondenser(Condenser):
     epochs: int = 100
     outer: int = 10
     inner: int = 5
-    feature_rate: float = 1e-2
+    feature_rate: float = 3e-3
     model_rate: float = 0.01
     distance: Literal["cosine", "squared"] = "cosine"
     batch: int = 256

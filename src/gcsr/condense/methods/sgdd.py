@@ -34,7 +34,7 @@ class SGDD(StructuredGradientCondenser):
     name: ClassVar[str] = "sgdd"
     summary: ClassVar[str] = "gradient matching with a graphon and a structure loss (NeurIPS 2023)"
 
-    smoothness: float = 0.1
+    smoothness: float = 0.01
     structure_loss: Literal["stabilised", "released", "off"] = "stabilised"
     structure_weight: float = 1e-6
     samples: int = 200
