@@ -13,6 +13,7 @@ from torch import nn
 from gcsr import Graph, InputError
 from gcsr.bench.reference_gradient import PlainGenerator, PlainReal, PlainStep, plain_distance
 from gcsr.condense import DCG, SGDD, GCond, GCondX, build
+from gcsr.condense.gradient import real
 from gcsr.condense.gradient.adam import Adam
 from gcsr.condense.gradient.condenser import GradientCondenser
 from gcsr.condense.gradient.engine import Schedule, fresh_networks, match_gradients
@@ -337,6 +338,19 @@ def test_small_batches_run_and_differ_by_seed(graph, model, neighbours):
     assert first.provenance["neighbours"] == neighbours
     whole = build("gcond-x", settings | {"model": model, "batch": 50}).condense(graph, device="cpu")
     assert not torch.equal(first.x, whole.x)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_classes_one_after_the_other_give_the_same(graph, model, monkeypatch):
+    condenser = GCondX(model=model, neighbours="sampled", **SMALL)
+    found = []
+    for rows in (real.ROWS_AT_ONCE, 1):
+        monkeypatch.setattr(real, "ROWS_AT_ONCE", rows)
+        step = engine_step(condenser, graph)
+        begin(step, structural=False)
+        found.append(step.real.gradients(step.learner, step.theta))
+    for together, apart in zip(*found, strict=True):
+        torch.testing.assert_close(together, apart, rtol=1e-12, atol=1e-12)
 
 
 def test_batches_estimate_the_whole_class(graph):

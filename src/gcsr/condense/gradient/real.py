@@ -18,11 +18,14 @@ from torch import Tensor
 
 from gcsr.condense.gradient.blocks import Blocks
 from gcsr.condense.gradient.learners import ClassGradients, Learner, Reach, RealBatch
-from gcsr.condense.gradient.neighbours import chain
+from gcsr.condense.gradient.neighbours import Chain, chain
 from gcsr.devices import stream
 from gcsr.models import Params
 from gcsr.models.sparse import SparseOperator
 from gcsr.views import VisibleGraph
+
+# Rows of neighbourhoods that a network sees at once; classes beyond them come after.
+ROWS_AT_ONCE = 200_000
 
 
 class RealSide(Protocol):
@@ -176,7 +179,7 @@ class Neighbourhoods:
         self._num_classes, self._device, self._dtype = num_classes, device, dtype
         self._generators: list[torch.Generator] = []
         constant = sampler.constant and all(fan is None for fan in around.fan_outs)
-        self._whole = self._batch(draws.generators(0)[0]) if constant else None
+        self._whole = self._batches(draws.generators(0)[0]) if constant else None
 
     @property
     def capturable(self) -> bool:
@@ -195,27 +198,41 @@ class Neighbourhoods:
     def gradients(self, learner: Learner, params: Params) -> ClassGradients:
         """Of the whole classes, or graph by graph on batches of their own."""
         if self._whole is not None:
-            return learner.real_gradients(params, self._whole)
-        by_graph = [
-            learner.real_gradients(tuple(p[g : g + 1] for p in params), self._batch(generator))
-            for g, generator in enumerate(self._generators)
-        ]
-        return tuple(torch.cat(parts) for parts in zip(*by_graph, strict=True))
+            return _joined([learner.real_gradients(params, part) for part in self._whole], 1)
+        by_graph = []
+        for g, generator in enumerate(self._generators):
+            own = tuple(p[g : g + 1] for p in params)
+            parts = [learner.real_gradients(own, part) for part in self._batches(generator)]
+            by_graph.append(_joined(parts, 1))
+        return _joined(by_graph, 0)
 
-    def _batch(self, generator: torch.Generator) -> RealBatch:
+    def _batches(self, generator: torch.Generator) -> list[RealBatch]:
+        """All classes, as many at a time as memory is meant for."""
         around = self._around
         groups = self._sampler.draw(generator)
-        seed = int(torch.randint(2**62, (1,), generator=generator))
-        rng = np.random.default_rng(seed)
-        outer_hops = around.reach.outer
-        inputs, outers = [], []
-        for group in groups:
-            way = chain(around.operator, around.train[group.numpy()], around.fan_outs, rng)
+        rng = np.random.default_rng(int(torch.randint(2**62, (1,), generator=generator)))
+        ways = [
+            chain(around.operator, around.train[group.numpy()], around.fan_outs, rng)
+            for group in groups
+        ]
+        widest = max(way.support.size for way in ways)
+        size = max(1, ROWS_AT_ONCE // widest)
+        return [
+            self._batch(
+                groups[i : i + size], ways[i : i + size], self._sampler.classes[i : i + size]
+            )
+            for i in range(0, len(groups), size)
+        ]
+
+    def _batch(self, groups: list[Tensor], ways: list[Chain], classes: Tensor) -> RealBatch:
+        around, outer_hops = self._around, self._around.reach.outer
+        inputs = []
+        for way in ways:
             rows = around.features[way.support]
             inner = way.product(outer_hops, len(way.hops))
             inputs.append(rows if inner is None else inner @ rows)
-            outers.append(way.product(0, outer_hops))
-        blocks = Blocks.of(groups, self._sampler.classes, self._dtype).to(self._device)
+        outers = [way.product(0, outer_hops) for way in ways]
+        blocks = Blocks.of(groups, classes, self._dtype).to(self._device)
         padded = _padded(inputs, around.reach.bias == "ones")
         return RealBatch(
             torch.from_numpy(padded).to(self._device, self._dtype).unsqueeze(0),
@@ -240,6 +257,10 @@ class Neighbourhoods:
             m, self._device, self._dtype
         )
         return make(matrix), make(sp.csr_array(matrix.T))
+
+
+def _joined(parts: Sequence[ClassGradients], dimension: int) -> ClassGradients:
+    return tuple(torch.cat(part, dimension) for part in zip(*parts, strict=True))
 
 
 def _padded(parts: Sequence[np.ndarray], with_ones: bool) -> np.ndarray:

@@ -3,9 +3,10 @@
 GCond's are its authors'. No script was released for DCG, which takes GCond's rows with 400 epochs, nor
 by the authors for GCond-X: it takes GCond's rows on Cora and Citeseer, where the rate of a public
 reimplementation (GCN, squared error, .01) is larger than the features themselves and diverges, and the
-reimplementation's on the large graphs. SGDD's are its authors' on Cora and Citeseer, and those of a public reimplementation on the large graphs, where the
-authors' code never trains the network (Arxiv) or sees test nodes (Flickr, Reddit). Its structure loss
-is the stabilised one on at most 1,000 sampled nodes, because the released one is not finite to the end.
+reimplementation's on the large graphs. SGDD's are its authors' on Cora and Citeseer, and those of a
+public reimplementation on the large graphs, where the authors' code never trains the network (Arxiv) or
+sees test nodes (Flickr, Reddit). Its structure loss is the stabilised one on at most 1,000 sampled
+nodes, because the released one is not finite to the end.
 Sizes share their settings.
 """
 
