@@ -1,7 +1,20 @@
 """Graph data condensation: a tiny synthetic graph that trains a GNN about as well as the original."""
 
 from gcsr.api import condense, condense_many
-from gcsr.condense import GCSR, MTT, SFGC, Coarsening, Condenser, Herding, KCenter, Random
+from gcsr.condense import (
+    DCG,
+    GCSR,
+    MTT,
+    SFGC,
+    SGDD,
+    Coarsening,
+    Condenser,
+    GCond,
+    GCondX,
+    Herding,
+    KCenter,
+    Random,
+)
 from gcsr.condensed import CondensedGraph
 from gcsr.datasets import load
 from gcsr.errors import InputError
@@ -12,13 +25,17 @@ from gcsr.version import __version__
 from gcsr.views import View
 
 __all__ = [
+    "DCG",
     "GCSR",
     "MTT",
     "SFGC",
+    "SGDD",
     "Coarsening",
     "CondensedGraph",
     "Condenser",
     "Evaluation",
+    "GCond",
+    "GCondX",
     "Graph",
     "Herding",
     "InputError",

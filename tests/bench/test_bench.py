@@ -111,6 +111,14 @@ def test_evaluate_row(name: str) -> None:
     assert "3 runs x 4 epochs" in row.note
 
 
+def test_gradient_row() -> None:
+    (row,) = run_bench("gradient", ["wide"], device=CPU, repeats=1)
+    assert row.loss_error < 1e-4 and row.gradient_error < 1e-3
+    assert "20 outer steps x 15 training steps" in row.note and row.engine_ms > 0
+    with pytest.raises(InputError, match="case: 'tall' is not measured by gradient"):
+        run_bench("gradient", ["tall"], device=CPU, repeats=1)
+
+
 def test_protocol_row() -> None:
     (row,) = run_bench("protocol", ["wide"], device=CPU, repeats=1, fraction=0.05)
     assert row.unit == "5 % of the protocol"
@@ -227,7 +235,7 @@ def test_default_cases(monkeypatch: pytest.MonkeyPatch) -> None:
     for bench in BENCHES[1:]:
         seen.clear()
         run_bench(bench, device=CPU)
-        assert seen == ["cora-70", "citeseer-60", "arxiv-454"]
+        assert seen == ["cora-70", "citeseer-60", "arxiv-454"][: 2 if bench == "gradient" else 3]
     seen.clear()
     run_bench("step", device=CPU)
     assert {"flickr-223", "reddit-153"} < set(seen)

@@ -10,17 +10,19 @@ import torch
 from gcsr.bench.cases import CASES, case
 from gcsr.bench.evaluate import bench_evaluate
 from gcsr.bench.experts import bench_experts
+from gcsr.bench.gradient import bench_gradient
 from gcsr.bench.protocol import bench_protocol
 from gcsr.bench.row import BenchRow
 from gcsr.bench.step import bench_step
 from gcsr.errors import require, require_one_of
 from gcsr.progress import Progress, silent
 
-BENCHES = ("step", "experts", "evaluate", "protocol")
+BENCHES = ("step", "experts", "evaluate", "protocol", "gradient")
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 # The other cases take minutes and gigabytes once a whole graph is involved: on request only.
 MODERATE = ("cora-70", "citeseer-60", "arxiv-454")
-REPEATS = {"step": 10, "experts": 3, "evaluate": 3, "protocol": 5}
+DEFAULT = {"step": tuple(CASES), "gradient": ("cora-70", "citeseer-60")}
+REPEATS = {"step": 10, "experts": 3, "evaluate": 3, "protocol": 5, "gradient": 3}
 
 
 def run_bench(
@@ -46,7 +48,7 @@ def run_bench(
         f"fraction: only the protocol is run in part, not {bench}.",
     )
     require(repeats is None or repeats >= 1, f"repeats: {repeats} is not accepted; >= 1 is.")
-    names = list(cases) or list(CASES if bench == "step" else MODERATE)
+    names = list(cases) or list(DEFAULT.get(bench, MODERATE))
     shapes = [case(name) for name in names]
     times = repeats or REPEATS[bench]
     rows = []
@@ -56,6 +58,8 @@ def run_bench(
             row = bench_step(name, shape, device, dtype=DTYPES[dtype], repeats=times)
         elif bench == "experts":
             row = bench_experts(name, shape, device, repeats=times, root=root)
+        elif bench == "gradient":
+            row = bench_gradient(name, shape, device, repeats=times, root=root)
         elif bench == "evaluate":
             row = bench_evaluate(name, shape, device, repeats=times, root=root)
         else:

@@ -21,7 +21,9 @@ GROWTH = "growth"
 def bench(
     what: Annotated[
         str,
-        typer.Argument(metavar="WHAT", help="step, experts, evaluate, protocol or growth."),
+        typer.Argument(
+            metavar="WHAT", help="step, experts, evaluate, protocol, gradient or growth."
+        ),
     ],
     case: Annotated[
         list[str] | None,

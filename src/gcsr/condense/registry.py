@@ -9,7 +9,19 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from gcsr.condense.condenser import Condenser
-from gcsr.condense.methods import GCSR, MTT, SFGC, Coarsening, Herding, KCenter, Random
+from gcsr.condense.methods import (
+    DCG,
+    GCSR,
+    MTT,
+    SFGC,
+    SGDD,
+    Coarsening,
+    GCond,
+    GCondX,
+    Herding,
+    KCenter,
+    Random,
+)
 from gcsr.errors import InputError, require, require_one_of
 
 BUILT_IN: tuple[type[Condenser], ...] = (
@@ -17,7 +29,11 @@ BUILT_IN: tuple[type[Condenser], ...] = (
     Herding,
     KCenter,
     Coarsening,
+    DCG,
+    GCondX,
+    GCond,
     SFGC,
+    SGDD,
     MTT,
     GCSR,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gcsr.condense.presets.cells import Cell, Table
+from gcsr.condense.presets.gradient import GRADIENT
 from gcsr.condense.presets.selection import SELECTION
 from gcsr.condense.presets.sfgc import OFFICIAL
 from gcsr.condense.presets.trajectory import TRAJECTORY
@@ -15,7 +16,7 @@ from gcsr.errors import require
 PRESETS = ("default", "paper", "official")
 # Methods that need nothing but a size.
 _PLAIN = ("random",)
-_TABLES: dict[str, Table] = {**SELECTION, **TRAJECTORY}
+_TABLES: dict[str, Table] = {**SELECTION, **GRADIENT, **TRAJECTORY}
 
 
 def paper_settings(

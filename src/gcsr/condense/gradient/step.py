@@ -1,0 +1,234 @@
+r"""One outer step of gradient matching, for several condensed graphs at once.
+
+In the order of the published loop an outer step matches gradients, moves X' or the generator, and then
+trains the network on the new graph. Here the training that *ends* a step is what the next one begins
+with: A' and the propagated features are then built once, with their graph for autograd, and serve both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+import torch
+from torch import Tensor
+
+from gcsr.condense.gradient.adam import Adam
+from gcsr.condense.gradient.blocks import CondensedClasses
+from gcsr.condense.gradient.generator import Generator
+from gcsr.condense.gradient.learners import ClassGradients, Condensed, Learner, condensed_inputs
+from gcsr.condense.gradient.real import RealSide
+from gcsr.equations import normalised_adjacency
+from gcsr.equations.gradient_distance import cosine_distance, squared_distance
+from gcsr.models import Params
+
+Distance = Literal["cosine", "squared"]
+# Guarded steps are scaled down to this norm.
+LARGEST_NORM = 1.0
+
+
+class StructureTerm(Protocol):
+    """An addition to the loss that compares A' with the real structure (SGDD)."""
+
+    guarded: bool
+    complaint: str
+
+    @property
+    def params(self) -> Params:
+        """Its own weights, which learn with the generator's."""
+        ...
+
+    def begin(self, epoch: int, optimiser: Adam) -> None:
+        """Prepare an epoch in which the generator learns."""
+        ...
+
+    def value(self, adjacency: Tensor, params: Params) -> Tensor:
+        """The weighted term of every graph."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """A structure that is learned: the generator, its weights, and what the loss says about A'."""
+
+    generator: Generator
+    params: Params
+    rate: float
+    smoothness: float = 0.0
+    term: StructureTerm | None = None
+
+
+@dataclass(eq=False)
+class Step:
+    """The state of some condensed graphs and the step that changes it, in place.
+
+    Attributes:
+        x: X', ``(graphs, n', d)``; feature_rate: Adam's rate for it, one per graph.
+        theta: buffers for the network's weights, which an epoch fills.
+        inner: training steps of the network between two matches.
+    """
+
+    x: Tensor
+    feature_rate: Tensor
+    structure: Learned | None
+    learner: Learner
+    classes: CondensedClasses
+    real: RealSide
+    theta: Params
+    theta_rate: float
+    inner: int
+    distance: Distance
+    feature_adam: Adam = field(init=False)
+    structure_adam: Adam | None = field(init=False, default=None)
+    theta_adam: Adam = field(init=False)
+    loss: Tensor = field(init=False)
+    skipped: Tensor = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.feature_adam = Adam((self.x,), self.feature_rate)
+        self.theta_adam = Adam(self.theta, self.theta_rate)
+        self.loss = self.x.new_zeros(self.x.shape[0])
+        self.skipped = torch.zeros_like(self.loss)
+        if self.structure is not None:
+            term = self.structure.term
+            params = (*self.structure.params, *(() if term is None else term.params))
+            self.structure_adam = Adam(params, self.structure.rate)
+
+    @property
+    def buffers(self) -> tuple[Tensor, ...]:
+        """Everything that a step changes."""
+        structure = () if self.structure_adam is None else self.structure_adam.buffers
+        own = (self.loss, self.skipped)
+        adams = (*self.feature_adam.buffers, *self.theta_adam.buffers, *structure)
+        return (*own, *adams, *self.real.buffers)
+
+    def capturable(self, structural: bool) -> bool:
+        """Whether a step needs nothing of the host."""
+        term = None if self.structure is None else self.structure.term
+        return self.real.capturable and not (structural and term is not None)
+
+    def begin(self, epoch: int, theta: Params, structural: bool) -> None:
+        """A fresh network and the draws of an epoch."""
+        for buffer, new in zip(self.theta, theta, strict=True):
+            buffer.copy_(new)
+        self.theta_adam.reset()
+        self.loss.zero_()
+        self.real.begin(epoch)
+        if structural and self.structure is not None and self.structure_adam is not None:
+            term = self.structure.term
+            if term is not None:
+                term.begin(epoch, self.structure_adam)
+
+    def __call__(self, *, structural: bool, train: bool) -> None:
+        """Train the network unless the epoch just began; match; move X' or the generator."""
+        optimiser = self.structure_adam if structural else self.feature_adam
+        if optimiser is None:
+            raise TypeError("a graph without a generator has no structural step")
+        loss, gradients = self.loss_and_gradients(structural=structural, train=train)
+        with torch.no_grad():
+            if self._guarded:
+                gradients, allowed = _guarded(loss, gradients)
+                self.skipped += 1 - allowed
+                self.loss += torch.where(allowed > 0, loss, 0)
+                optimiser.step(gradients, allowed)
+            else:
+                self.loss += loss
+                optimiser.step(gradients)
+
+    def loss_and_gradients(self, *, structural: bool, train: bool) -> tuple[Tensor, Params]:
+        """The loss of every graph and its gradients: of X', or of the structure's weights."""
+        x = self.x.detach()
+        weights = () if self.structure_adam is None else self.structure_adam.params
+        weights = tuple(p.detach() for p in weights)
+        leaves = weights if structural else (x,)
+        for leaf in leaves:
+            leaf.requires_grad_()
+        adjacency = self._adjacency(x, weights)
+        operator = None if adjacency is None else normalised_adjacency(adjacency)
+        condensed = condensed_inputs(x, operator, self.learner.reach)
+        with torch.no_grad():
+            if train:
+                self._train(condensed.detach())
+            theirs = self.real.gradients(self.learner, self.theta)
+        ours = self.learner.condensed_gradients(self.theta, condensed, self.classes)
+        loss = self._distance(ours, theirs)
+        if adjacency is not None:
+            loss = loss + self._about(adjacency, weights, structural)
+        gradients = torch.autograd.grad(loss.sum(), leaves)
+        return loss.detach(), gradients
+
+    def adjacency(self) -> Tensor | None:
+        """A' of the current state; ``None`` for the identity."""
+        with torch.no_grad():
+            weights = () if self.structure_adam is None else self.structure_adam.params
+            return self._adjacency(self.x, weights)
+
+    @property
+    def complaint(self) -> str:
+        """What to say when a loss is not finite."""
+        term = None if self.structure is None else self.structure.term
+        if term is not None and not term.guarded:
+            return term.complaint
+        return (
+            "feature_rate: the matching loss stopped being finite; a lower feature_rate or"
+            " structure_rate is needed."
+        )
+
+    @property
+    def _guarded(self) -> bool:
+        term = None if self.structure is None else self.structure.term
+        return term is not None and term.guarded
+
+    def _adjacency(self, x: Tensor, weights: Params) -> Tensor | None:
+        if self.structure is None:
+            return None
+        return self.structure.generator.adjacency(x, weights[: len(self.structure.params)])
+
+    def _train(self, condensed: Condensed) -> None:
+        for _ in range(self.inner):
+            self.theta_adam.step(
+                self.learner.training_gradients(self.theta, condensed, self.classes.targets)
+            )
+
+    def _distance(self, ours: ClassGradients, theirs: ClassGradients) -> Tensor:
+        products = self.learner.products
+        if self.distance == "squared":
+            gap = tuple(a - b for a, b in zip(ours, theirs, strict=True))
+            by_class = squared_distance(products(self.theta, gap, gap))
+        else:
+            by_class = cosine_distance(
+                products(self.theta, ours, theirs),
+                products(self.theta, ours, ours),
+                products(self.theta, theirs, theirs),
+            )
+        return (by_class * self.classes.importance).sum(-1)
+
+    def _about(self, adjacency: Tensor, weights: Params, structural: bool) -> Tensor:
+        """What the loss says about A' itself."""
+        if self.structure is None:
+            raise TypeError("there is no structure")
+        total = adjacency.new_zeros(adjacency.shape[0])
+        if self.structure.smoothness:
+            total = self.structure.smoothness * label_roughness(adjacency, self.classes.targets)
+        if structural and self.structure.term is not None:
+            own = weights[len(self.structure.params) :]
+            total = total + self.structure.term.value(adjacency, own)
+        return total
+
+
+def label_roughness(adjacency: Tensor, targets: Tensor) -> Tensor:
+    r""":math:`\mathrm{tr}(Y^\top LY)`, :math:`L = D^{-1/2}(D-A')D^{-1/2}`: 0 if edges join equals."""
+    degree = adjacency.sum(-1)
+    scale = (degree + 1e-8).rsqrt()
+    same = targets @ targets.mT
+    own = (degree * scale.square()).sum(-1)
+    joined = (scale.unsqueeze(-1) * adjacency * scale.unsqueeze(-2) * same).sum((-2, -1))
+    return own - joined
+
+
+def _guarded(loss: Tensor, gradients: Params) -> tuple[Params, Tensor]:
+    """Clip every graph's gradient; say which graphs have one that is finite."""
+    squares = torch.stack([g.flatten(1).square().sum(1) for g in gradients]).sum(0)
+    allowed = (torch.isfinite(squares) & torch.isfinite(loss)).to(loss.dtype)
+    factor = (LARGEST_NORM / (squares.sqrt() + 1e-12)).clamp_max(1).view(-1, 1, 1)
+    return tuple(g * factor for g in gradients), allowed

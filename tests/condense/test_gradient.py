@@ -1,0 +1,447 @@
+"""The gradient engine against the published loop written plainly, in float64."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from gcsr import Graph, InputError
+from gcsr.bench.reference_gradient import PlainGenerator, PlainReal, PlainStep, plain_distance
+from gcsr.condense import DCG, SGDD, GCond, GCondX, build
+from gcsr.condense.gradient import real
+from gcsr.condense.gradient.adam import Adam
+from gcsr.condense.gradient.condenser import GradientCondenser
+from gcsr.condense.gradient.engine import Schedule, fresh_networks, match_gradients
+from gcsr.condense.gradient.generator import EdgeGenerator
+from gcsr.condense.gradient.graphon import GraphonGenerator
+from gcsr.condense.gradient.neighbours import chain, sampled_rows
+from gcsr.condense.gradient.step import Step, label_roughness
+from gcsr.condense.gradient.structured import released_order
+from gcsr.devices import stream
+from gcsr.equations.gradient_distance import cosine_distance, squared_distance, unit_products
+from gcsr.models import SparseTopology, init_batch
+from gcsr.views import View
+from helpers import CPU, dense, plain_norm, planted_graph, random_adjacency
+
+MODELS = ("sgc", "sgc2", "sgc-relu", "gcn")
+METHODS: dict[str, type[GradientCondenser]] = {"dcg": DCG, "gcond-x": GCondX, "gcond": GCond}
+SEEDS = [3, 4]
+SMALL: dict[str, Any] = {"nodes": 10, "hidden": 6, "outer": 3, "inner": 2, "dtype": "float64"}
+
+
+@pytest.fixture(scope="module")
+def graph() -> Graph:
+    return planted_graph()
+
+
+def engine_step(condenser: GradientCondenser, graph: Graph, seeds: list[int] = SEEDS) -> Step:
+    return condenser.begin(View(graph).condensing(), seeds, CPU)
+
+
+def plain_step(condenser: GradientCondenser, graph: Graph, step: Step, g: int) -> PlainStep:
+    """The same graph's state for the plain loop."""
+    adjacency = dense(graph.adjacency)
+    eye = torch.eye(graph.num_nodes, dtype=torch.float64)
+    train = graph.y[graph.train]
+    members = {c: graph.train[train == c] for c in range(graph.num_classes)}
+    real = PlainReal(
+        graph.x.double(), plain_norm(adjacency) if condenser._real_edges else eye, members
+    )
+    generator = None
+    if step.structure is not None:
+        generator = PlainGenerator.with_weights(tuple(p[g] for p in step.structure.params))
+    network = init_batch(
+        step.learner.model, graph.num_features, graph.num_classes, [stream(SEEDS[g], "theta 0")]
+    )
+    theta = [nn.Parameter(p[0].double()) for p in network]
+    theta = [nn.Parameter(p.detach().flatten()) if p.shape[0] == 1 else p for p in theta]
+    return PlainStep(
+        nn.Parameter(step.x[g].clone()),
+        step.classes.targets.argmax(1),
+        generator,
+        real,
+        theta,
+        condenser.model,
+        condenser.inner,
+        condenser.distance,
+        feature_rate=float(step.feature_rate[g]),
+        structure_rate=getattr(condenser, "structure_rate", 0.0),
+    )
+
+
+def begin(step: Step, structural: bool) -> None:
+    generators = [stream(s, "theta 0") for s in SEEDS]
+    features, classes = step.x.shape[-1], step.classes.targets.shape[-1]
+    network = init_batch(step.learner.model, features, classes, generators)
+    theta = step.learner.params(tuple(p.double() for p in network))
+    step.begin(0, theta, structural)
+
+
+@pytest.mark.parametrize("distance", ["cosine", "squared"])
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("method", METHODS)
+def test_engine_is_the_published_loop(graph, method, model, distance):
+    """Losses of three outer steps, and X' after them, are those of the plain loop."""
+    condenser = METHODS[method](model=model, distance=distance, **SMALL)
+    step = engine_step(condenser, graph)
+    plain = [plain_step(condenser, graph, step, g) for g in range(len(SEEDS))]
+    begin(step, structural=False)
+    for outer in range(3):
+        before = step.loss.clone()
+        step(structural=False, train=outer > 0)
+        for g, other in enumerate(plain):
+            loss = other(structural=False, train=outer < 2)
+            torch.testing.assert_close((step.loss - before)[g], loss, rtol=1e-10, atol=1e-10)
+    for g, other in enumerate(plain):
+        torch.testing.assert_close(step.x[g], other.x.detach(), rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_gradients_are_those_of_autograd(graph, model):
+    condenser = GCond(model=model, **SMALL)
+    step = engine_step(condenser, graph)
+    begin(step, structural=False)
+    _, (of_x,) = step.loss_and_gradients(structural=False, train=False)
+    _, of_generator = step.loss_and_gradients(structural=True, train=False)
+    for g in range(len(SEEDS)):
+        plain = plain_step(condenser, graph, step, g)
+        plain.match().backward()
+        assert (of_x[g] - plain.x.grad).norm() < 1e-10 * plain.x.grad.norm()
+        first = torch.cat([of_generator[0][g], of_generator[1][g]]).T
+        weights = dict(plain.generator.named_parameters())
+        pairs = {
+            "layers.0.weight": first,
+            "norms.0.weight": of_generator[2][g].flatten(),
+            "norms.0.bias": of_generator[3][g].flatten(),
+            "layers.1.weight": of_generator[4][g],
+            "layers.2.weight": of_generator[7][g],
+            "layers.2.bias": of_generator[8][g].flatten(),
+        }
+        for name, ours in pairs.items():
+            theirs = weights[name].grad
+            assert (ours - theirs).norm() < 1e-9 * theirs.norm(), name
+
+
+def test_structural_steps_move_the_generator_alone(graph):
+    condenser = GCond(**SMALL)
+    step = engine_step(condenser, graph)
+    plain = plain_step(condenser, graph, step, 0)
+    begin(step, structural=True)
+    x = step.x.clone()
+    step(structural=True, train=False)
+    assert torch.equal(step.x, x)
+    plain(structural=True, train=False)
+    adjacency = step.adjacency()
+    torch.testing.assert_close(adjacency[0], plain.generator(x[0]).detach(), rtol=1e-6, atol=1e-8)
+    before = adjacency.clone()
+    begin(step, structural=False)
+    step(structural=False, train=False)
+    assert not torch.equal(step.x, x)
+    assert not torch.equal(step.adjacency(), before)
+
+
+def test_generator_is_the_one_on_concatenated_pairs():
+    x = torch.randn(2, 7, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    generator = EdgeGenerator(hidden=9)
+    params = tuple(p.double() for p in generator.init(5, [0, 1]))
+    # Scales and shifts that are not the initial ones and zeros.
+    params = tuple(p + 0.1 * torch.sin(torch.arange(p.numel()).double()).view_as(p) for p in params)
+    adjacency = generator.adjacency(x, params)
+    for g in range(2):
+        plain = PlainGenerator.with_weights(tuple(p[g] for p in params))
+        # Biases in front of a normalisation must not matter.
+        with torch.no_grad():
+            plain.layers[0].bias.add_(1.0)
+            plain.layers[1].bias.sub_(2.0)
+            torch.testing.assert_close(adjacency[g], plain(x[g]), rtol=1e-10, atol=1e-12)
+            # Batch statistics also when the module has seen other data.
+            torch.testing.assert_close(plain(x[g]), plain(x[g]), rtol=0, atol=0)
+
+
+def test_graphon_by_hand():
+    """One graph, pair by pair."""
+    n, h = 5, 4
+    x = torch.randn(1, n, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    generator = GraphonGenerator(hidden=h)
+    params = tuple(p.double() for p in generator.init(3, [2]))
+    c, u = ([p[0] for p in part] for part in (params[:9], params[9:]))
+    t = torch.linspace(-1, 1, n, dtype=torch.float64)
+
+    def normed(z, scale, shift):
+        centred = z - z.mean(0)
+        return (
+            centred / (centred.square().mean(0) + 1e-5).sqrt() * scale.flatten() + shift.flatten()
+        ).relu()
+
+    features = torch.stack([x[0, i] @ c[0] + x[0, j] @ c[1] for i in range(n) for j in range(n)])
+    grid = torch.stack([t[i] * u[0][0] + t[j] * u[1][0] for i in range(n) for j in range(n)])
+    hidden_c = normed(features, c[2], c[3])
+    hidden_u = normed(grid, u[2], u[3]) * hidden_c
+    hidden_c2 = normed(hidden_c @ c[4].T, c[5], c[6])
+    hidden_u2 = normed(hidden_u @ u[4].T, u[5], u[6]) * hidden_c2
+    scores = 0.5 * (hidden_u2 @ u[7].T + u[8]) + 0.5 * (hidden_c2 @ c[7].T + c[8])
+    q = scores.view(n, n)
+    expected = ((q + q.T) / 2).sigmoid() * (1 - torch.eye(n, dtype=torch.float64))
+    torch.testing.assert_close(generator.adjacency(x, params)[0], expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("distance", ["cosine", "squared"])
+def test_distance_by_loops(distance):
+    generator = torch.Generator().manual_seed(0)
+    a, b = (torch.randn(6, 4, dtype=torch.float64, generator=generator) for _ in range(2))
+    a[:, 2] = 0
+    if distance == "cosine":
+        ours = cosine_distance(unit_products(a, b), unit_products(a, a), unit_products(b, b))
+    else:
+        ours = squared_distance(unit_products(a - b, a - b))
+    bias = torch.randn(4, dtype=torch.float64, generator=generator)
+    expected = plain_distance([a, bias], [b, -bias], distance)
+    torch.testing.assert_close(ours, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_cosine_distance_has_a_slope_where_a_unit_is_never_active():
+    a = torch.zeros(3, 2, requires_grad=True)
+    b = torch.ones(3, 2)
+    cosine_distance(unit_products(a, b), unit_products(a, a), unit_products(b, b)).backward()
+    assert torch.isfinite(a.grad).all()
+
+
+def test_label_roughness():
+    adjacency = random_adjacency(6, density=0.9)
+    targets = torch.nn.functional.one_hot(torch.tensor([0, 0, 1, 1, 2, 2]), 3).double()
+    root = torch.diag((adjacency.sum(1) + 1e-8) ** -0.5)
+    laplacian = root @ (torch.diag(adjacency.sum(1)) - adjacency) @ root
+    expected = torch.trace(targets.T @ laplacian @ targets)
+    torch.testing.assert_close(label_roughness(adjacency[None], targets)[0], expected)
+
+
+def test_phase_rule():
+    structural = [epoch for epoch in range(120) if Schedule.structural(epoch)]
+    assert structural == [*range(10), *range(50, 60), *range(100, 110)]
+
+
+def test_only_its_phase_moves_each_part(graph):
+    condenser = GCond(**(SMALL | {"inner": 1, "outer": 1}))
+    step = engine_step(condenser, graph)
+    seen: list[tuple[torch.Tensor, torch.Tensor]] = []
+    match_gradients(
+        step,
+        Schedule(12, 1),
+        seeds=SEEDS,
+        progress=lambda *_: None,
+        look=lambda i, at: seen.append((at.x.clone(), at.structure_adam.params[0].clone())),
+        look_every=1,
+    )
+    for epoch in range(12):
+        (x, weights), (later_x, later_weights) = seen[epoch], seen[epoch + 1]
+        assert torch.equal(x, later_x) == (epoch < 10)
+        assert torch.equal(weights, later_weights) == (epoch >= 10)
+
+
+def test_every_epoch_has_a_network_of_its_own(graph):
+    step = engine_step(GCond(**SMALL), graph)
+    first, again, later = (fresh_networks(step, SEEDS, e)[0] for e in (0, 0, 1))
+    assert torch.equal(first, again) and not torch.equal(first, later)
+    assert not torch.equal(first[0], first[1])
+
+
+def test_adam_is_torchs():
+    generator = torch.Generator().manual_seed(0)
+    p = torch.randn(2, 3, 4, dtype=torch.float64, generator=generator)
+    other = nn.Parameter(p.clone())
+    ours, theirs = Adam((p,), 0.01), torch.optim.Adam([other], lr=0.01)
+    for _ in range(5):
+        g = torch.randn(p.shape, dtype=p.dtype, generator=generator)
+        ours.step((g,))
+        other.grad = g.clone()
+        theirs.step()
+    torch.testing.assert_close(p, other.detach(), rtol=1e-10, atol=1e-12)
+
+
+def test_adam_leaves_alone_what_is_not_allowed():
+    p = torch.ones(2, 3, 1, dtype=torch.float64)
+    free = Adam((torch.ones(1, 3, 1, dtype=torch.float64),), 0.01)
+    ours = Adam((p,), 0.01)
+    g = torch.arange(1.0, 4.0).double().view(1, 3, 1)
+    bad = torch.full_like(g, torch.nan)
+    for good in (True, False, True):
+        both = torch.cat([g, bad])
+        ours.step(
+            (both if good else torch.cat([bad, bad]),), torch.tensor([float(good), 0.0]).double()
+        )
+        if good:
+            free.step((g,))
+    assert torch.equal(p[1], torch.ones(3, 1, dtype=torch.float64))
+    torch.testing.assert_close(p[0], free.params[0][0], rtol=1e-12, atol=1e-12)
+
+
+# -- the real side ---------------------------------------------------------------------------------
+
+
+def test_sampled_rows_are_rows(graph):
+    operator = SparseTopology(graph.adjacency, CPU, torch.float64).normalised.matrix
+    nodes = np.arange(graph.num_nodes)
+    whole = operator.toarray()
+    counts = np.zeros_like(whole)
+    for seed in range(300):
+        taken = sampled_rows(operator, nodes, 3, np.random.default_rng(seed))
+        assert (np.diff(taken.indptr) == np.minimum((whole > 0).sum(1), 3)).all()
+        assert taken.has_canonical_format or taken.toarray() is not None
+        got = taken.toarray()
+        # Weights as they were, and nothing twice.
+        assert (np.isclose(got, whole) | (got == 0)).all()
+        assert (got > 0).sum() == taken.nnz
+        counts += got > 0
+    degrees = (whole > 0).sum(1, keepdims=True)
+    expected = np.where(whole > 0, np.minimum(1, 3 / degrees), 0)
+    assert np.abs(counts / 300 - expected).max() < 0.15
+
+
+def test_large_samples_are_everything(graph):
+    operator = SparseTopology(graph.adjacency, CPU, torch.float64).normalised.matrix
+    nodes, rng = np.array([5, 9, 30]), np.random.default_rng(0)
+    way = chain(operator, nodes, (100, 100), rng)
+    full = (operator @ operator).toarray()[nodes]
+    np.testing.assert_allclose(way.product(0, 2).toarray(), full[:, way.support], atol=1e-12)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_generous_samples_give_exact_gradients(graph, model):
+    """Fan-outs beyond every degree: the sampled side is the exact one."""
+    steps = [
+        engine_step(
+            GCondX(model=model, neighbours=n, fan_out=99, second_fan_out=99, **SMALL), graph
+        )
+        for n in ("all", "sampled")
+    ]
+    found = []
+    for step in steps:
+        begin(step, structural=False)
+        found.append(step.loss_and_gradients(structural=False, train=False))
+    torch.testing.assert_close(found[0][0], found[1][0], rtol=1e-9, atol=1e-10)
+    torch.testing.assert_close(found[0][1][0], found[1][1][0], rtol=1e-7, atol=1e-10)
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("neighbours", ["all", "sampled"])
+def test_small_batches_run_and_differ_by_seed(graph, model, neighbours):
+    settings = {"nodes": 9, "hidden": 4, "epochs": 2, "outer": 2, "inner": 1, "iterate": "last"}
+    settings |= {"batch": 3, "fan_out": 2, "second_fan_out": 2}
+    condenser = build("gcond-x", settings | {"model": model, "neighbours": neighbours})
+    first, again = (condenser.condense(graph, device="cpu") for _ in range(2))
+    assert torch.equal(first.x, again.x)
+    assert first.provenance["neighbours"] == neighbours
+    whole = build("gcond-x", settings | {"model": model, "batch": 50}).condense(graph, device="cpu")
+    assert not torch.equal(first.x, whole.x)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_classes_one_after_the_other_give_the_same(graph, model, monkeypatch):
+    condenser = GCondX(model=model, neighbours="sampled", **SMALL)
+    found = []
+    for rows in (real.ROWS_AT_ONCE, 1):
+        monkeypatch.setattr(real, "ROWS_AT_ONCE", rows)
+        step = engine_step(condenser, graph)
+        begin(step, structural=False)
+        found.append(step.real.gradients(step.learner, step.theta))
+    for together, apart in zip(*found, strict=True):
+        torch.testing.assert_close(together, apart, rtol=1e-12, atol=1e-12)
+
+
+def test_batches_estimate_the_whole_class(graph):
+    """The mean of many small batches' gradients is the gradient of the whole class."""
+    whole, part = (engine_step(GCondX(batch=b, **SMALL), graph) for b in (50, 3))
+    begin(whole, structural=False)
+    expected = whole.real.gradients(whole.learner, whole.theta)[0]
+    total = torch.zeros_like(expected)
+    for epoch in range(200):
+        part.real.begin(epoch)
+        for _ in range(3):
+            total += part.real.gradients(part.learner, whole.theta)[0] / 600
+    assert (total - expected).norm() < 0.1 * expected.norm()
+
+
+# -- structure and start -----------------------------------------------------------------------------
+
+
+def test_small_entries_are_cut(graph):
+    settings = {"nodes": 9, "epochs": 1, "outer": 1, "inner": 1, "iterate": "last"}
+    all_of_it = GCond(threshold=0.0, **settings).condense(graph, device="cpu").adjacency
+    middle = float(all_of_it[all_of_it > 0].median())
+    cut = GCond(threshold=middle, **settings).condense(graph, device="cpu").adjacency
+    assert torch.equal(cut, torch.where(all_of_it >= middle, all_of_it, 0))
+    assert 0 < int((cut > 0).sum()) < int((all_of_it > 0).sum())
+    assert torch.equal(cut, cut.T) and not cut.diagonal().any()
+
+
+@pytest.mark.parametrize("method", [DCG, GCondX])
+def test_methods_without_structure_return_the_identity(graph, method):
+    small = method(nodes=9, epochs=1, outer=1, inner=1, iterate="last").condense(
+        graph, device="cpu"
+    )
+    assert torch.equal(small.adjacency, torch.eye(9))
+
+
+def test_released_start_is_misaligned():
+    train_labels = torch.tensor([2, 0, 0, 1, 1, 2, 0])
+    labels = torch.tensor([0, 0, 0, 1, 1, 2, 2])
+    # Counts: 0 has three, 1 and 2 have two, and 2 came first: labels go 2, 2, 1, 1, 0, 0, 0 while rows
+    # are sampled for 0, 0, 0, 1, 1, 2, 2.
+    order = released_order(labels, train_labels)
+    assert labels[order].tolist() == [1, 2, 2, 0, 1, 0, 0]
+    assert sorted(order.tolist()) == list(range(7))
+
+
+def test_released_start_only_by_name(graph):
+    settings = {"nodes": 10, "epochs": 0, "iterate": "last"}
+    # The class with the largest number comes first among the training labels.
+    turned = replace(graph, y=2 - graph.y)
+    aligned, released = (
+        GCond(initial=initial, **settings).condense(turned, device="cpu")
+        for initial in ("aligned", "released")
+    )
+    assert not torch.equal(aligned.x, released.x)
+    assert torch.equal(aligned.x.sort(0).values, released.x.sort(0).values)
+    assert torch.equal(aligned.y, released.y)
+
+
+@pytest.mark.parametrize(
+    ("method", "settings", "sentence"),
+    [
+        ("dcg", {"model": "appnp"}, "model: 'appnp' is not known; accepted: sgc, sgc2"),
+        ("gcond-x", {"distance": "far"}, "distance: 'far'"),
+        ("gcond-x", {"outer": 0}, "outer: 0 is not accepted"),
+        ("gcond-x", {"inner": -1}, "inner: -1 is not accepted"),
+        ("gcond", {"threshold": 1.5}, "threshold: 1.5 is not accepted"),
+        ("gcond", {"initial": "mixed"}, "initial: 'mixed'"),
+        ("gcond", {"structure_rate": -1.0}, "structure_rate: -1.0"),
+        ("dcg", {"threshold": 0.1}, "threshold: not a setting of dcg"),
+        ("gcond", {"neighbours": "few"}, "neighbours: 'few'"),
+        ("sgdd", {"structure_loss": "on"}, "structure_loss: 'on'"),
+        ("sgdd", {"samples": 0}, "samples: 0 is not accepted"),
+    ],
+)
+def test_bad_settings_are_refused(method, settings, sentence):
+    with pytest.raises(InputError, match=sentence):
+        build(method, {"nodes": 9, **settings})
+
+
+def test_a_rate_that_diverges_is_explained(graph):
+    with pytest.raises(InputError, match="feature_rate: the matching loss stopped being finite"):
+        GCondX(
+            nodes=9, feature_rate=1e38, units="absolute", epochs=3, iterate="last", model="gcn"
+        ).condense(graph, device="cpu")
+
+
+def test_matching_pays_on_a_noisy_graph():
+    """A few epochs bring gradients closer, and X' is not the start any more."""
+    small = SGDD(nodes=9, epochs=60, outer=4, inner=2, iterate="last").condense(
+        planted_graph(noise=2.0), device="cpu"
+    )
+    values = small.provenance["matching_loss"]["values"]
+    assert sum(values[-5:]) < 0.8 * sum(values[:5])
