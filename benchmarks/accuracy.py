@@ -65,6 +65,7 @@ def main() -> None:
     parser.add_argument("--graphs", type=int, default=5)
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--dropout", type=float, default=None, help="of the test networks")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--root", default=None)
     arguments = parser.parse_args()
@@ -102,7 +103,9 @@ def measured(cell: str, arguments: argparse.Namespace) -> Iterator[dict[str, Any
         )
     seconds = time.perf_counter() - began
     for test in arguments.test.split(","):
-        options = {"model": test, "runs": arguments.runs, "device": device}
+        options: dict[str, Any] = {"model": test, "runs": arguments.runs, "device": device}
+        if arguments.dropout is not None:
+            options["recipe"] = gcsr.TrainingRecipe(dropout=arguments.dropout)
         told: dict[str, Any] = {}
         if method == "whole":
             nodes = graph.num_nodes
@@ -122,11 +125,15 @@ def measured(cell: str, arguments: argparse.Namespace) -> Iterator[dict[str, Any
                 f" --data {dataset}{' --inductive' if inductive else ''} --model {test}"
                 f" --runs {arguments.runs}"
             )
+        dropped = "" if arguments.dropout is None else f" --dropout {arguments.dropout}"
+        command += dropped
         later = f":seeds={arguments.seed}-{arguments.seed + arguments.graphs - 1}"
-        key = f"{method}/{arguments.preset}/{name}{later if arguments.seed else ''}/{test}"
+        key = f"{method}/{arguments.preset}/{name}{later if arguments.seed else ''}"
+        key += f"{dropped.replace(' --dropout ', ':dropout=')}/{test}"
         row = {
             "cell": key,
             "published": published(method, dataset, nodes, settings, test),
+            "graphs": 1 if method == "whole" else arguments.graphs,
             **outcome.to_dict(),
             "condense_seconds": seconds,
             "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
