@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,15 +21,20 @@ from gcsr.condense.gradient.step import Learned, Step
 from gcsr.condense.initialise import Start, propagated_features, sample_training_rows
 from gcsr.condense.labels import block_labels, class_budget
 from gcsr.condense.select import BestValidated
+from gcsr.condense.together import (
+    CURVE_POINTS,
+    PRECISIONS,
+    UNITS,
+    Precision,
+    Units,
+    advance_together,
+    feature_unit,
+)
 from gcsr.devices import stream
 from gcsr.errors import require_one_of
 from gcsr.models import init_batch
-from gcsr.parallel import run_jobs
 from gcsr.progress import Progress
 from gcsr.views import CondensingView
-
-# A matching-loss curve of at most about this many points is kept with the result.
-CURVE_POINTS = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,17 +83,17 @@ class GradientCondenser(Condenser):
     neighbours: Literal["auto", "all", "sampled"] = "auto"
     fan_out: int = 10
     second_fan_out: int = 5
-    units: Literal["relative", "absolute"] = "relative"
+    units: Units = "relative"
     iterate: Literal["last", "best-val"] = "best-val"
-    dtype: Literal["float32", "float64"] = "float32"
+    dtype: Precision = "float32"
 
     def _check(self) -> None:
         require_one_of("model", self.model, LEARNERS)
         require_one_of("distance", self.distance, ("cosine", "squared"))
         require_one_of("neighbours", self.neighbours, ("auto", "all", "sampled"))
-        require_one_of("units", self.units, ("relative", "absolute"))
+        require_one_of("units", self.units, UNITS)
         require_one_of("iterate", self.iterate, ("last", "best-val"))
-        require_one_of("dtype", self.dtype, ("float32", "float64"))
+        require_one_of("dtype", self.dtype, PRECISIONS)
         whole_number(self, "k", "epochs", "inner")
         whole_number(self, "hidden", "outer", "batch", "fan_out", "second_fan_out", least=1)
         real_number(self, "feature_rate", "model_rate", above=True)
@@ -124,16 +129,11 @@ class GradientCondenser(Condenser):
         progress: Progress,
     ) -> list[Made]:
         given = self._given(view, nodes, seeds, device)
-        # Together on CUDA, where small products leave the device idle; on a CPU each on a thread.
-        size = len(seeds) if device.type == "cuda" else 1
 
-        def job(first: int) -> Callable[[Progress], list[Made]]:
-            group = slice(first, first + size)
-            return lambda report: self._run(view, given, group, seeds[group], report)
+        def run(group: slice, report: Progress) -> list[Made]:
+            return self._run(view, given, group, seeds[group], report)
 
-        jobs = [job(first) for first in range(0, len(seeds), size)]
-        groups = run_jobs(jobs, progress) if device.type == "cpu" else [jobs[0](progress)]
-        return [made for group in groups for made in group]
+        return advance_together(run, seeds, device, progress)
 
     def begin(self, view: CondensingView, seeds: Sequence[int], device: torch.device) -> Step:
         """The engine's state before the first epoch, all graphs together."""
@@ -145,7 +145,7 @@ class GradientCondenser(Condenser):
     ) -> Given:
         visible = view.visible
         labels = block_labels(class_budget(visible.train_labels, visible.num_classes, nodes))
-        features = propagated_features(visible, self.k, device, self._precision)
+        features = propagated_features(visible, self.k, device, PRECISIONS[self.dtype])
         rows = [
             sample_training_rows(features, visible, labels, stream(seed, "initial rows"))
             for seed in seeds
@@ -161,7 +161,7 @@ class GradientCondenser(Condenser):
             ),
             labels.unique(),
             device,
-            self._precision,
+            PRECISIONS[self.dtype],
         )
         return Given(labels, [self._arranged(start, view, labels) for start in rows], source)
 
@@ -224,7 +224,7 @@ class GradientCondenser(Condenser):
         theta = learner.params(init_batch(learner.model, x.shape[-1], num_classes, generators))
         return Step(
             x=x,
-            feature_rate=self.feature_rate * self._feature_unit(x),
+            feature_rate=self.feature_rate * feature_unit(x, self.units),
             structure=self._structure(view, x, seeds),
             learner=learner,
             classes=CondensedClasses.of(given.labels, num_classes, device, dtype),
@@ -234,15 +234,6 @@ class GradientCondenser(Condenser):
             inner=self.inner,
             distance=self.distance,
         )
-
-    @property
-    def _precision(self) -> torch.dtype:
-        return torch.float64 if self.dtype == "float64" else torch.float32
-
-    def _feature_unit(self, x: Tensor) -> Tensor:
-        if self.units == "absolute":
-            return torch.ones((x.shape[0], 1, 1), dtype=x.dtype, device=x.device)
-        return x.square().mean((1, 2), keepdim=True).sqrt()
 
 
 def _skip_note(skipped: int, steps: int) -> tuple[str, ...]:

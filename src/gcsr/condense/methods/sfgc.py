@@ -15,6 +15,7 @@ from gcsr.condense.initialise import Start, pick_training_rows, propagated_featu
 from gcsr.condense.methods.mtt import MTT
 from gcsr.condense.select import Chooser
 from gcsr.condense.selection.kcenter import k_center
+from gcsr.condense.together import PRECISIONS
 from gcsr.condense.trajectory.engine import LearnedRate
 from gcsr.condense.trajectory.gntk_select import BestByKernel
 from gcsr.devices import stream
@@ -107,7 +108,7 @@ class SFGC(MTT):
     ) -> list[Start]:
         if self.initial == "random":
             return super()._starts(view, labels, seeds, device, progress)
-        features = propagated_features(view.visible, self.k, device, self._precision)
+        features = propagated_features(view.visible, self.k, device, PRECISIONS[self.dtype])
 
         def job(seed: int) -> Callable[[Progress], Start]:
             def start(report: Progress) -> Start:

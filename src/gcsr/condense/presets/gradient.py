@@ -8,9 +8,9 @@ public reimplementation on the large graphs, where the authors' code never train
 sees test nodes (Flickr, Reddit). Its structure loss is the stabilised one on at most 1,000 sampled
 nodes, because the released one is not finite to the end. Sizes share their settings.
 
-DCG and GCond-X return the iterate that validates best: nobody says which one was published, and the last
-one of so many steps has left the features' scale (``docs/results.md`` has both). GCond and SGDD return
-the last, as their scripts do.
+DCG and GCond-X return the iterate that validates best: nobody says which one was published, and the
+last one of so many steps is far worse (``docs/results.md`` has both). GCond and SGDD return the last,
+as their scripts do.
 """
 
 from __future__ import annotations

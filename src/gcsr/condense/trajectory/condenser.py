@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -17,6 +17,15 @@ from gcsr.condense.labels import block_labels, class_budget
 from gcsr.condense.points import Points
 from gcsr.condense.select import BestValidated, Chooser
 from gcsr.condense.structure import State, Structure
+from gcsr.condense.together import (
+    CURVE_POINTS,
+    PRECISIONS,
+    UNITS,
+    Precision,
+    Units,
+    advance_together,
+    feature_unit,
+)
 from gcsr.condense.trajectory.engine import (
     Iterate,
     LearnedRate,
@@ -29,12 +38,8 @@ from gcsr.devices import stream
 from gcsr.errors import require, require_one_of
 from gcsr.experts import ExpertRecipe, Experts, experts_for
 from gcsr.models import CONDENSING_MODELS, Model, condensing_model
-from gcsr.parallel import run_jobs
 from gcsr.progress import Progress
 from gcsr.views import CondensingView, Target
-
-# A matching-loss curve of this many points is kept with the result.
-CURVE_POINTS = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +74,7 @@ class TrajectoryCondenser(Condenser):
     expert_steps: int = 2
     max_start: int = 60
     feature_rate: float = 3e-4
-    units: Literal["relative", "absolute"] = "relative"
+    units: Units = "relative"
     iterate: str = "best-val"
     experts: int = 20
     expert_epochs: int = 100
@@ -78,13 +83,13 @@ class TrajectoryCondenser(Condenser):
     expert_seed: int = 0
     expert_memory: int | None = resource(None)
     expert_disk: int = resource(0)
-    dtype: Literal["float32", "float64"] = "float32"
+    dtype: Precision = "float32"
 
     def _check(self) -> None:
         require_one_of("model", self.model, CONDENSING_MODELS)
-        require_one_of("units", self.units, ("relative", "absolute"))
+        require_one_of("units", self.units, UNITS)
         require_one_of("iterate", self.iterate, self.ITERATES)
-        require_one_of("dtype", self.dtype, ("float32", "float64"))
+        require_one_of("dtype", self.dtype, PRECISIONS)
         whole_number(self, "k", "iterations", "expert_seed", "expert_disk")
         whole_number(
             self,
@@ -156,7 +161,7 @@ class TrajectoryCondenser(Condenser):
         progress: Progress,
     ) -> list[Start]:
         """Where the features of every graph begin; here rows of random training nodes (Eq. 4)."""
-        features = propagated_features(view.visible, self.k, device, self._precision)
+        features = propagated_features(view.visible, self.k, device, PRECISIONS[self.dtype])
         return [
             sample_training_rows(features, view.visible, labels, stream(seed, "initial rows"))
             for seed in seeds
@@ -183,18 +188,11 @@ class TrajectoryCondenser(Condenser):
         starts = self._starts(view, labels, seeds, device, progress)
         teachers = self._teachers(view, device, progress)
         knowledge = self._knowledge(view, teachers)
-        # Together on CUDA, where small products leave the device idle; on a CPU each on a thread.
-        size = len(seeds) if device.type == "cuda" else 1
 
-        def job(first: int) -> Callable[[Progress], list[Made]]:
-            group = slice(first, first + size)
-            return lambda report: self._run(
-                view, teachers, knowledge, labels, starts[group], seeds[group], report
-            )
+        def run(group: slice, report: Progress) -> list[Made]:
+            return self._run(view, teachers, knowledge, labels, starts[group], seeds[group], report)
 
-        jobs = [job(first) for first in range(0, len(seeds), size)]
-        groups = run_jobs(jobs, progress) if device.type == "cpu" else [jobs[0](progress)]
-        return [made for group in groups for made in group]
+        return advance_together(run, seeds, device, progress)
 
     def _run(
         self,
@@ -233,7 +231,7 @@ class TrajectoryCondenser(Condenser):
                 max_start=self.max_start,
                 learned_rate=self._learned_rate,
             ),
-            self.feature_rate * self._feature_unit(iterate.x),
+            self.feature_rate * feature_unit(iterate.x, self.units),
         )
         losses = match_trajectories(
             step,
@@ -265,15 +263,6 @@ class TrajectoryCondenser(Condenser):
             for g in range(len(seeds))
         ]
 
-    @property
-    def _precision(self) -> torch.dtype:
-        return torch.float64 if self.dtype == "float64" else torch.float32
-
-    def _feature_unit(self, x: Tensor) -> Tensor:
-        if self.units == "absolute":
-            return torch.ones((x.shape[0], 1, 1), dtype=x.dtype, device=x.device)
-        return x.square().mean((1, 2), keepdim=True).sqrt()
-
     def _recipe(self) -> ExpertRecipe:
         """How the experts are trained, and what of them is kept: only what can be read."""
         kept = self._last_snapshot * self._snapshot_every
@@ -297,7 +286,7 @@ class TrajectoryCondenser(Condenser):
             view.visible,
             self._recipe(),
             device=device,
-            dtype=self._precision,
+            dtype=PRECISIONS[self.dtype],
             predictions=self._needs_predictions,
             memory_bytes=self.expert_memory,
             disk_bytes=self.expert_disk,
