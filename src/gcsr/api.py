@@ -86,7 +86,7 @@ def make_condenser(
         return build(method, {**size, **settings}), preset
     visible = graph.train.numel() if graph.inductive else graph.num_nodes
     wanted = build(method, size).size(visible)
-    model = settings.get("model", "sgc")
+    model = settings.get("model")
     base, name = preset_settings(preset, method, graph.name, wanted, model=model)
     own = {setting_name(key): value for key, value in settings.items()}
     return build(method, {**base, **size, **own}), name

@@ -15,7 +15,12 @@ from gcsr.condense.selection.coarsen import Rules, coarsen_graph, projected, sup
 from gcsr.condense.selection.coarsen.components import shares
 from gcsr.condense.selection.coarsen.contraction import contract_edges, contract_neighbourhoods
 from gcsr.condense.selection.coarsen.levels import coarsen
-from gcsr.condense.selection.coarsen.spectrum import laplacian, rescaled, smooth_directions
+from gcsr.condense.selection.coarsen.spectrum import (
+    laplacian,
+    rescaled,
+    residual,
+    smooth_directions,
+)
 from gcsr.condense.selection.coarsen.variation import Variation
 from gcsr.devices import stream
 from gcsr.progress import silent
@@ -129,6 +134,31 @@ def test_directions_are_the_smallest_eigenpairs(n):
     # Signs are free and so are rotations among equals: the sum of outer products is neither.
     size = np.abs(expected).max()
     np.testing.assert_allclose(found @ found.T / size, expected / size, atol=1e-4)
+
+
+def clusters_in_a_row(count: int, size: int) -> sp.csr_array:
+    """Cliques joined like a chain: many small eigenvalues close to each other, as in real graphs."""
+    block = np.ones((size, size)) - np.eye(size)
+    w = np.kron(np.eye(count), block)
+    for i in range(1, count):
+        w[i * size, i * size - 1] = w[i * size - 1, i * size] = 1
+    return sp.csr_array(w)
+
+
+def test_directions_are_settled_and_do_not_depend_on_the_start():
+    weights = clusters_in_a_row(60, 8)
+    ours, theirs = (smooth_directions(weights, 10, stream(s, "start")) for s in (0, 1))
+    assert residual(weights, ours) < 1e-5
+    assert residual(weights, np.roll(ours, 1, axis=0)) > 1e-3
+    a, b = (contract_neighbourhoods(weights, Variation(weights, d), 300) for d in (ours, theirs))
+    assert as_sets(a) == as_sets(b)
+
+
+def test_nearly_separate_parts_have_finite_directions():
+    w = clusters_in_a_row(2, 12).toarray()
+    w[w == 1] = 1.0
+    w[12, 11] = w[11, 12] = 1e-16
+    assert np.isfinite(smooth_directions(sp.csr_array(w), 6, stream(0, "start"))).all()
 
 
 def test_rescaling_is_by_the_symmetric_root():
@@ -292,12 +322,13 @@ def test_labels_of_super_nodes():
 
 @pytest.mark.parametrize("inductive", [False, True])
 @pytest.mark.parametrize("nodes", [5, 12, 20])
-def test_method_has_the_size_and_pure_labels(nodes, inductive):
+def test_method_has_the_size_and_unweighted_edges(nodes, inductive):
     graph = planted_graph(inductive=inductive, seed=1)
     small = Coarsening(nodes=nodes).condense(graph, device="cpu")
     assert small.num_nodes == nodes
     assert set(small.adjacency.unique().tolist()) <= {0.0, 1.0}
     assert small.adjacency.diagonal().sum() == 0
+    assert small.provenance["eigen_residual"] < 1e-6
     more = Coarsening(nodes=nodes, labels="majority").condense(graph, device="cpu")
     assert more.labelled.sum() >= small.labelled.sum()
     heavy = Coarsening(nodes=nodes, weights=True).condense(graph, device="cpu")

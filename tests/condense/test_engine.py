@@ -345,8 +345,11 @@ def test_loop_is_algorithm_1(shape):
         torch.testing.assert_close(losses[:, g].double(), torch.tensor(expected).double())
 
 
-def test_loop_without_structure_is_algorithm_1_with_identity():
-    problem = Problem(WIDE, graphs=1)
+@pytest.mark.parametrize("model", ["sgc", "gcn", "mlp"])
+@pytest.mark.parametrize("shape", [WIDE, TALL], ids=["wide", "tall"])
+def test_loop_without_structure_is_algorithm_1_with_identity(shape, model):
+    problem = Problem(shape, graphs=1, model=model)
+    name = "sgc-linear" if model == "sgc" else model
     iterate, _, paths = run_loop(problem, IdentityStructure(), (), iterations=4)
     x = problem.x[0].clone().requires_grad_()
     adam = torch.optim.Adam([x], lr=1e-3)
@@ -354,7 +357,7 @@ def test_loop_without_structure_is_algorithm_1_with_identity():
     for (expert,), (t,) in paths.asked:
         start = [w[expert] for w in paths.epochs[t]]
         goal = [w[expert] for w in paths.epochs[t + 2]]
-        loss = plain_matching("sgc-linear", x, eye, problem.y, start, goal, steps=STEPS, rate=RATE)
+        loss = plain_matching(name, x, eye, problem.y, start, goal, steps=STEPS, rate=RATE)
         adam.zero_grad()
         loss.backward()
         adam.step()

@@ -119,6 +119,8 @@ def test_gradients_are_those_of_autograd(graph, model):
             "norms.0.weight": of_generator[2][g].flatten(),
             "norms.0.bias": of_generator[3][g].flatten(),
             "layers.1.weight": of_generator[4][g],
+            "norms.1.weight": of_generator[5][g].flatten(),
+            "norms.1.bias": of_generator[6][g].flatten(),
             "layers.2.weight": of_generator[7][g],
             "layers.2.bias": of_generator[8][g].flatten(),
         }
@@ -159,8 +161,6 @@ def test_generator_is_the_one_on_concatenated_pairs():
             plain.layers[0].bias.add_(1.0)
             plain.layers[1].bias.sub_(2.0)
             torch.testing.assert_close(adjacency[g], plain(x[g]), rtol=1e-10, atol=1e-12)
-            # Batch statistics also when the module has seen other data.
-            torch.testing.assert_close(plain(x[g]), plain(x[g]), rtol=0, atol=0)
 
 
 def test_graphon_by_hand():
@@ -250,10 +250,14 @@ def test_every_epoch_has_a_network_of_its_own(graph):
     assert not torch.equal(first[0], first[1])
 
 
-def test_adam_is_torchs():
+@pytest.mark.parametrize("per_graph", [False, True])
+def test_adam_is_torchs(per_graph):
     generator = torch.Generator().manual_seed(0)
     p = torch.randn(2, 3, 4, dtype=torch.float64, generator=generator)
     other = nn.Parameter(p.clone())
+    if per_graph:
+        _adam_with_a_rate_per_graph(p, generator)
+        return
     ours, theirs = Adam((p,), 0.01), torch.optim.Adam([other], lr=0.01)
     for _ in range(5):
         g = torch.randn(p.shape, dtype=p.dtype, generator=generator)
@@ -261,6 +265,20 @@ def test_adam_is_torchs():
         other.grad = g.clone()
         theirs.step()
     torch.testing.assert_close(p, other.detach(), rtol=1e-10, atol=1e-12)
+
+
+def _adam_with_a_rate_per_graph(p, generator):
+    rates = (0.01, 0.3)
+    ours = Adam((p,), torch.tensor(rates, dtype=p.dtype).view(2, 1, 1))
+    others = [nn.Parameter(one.clone()) for one in p]
+    theirs = [torch.optim.Adam([o], lr=rate) for o, rate in zip(others, rates, strict=True)]
+    for _ in range(5):
+        g = torch.randn(p.shape, dtype=p.dtype, generator=generator)
+        ours.step((g,))
+        for one, adam, part in zip(others, theirs, g, strict=True):
+            one.grad = part.clone()
+            adam.step()
+    torch.testing.assert_close(p, torch.stack([o.detach() for o in others]), rtol=1e-10, atol=1e-12)
 
 
 def test_adam_leaves_alone_what_is_not_allowed():
@@ -291,7 +309,6 @@ def test_sampled_rows_are_rows(graph):
     for seed in range(300):
         taken = sampled_rows(operator, nodes, 3, np.random.default_rng(seed))
         assert (np.diff(taken.indptr) == np.minimum((whole > 0).sum(1), 3)).all()
-        assert taken.has_canonical_format or taken.toarray() is not None
         got = taken.toarray()
         # Weights as they were, and nothing twice.
         assert (np.isclose(got, whole) | (got == 0)).all()
@@ -329,12 +346,14 @@ def test_generous_samples_give_exact_gradients(graph, model):
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("neighbours", ["all", "sampled"])
-def test_small_batches_run_and_differ_by_seed(graph, model, neighbours):
+def test_small_batches_are_drawn_by_the_seed(graph, model, neighbours):
     settings = {"nodes": 9, "hidden": 4, "epochs": 2, "outer": 2, "inner": 1, "iterate": "last"}
     settings |= {"batch": 3, "fan_out": 2, "second_fan_out": 2}
     condenser = build("gcond-x", settings | {"model": model, "neighbours": neighbours})
     first, again = (condenser.condense(graph, device="cpu") for _ in range(2))
     assert torch.equal(first.x, again.x)
+    other = condenser.condense(graph, seed=1, device="cpu")
+    assert not torch.equal(first.x, other.x)
     assert first.provenance["neighbours"] == neighbours
     whole = build("gcond-x", settings | {"model": model, "batch": 50}).condense(graph, device="cpu")
     assert not torch.equal(first.x, whole.x)

@@ -7,6 +7,7 @@ import torch
 from gcsr.bench.cases import Case, StepInputs, step_inputs
 from gcsr.bench.reference import ReferenceStep
 from gcsr.bench.row import BenchRow, median_ms, relative_error, synchronise
+from gcsr.capture import record, warm_up
 from gcsr.condense.structure import SelfExpressiveStructure
 from gcsr.condense.trajectory.engine import Iterate, Matching, Step
 from gcsr.condense.trajectory.students import student_for
@@ -63,22 +64,20 @@ def engine_step(shape: Case, inputs: StepInputs) -> Step:
     structure = SelfExpressiveStructure(
         float(s["alpha"]) * unit, float(s["beta"]) * unit, float(s["tau"]), float(s["gamma"])
     )
+    matching = Matching(
+        iterations=1,
+        student_steps=int(s["student_steps"]),
+        student_rate=float(s["student_rate"]),
+        expert_steps=int(s["expert_steps"]),
+        max_start=int(s["max_start"]),
+    )
+    state = (inputs.prior.clone(), inputs.history.clone())
     return Step(
-        Iterate.begin(
-            inputs.x.clone(),
-            (inputs.prior.clone(), inputs.history.clone()),
-            float(s["student_rate"]),
-        ),
+        Iterate.begin(inputs.x.clone(), state, matching.student_rate),
         inputs.targets,
         structure,
         student_for(condensing_model("sgc"), shape.nodes, shape.features),
-        Matching(
-            iterations=1,
-            student_steps=int(s["student_steps"]),
-            student_rate=float(s["student_rate"]),
-            expert_steps=int(s["expert_steps"]),
-            max_start=int(s["max_start"]),
-        ),
+        matching,
         float(s["feature_rate"]) * unit,
     )
 
@@ -127,21 +126,18 @@ def _expression(shape: Case, inputs: StepInputs) -> torch.Tensor:
 
 def _replayed_ms(step: Step, inputs: StepInputs, repeats: int) -> float:
     """The iteration as the engine runs it on CUDA: captured once, replayed."""
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        for _ in range(2):
-            step(inputs.start, inputs.goal)
-    torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
+
+    def body() -> None:
         # The engine looks the expert's weights up on the device; so does this.
         step(tuple(p.clone() for p in inputs.start), tuple(p.clone() for p in inputs.goal))
+
+    warm_up(body)
+    replay = record(body)
     many = 20
 
     def work() -> None:
         for _ in range(many):
-            graph.replay()
+            replay()
 
     synchronise(inputs.x.device)
     return median_ms(work, inputs.x.device, repeats=repeats) / many

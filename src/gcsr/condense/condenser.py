@@ -58,8 +58,8 @@ class Condenser(ABC):
     # What a method cannot promise by nature it declares here, and says why.
     # Whether every class gets its share of the nodes (see :func:`~gcsr.condense.labels.class_budget`).
     exact_class_budget: ClassVar[bool] = True
-    # Whether another seed may well give the same graph.
-    deterministic: ClassVar[bool] = False
+    # Whether another seed gives another graph.
+    seed_matters: ClassVar[bool] = True
     # Whether the CPU and CUDA give the same graph, but for rounding.
     same_on_every_device: ClassVar[bool] = True
 

@@ -9,15 +9,14 @@ import torch
 from torch import Tensor
 
 from gcsr.condense.condenser import Made
-from gcsr.parallel import run_jobs
+from gcsr.devices import free_memory_bytes
+from gcsr.parallel import part_of, run_jobs
 from gcsr.progress import Progress
 
 Units = Literal["relative", "absolute"]
 UNITS = ("relative", "absolute")
 Precision = Literal["float32", "float64"]
 PRECISIONS: dict[str, torch.dtype] = {"float32": torch.float32, "float64": torch.float64}
-# A matching-loss curve of at most about this many points is kept with a result.
-CURVE_POINTS = 100
 
 
 def advance_together(
@@ -25,18 +24,28 @@ def advance_together(
     seeds: Sequence[int],
     device: torch.device,
     progress: Progress,
+    *,
+    bytes_each: int = 0,
 ) -> list[Made]:
     """``run`` for every graph: all along one leading dimension on CUDA, each on a thread on a CPU.
 
-    Small products leave a CUDA device idle; on a CPU a graph of its own stays in the cache.
+    Small products leave a CUDA device idle; on a CPU a graph of its own stays in the cache. Graphs
+    that take ``bytes_each`` go together only as far as half of the device's free memory.
     """
+    count, size = len(seeds), 1
     if device.type == "cuda":
-        return run(slice(None), progress)
+        size = count
+        if bytes_each:
+            size = min(count, max(1, free_memory_bytes(device) // 2 // bytes_each))
 
-    def job(i: int) -> Callable[[Progress], list[Made]]:
-        return lambda report: run(slice(i, i + 1), report)
+    def job(first: int) -> Callable[[Progress], list[Made]]:
+        return lambda report: run(slice(first, first + size), report)
 
-    groups = run_jobs([job(i) for i in range(len(seeds))], progress)
+    jobs = [job(first) for first in range(0, count, size)]
+    if device.type == "cpu":
+        groups = run_jobs(jobs, progress)
+    else:
+        groups = [one(part_of(progress, done, len(jobs))) for done, one in enumerate(jobs)]
     return [made for group in groups for made in group]
 
 

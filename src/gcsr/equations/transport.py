@@ -73,10 +73,15 @@ def signal_transport(adjacency: Tensor, plan: Tensor, real_inverse: Tensor) -> T
     return distance.abs()
 
 
-def shifted_laplacian(adjacency: Tensor, shift: float = 0.01) -> Tensor:
+def shifted_laplacian(adjacency: Tensor) -> Tensor:
     r""":math:`(1 + .01) I - \hat A`: positive definite for every non-negative adjacency."""
-    identity = torch.eye(adjacency.shape[-1], dtype=adjacency.dtype, device=adjacency.device)
-    return (1 + shift) * identity - normalised_adjacency(adjacency)
+    return shifted(normalised_adjacency(adjacency))
+
+
+def shifted(operator: Tensor, shift: float = 0.01) -> Tensor:
+    """The same for a normalised adjacency, or for some rows and columns of one."""
+    identity = torch.eye(operator.shape[-1], dtype=operator.dtype, device=operator.device)
+    return (1 + shift) * identity - operator
 
 
 def released_signal_transport(adjacency: Tensor, plan: Tensor, real_inverse: Tensor) -> Tensor:

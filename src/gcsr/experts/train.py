@@ -13,7 +13,7 @@ from gcsr.experts.recipe import ExpertRecipe
 from gcsr.experts.rows import TrainingRows
 from gcsr.experts.trajectories import Trajectories
 from gcsr.models import Model, Params, init_batch
-from gcsr.parallel import run_jobs
+from gcsr.parallel import part_of, run_jobs
 from gcsr.progress import Progress, silent
 from gcsr.views import VisibleGraph
 
@@ -61,22 +61,13 @@ def train_experts(
         run_jobs(jobs, progress)
     else:
         for done, teach in enumerate(jobs):
-            teach(_part_of(progress, done, len(jobs)))
+            teach(part_of(progress, done, len(jobs)))
     return trajectories
 
 
 def default_budget(device: torch.device) -> int:
     """Bytes that trajectories may take unless told otherwise."""
     return free_memory_bytes(device) // 4
-
-
-def _part_of(progress: Progress, before: int, parts: int) -> Progress:
-    """Progress of one of several equal parts that run one after the other."""
-
-    def report(stage: str, done: int, total: int) -> None:
-        progress(stage, before * total + done, parts * total)
-
-    return report
 
 
 @dataclass(eq=False)

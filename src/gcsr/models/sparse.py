@@ -139,7 +139,12 @@ class SparseTopology:
     @cached_property
     def normalised(self) -> Operator:
         """Eq. 2, computed in float64 and stored as ``dtype``."""
-        return self._operator(_symmetrically_scaled(self._looped))
+        return self._operator(self.normalised_matrix)
+
+    @property
+    def normalised_matrix(self) -> sp.csr_array:
+        """Eq. 2 as a matrix in float64."""
+        return _symmetrically_scaled(self._looped)
 
     @cached_property
     def mean(self) -> Operator:

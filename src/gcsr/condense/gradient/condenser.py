@@ -20,9 +20,8 @@ from gcsr.condense.gradient.source import RealSettings, RealSource
 from gcsr.condense.gradient.step import Learned, Step
 from gcsr.condense.initialise import Start, propagated_features, sample_training_rows
 from gcsr.condense.labels import block_labels, class_budget
-from gcsr.condense.select import BestValidated
+from gcsr.condense.select import CURVE_POINTS, BestValidated
 from gcsr.condense.together import (
-    CURVE_POINTS,
     PRECISIONS,
     UNITS,
     Precision,
@@ -116,6 +115,10 @@ class GradientCondenser(Condenser):
         """The rows that X' starts with; aligned with the labels unless a method says otherwise."""
         return start
 
+    def _pair_bytes(self, nodes: int) -> int:
+        """Bytes per graph that grow with the square of its nodes."""
+        return 0
+
     def _returned(self, adjacency: Tensor) -> Tensor:
         """A' as it is handed out."""
         return adjacency
@@ -133,7 +136,8 @@ class GradientCondenser(Condenser):
         def run(group: slice, report: Progress) -> list[Made]:
             return self._run(view, given, group, seeds[group], report)
 
-        return advance_together(run, seeds, device, progress)
+        each = self._pair_bytes(nodes)
+        return advance_together(run, seeds, device, progress, bytes_each=each)
 
     def begin(self, view: CondensingView, seeds: Sequence[int], device: torch.device) -> Step:
         """The engine's state before the first epoch, all graphs together."""
@@ -207,8 +211,8 @@ class GradientCondenser(Condenser):
                 (*starts[g].notes, *_skip_note(int(skipped[g]), self.epochs * self.outer)),
                 {
                     "matching_loss": {"every": every, "values": losses[::every, g].tolist()},
-                    "neighbours": source.neighbours,
-                    **({} if chooser is None else {"validation": chooser.curve(g)}),
+                    "neighbours": source.neighbours if self._real_edges else "none",
+                    **({} if chooser is None else {chooser.measure: chooser.curve(g)}),
                 },
             )
             for g in range(len(seeds))

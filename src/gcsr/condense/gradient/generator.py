@@ -92,6 +92,9 @@ def first_layer(left: Tensor, right: Tensor, scale: Tensor, shift: Tensor) -> Te
 def next_layer(pairs: Tensor, weight: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
     """Linear map, normalisation over all pairs, ReLU."""
     mapped = torch.bmm(weight, pairs)
+    if mapped.shape[-1] == 1:
+        # One pair is its own mean; the kernel below refuses it.
+        return (shift + 0 * mapped).relu()
     flat = torch.nn.functional.batch_norm(
         mapped.flatten(0, 1).unsqueeze(0),
         None,

@@ -80,6 +80,7 @@ class Step:
     distance: Distance
     feature_adam: Adam = field(init=False)
     structure_adam: Adam | None = field(init=False, default=None)
+    term_adam: Adam | None = field(init=False, default=None)
     theta_adam: Adam = field(init=False)
     loss: Tensor = field(init=False)
     skipped: Tensor = field(init=False)
@@ -90,17 +91,18 @@ class Step:
         self.loss = self.x.new_zeros(self.x.shape[0])
         self.skipped = torch.zeros_like(self.loss)
         if self.structure is not None:
-            term = self.structure.term
-            params = (*self.structure.params, *(() if term is None else term.params))
-            self.structure_adam = Adam(params, self.structure.rate)
+            rate, term = self.structure.rate, self.structure.term
+            self.structure_adam = Adam(self.structure.params, rate)
+            # Its own: a new sample of the real graph begins with a new plan and a fresh Adam.
+            self.term_adam = None if term is None else Adam(term.params, rate)
 
     @property
     def buffers(self) -> tuple[Tensor, ...]:
         """Everything that a step changes."""
-        structure = () if self.structure_adam is None else self.structure_adam.buffers
-        own = (self.loss, self.skipped)
-        adams = (*self.feature_adam.buffers, *self.theta_adam.buffers, *structure)
-        return (*own, *adams, *self.real.buffers)
+        optional = (self.structure_adam, self.term_adam)
+        adams = [self.feature_adam, self.theta_adam, *(a for a in optional if a is not None)]
+        moving = [buffer for adam in adams for buffer in adam.buffers]
+        return (self.loss, self.skipped, *moving, *self.real.buffers)
 
     def capturable(self, structural: bool) -> bool:
         """Whether a step needs nothing of the host."""
@@ -114,32 +116,45 @@ class Step:
         self.theta_adam.reset()
         self.loss.zero_()
         self.real.begin(epoch)
-        if structural and self.structure is not None and self.structure_adam is not None:
-            term = self.structure.term
-            if term is not None:
-                term.begin(epoch, self.structure_adam)
+        term = None if self.structure is None else self.structure.term
+        if structural and term is not None and self.term_adam is not None:
+            term.begin(epoch, self.term_adam)
 
     def __call__(self, *, structural: bool, train: bool) -> None:
         """Train the network unless the epoch just began; match; move X' or the generator."""
-        optimiser = self.structure_adam if structural else self.feature_adam
-        if optimiser is None:
-            raise TypeError("a graph without a generator has no structural step")
         loss, gradients = self.loss_and_gradients(structural=structural, train=train)
         with torch.no_grad():
             if self._guarded:
                 gradients, allowed = _guarded(loss, gradients)
                 self.skipped += 1 - allowed
                 self.loss += torch.where(allowed > 0, loss, 0)
-                optimiser.step(gradients, allowed)
+                self._move(gradients, allowed, structural=structural)
             else:
                 self.loss += loss
-                optimiser.step(gradients)
+                self._move(gradients, None, structural=structural)
+
+    def _move(self, gradients: Params, allowed: Tensor | None, *, structural: bool) -> None:
+        """X', or the generator and what the structure's term learns."""
+        if not structural:
+            self.feature_adam.step(gradients, allowed)
+            return
+        if self.structure_adam is None:
+            raise TypeError("a graph without a generator has no structural step")
+        count = len(self.structure_adam.params)
+        self.structure_adam.step(gradients[:count], allowed)
+        if self.term_adam is not None:
+            self.term_adam.step(gradients[count:], allowed)
+
+    @property
+    def _weights(self) -> Params:
+        """What a structural step moves."""
+        adams = (self.structure_adam, self.term_adam)
+        return tuple(p for adam in adams if adam is not None for p in adam.params)
 
     def loss_and_gradients(self, *, structural: bool, train: bool) -> tuple[Tensor, Params]:
         """The loss of every graph and its gradients: of X', or of the structure's weights."""
         x = self.x.detach()
-        weights = () if self.structure_adam is None else self.structure_adam.params
-        weights = tuple(p.detach() for p in weights)
+        weights = tuple(p.detach() for p in self._weights)
         leaves = weights if structural else (x,)
         for leaf in leaves:
             leaf.requires_grad_()
@@ -160,8 +175,7 @@ class Step:
     def adjacency(self) -> Tensor | None:
         """A' of the current state; ``None`` for the identity."""
         with torch.no_grad():
-            weights = () if self.structure_adam is None else self.structure_adam.params
-            return self._adjacency(self.x, weights)
+            return self._adjacency(self.x, self._weights)
 
     @property
     def complaint(self) -> str:

@@ -15,6 +15,7 @@ from gcsr.condense.gradient.condenser import GradientCondenser
 from gcsr.condense.gradient.generator import Generator
 from gcsr.condense.gradient.step import Learned, StructureTerm
 from gcsr.condense.initialise import Start
+from gcsr.condense.together import PRECISIONS
 from gcsr.errors import require_one_of
 from gcsr.models import Params
 from gcsr.views import CondensingView
@@ -71,6 +72,10 @@ class StructuredGradientCondenser(GradientCondenser):
             return start
         order = released_order(labels, view.visible.train_labels)
         return replace(start, x=start.x[order.to(start.x.device)], nodes=start.nodes[order])
+
+    def _pair_bytes(self, nodes: int) -> int:
+        # Three layers of all pairs, kept for the way back, and their gradients.
+        return 12 * nodes**2 * self.generator_hidden * PRECISIONS[self.dtype].itemsize
 
     def _returned(self, adjacency: Tensor) -> Tensor:
         return torch.where(adjacency >= self.threshold, adjacency, 0)

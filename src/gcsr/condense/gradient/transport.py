@@ -12,16 +12,15 @@ from torch import Tensor
 
 from gcsr.condense.gradient.adam import Adam
 from gcsr.devices import stream
-from gcsr.equations import normalised_adjacency
 from gcsr.equations.transport import (
     kept_singular_values,
     released_signal_transport,
-    shifted_laplacian,
+    shifted,
     signal_transport,
     transport_plan,
 )
 from gcsr.errors import require
-from gcsr.models import Params
+from gcsr.models import Params, SparseTopology
 
 Form = Literal["stabilised", "released"]
 # A new sample of the real graph is drawn once in so many epochs (the stabilised form).
@@ -47,7 +46,8 @@ class TransportTerm:
         samples: int,
         rounds: int,
     ) -> None:
-        self._adjacency, self._seeds, self._form = adjacency, tuple(seeds), form
+        self._operator = SparseTopology(adjacency, torch.device("cpu")).normalised_matrix
+        self._seeds, self._form = tuple(seeds), form
         self._weight, self._rounds = weight, rounds
         self._samples = min(samples, int(adjacency.shape[0]))
         self._device, self._nodes = x.device, int(x.shape[1])
@@ -66,20 +66,19 @@ class TransportTerm:
         return (self._plan,)
 
     def begin(self, epoch: int, optimiser: Adam) -> None:
-        """Draw a sample of the real graph when it is due."""
+        """Draw a sample of the real graph when it is due; ``optimiser`` is the plan's own."""
         due = self._inverse is None or (self.guarded and epoch % RESAMPLE == 0)
         if not due:
             return
         plans, inverses = [], []
         for seed in self._seeds:
             generator = stream(seed, f"structure sample of epoch {epoch}")
-            nodes = torch.randperm(int(self._adjacency.shape[0]), generator=generator)
+            nodes = torch.randperm(int(self._operator.shape[0]), generator=generator)
             plans.append(torch.rand(self._plan.shape[1:], generator=generator))
             inverses.append(self._real_inverse(nodes[: self._samples].numpy()))
         self._plan.copy_(torch.stack(plans))
         self._inverse = torch.stack(inverses).to(self._device)
-        for moment in (optimiser.first[-1], optimiser.second[-1]):
-            moment.zero_()
+        optimiser.reset()
 
     def value(self, adjacency: Tensor, params: Params) -> Tensor:
         """The weighted term of every graph."""
@@ -97,11 +96,12 @@ class TransportTerm:
         return (self._weight * distance).to(adjacency.dtype)
 
     def _real_inverse(self, nodes: np.ndarray) -> Tensor:
-        part = torch.from_numpy(self._adjacency[nodes][:, nodes].toarray()).double()
+        # Rows and columns of norm(A): inside a sample most nodes would have no neighbour left.
+        part = torch.from_numpy(self._operator[nodes][:, nodes].toarray()).double()
         if self._form == "stabilised":
-            exact: Tensor = torch.linalg.inv(shifted_laplacian(part))
+            exact: Tensor = torch.linalg.inv(shifted(part))
             return exact
-        left, singular, right = torch.linalg.svd(normalised_adjacency(part))
+        left, singular, right = torch.linalg.svd(part)
         inverse = torch.where(kept_singular_values(singular), 1 / singular, 0)
         pseudo: Tensor = (right.mT * inverse) @ left.mT
         return pseudo

@@ -27,6 +27,9 @@ from gcsr.parallel import part_of
 from gcsr.progress import Progress
 from gcsr.views import CondensingView
 
+# Directions with a larger residual leave the choice of neighbourhoods to chance.
+UNSETTLED = 1e-4
+
 
 @dataclass(frozen=True, kw_only=True)
 class Coarsening(Condenser):
@@ -50,7 +53,7 @@ class Coarsening(Condenser):
     # Labels fall where the training nodes fall.
     exact_class_budget: ClassVar[bool] = False
     # Only where an iterative eigensolver starts is random.
-    deterministic: ClassVar[bool] = True
+    seed_matters: ClassVar[bool] = False
 
     directions: int = 10
     levels: int = 10
@@ -115,7 +118,7 @@ class Coarsening(Condenser):
             adjacency if self.weights else (adjacency > 0).float(),
             torch.from_numpy(labels[order]),
             tuple(_notes(coarse, labels, view)),
-            details={"nodes_by_level": list(coarse.sizes)},
+            details={"nodes_by_level": list(coarse.sizes), "eigen_residual": coarse.residual},
         )
 
 
@@ -132,6 +135,11 @@ def _notes(coarse: Whole, labels: np.ndarray, view: CondensingView) -> Iterator[
         yield (
             f"{dropped} of {visible.num_nodes} nodes were dropped: their components are too small for"
             " a super-node"
+        )
+    if coarse.residual > UNSETTLED:
+        yield (
+            f"the eigensolver stopped at a residual of {coarse.residual:.1g}: which neighbourhoods are"
+            " contracted depends on where it started"
         )
     if coarse.edges:
         yield (

@@ -90,6 +90,10 @@ class SFGC(MTT):
         return LearnedRate() if self.learn_rate else None
 
     @property
+    def _breaks(self) -> bool:
+        return self.iterate == "gntk"
+
+    @property
     def _snapshot_every(self) -> int:
         return self.snapshot_every
 

@@ -37,7 +37,7 @@ class SGDD(StructuredGradientCondenser):
     smoothness: float = 0.01
     structure_loss: Literal["stabilised", "released", "off"] = "stabilised"
     structure_weight: float = 1e-6
-    samples: int = 200
+    samples: int = 500
     sinkhorn: int = 5
 
     def _check_generator(self) -> None:

@@ -20,9 +20,12 @@ _TABLES: dict[str, Table] = {**SELECTION, **GRADIENT, **TRAJECTORY}
 
 
 def paper_settings(
-    method: str, dataset: str, nodes: int, *, model: str = "sgc"
+    method: str, dataset: str, nodes: int, *, model: str | None = None
 ) -> tuple[dict[str, Any], str]:
-    """The authors' settings of the nearest published size, and a name for that cell."""
+    """The authors' settings of the nearest published size, and a name for that cell.
+
+    ``model`` is the condensing model if somebody asked for one in particular.
+    """
     if method in _PLAIN:
         return {}, "paper"
     accepted = ", ".join(sorted([*_TABLES, *_PLAIN]))
@@ -35,7 +38,7 @@ def paper_settings(
 
 
 def preset_settings(
-    preset: str, method: str, dataset: str, nodes: int, *, model: str = "sgc"
+    preset: str, method: str, dataset: str, nodes: int, *, model: str | None = None
 ) -> tuple[dict[str, Any], str]:
     """The settings of a preset other than ``default``, and a name for its cell."""
     if preset == "paper":

@@ -44,5 +44,5 @@ class Cell:
         return f"{self.dataset}, {self.nodes} nodes"
 
 
-# From a cell and the condensing model to a method's settings.
-Table = Callable[[Cell, str], dict[str, Any]]
+# From a cell and the condensing model, if one was asked for, to a method's settings.
+Table = Callable[[Cell, str | None], dict[str, Any]]

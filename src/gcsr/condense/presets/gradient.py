@@ -46,13 +46,12 @@ _SGDD: dict[str, tuple[float, float, float, tuple[int, int], int, int]] = {
 _WIDE_FANS = ("flickr", "reddit")
 
 
-def _shared(cell: Cell, model: str, default: str) -> dict[str, Any]:
+def _shared(cell: Cell, model: str | None, default: str) -> dict[str, Any]:
     fans = (15, 8) if cell.dataset in _WIDE_FANS else (10, 5)
     return {
         "units": "absolute",
         "iterate": "last",
-        # "sgc" is what nobody asked for in particular: the script's own model.
-        "model": default if model == "sgc" else model,
+        "model": model or default,
         "hidden": 256,
         "k": 0,
         "model_rate": 0.01,
@@ -62,7 +61,7 @@ def _shared(cell: Cell, model: str, default: str) -> dict[str, Any]:
     }
 
 
-def _dcg(cell: Cell, model: str) -> dict[str, Any]:
+def _dcg(cell: Cell, model: str | None) -> dict[str, Any]:
     own, rate, (outer, inner), _, _, _ = _GCOND[cell.dataset]
     return _shared(cell, model, own) | {
         "iterate": "best-val",
@@ -74,7 +73,7 @@ def _dcg(cell: Cell, model: str) -> dict[str, Any]:
     }
 
 
-def _gcond_x(cell: Cell, model: str) -> dict[str, Any]:
+def _gcond_x(cell: Cell, model: str | None) -> dict[str, Any]:
     own, rate, (outer, inner), epochs, distance = _GCOND_X[cell.dataset]
     return _shared(cell, model, own) | {
         "iterate": "best-val",
@@ -86,7 +85,7 @@ def _gcond_x(cell: Cell, model: str) -> dict[str, Any]:
     }
 
 
-def _gcond(cell: Cell, model: str) -> dict[str, Any]:
+def _gcond(cell: Cell, model: str | None) -> dict[str, Any]:
     own, rate, (outer, inner), epochs, threshold, width = _GCOND[cell.dataset]
     return _shared(cell, model, own) | {
         "feature_rate": rate,
@@ -101,7 +100,7 @@ def _gcond(cell: Cell, model: str) -> dict[str, Any]:
     }
 
 
-def _sgdd(cell: Cell, model: str) -> dict[str, Any]:
+def _sgdd(cell: Cell, model: str | None) -> dict[str, Any]:
     own, _, _, _, threshold, _ = _GCOND[cell.dataset]
     rate, structure_rate, weight, (outer, inner), epochs, samples = _SGDD[cell.dataset]
     return _shared(cell, model, own) | {

@@ -16,11 +16,11 @@ _WEIGHT_DECAY = {
 }
 
 
-def _embedded(cell: Cell, model: str) -> dict[str, Any]:
+def _embedded(cell: Cell, model: str | None) -> dict[str, Any]:
     return {"weight_decay": _WEIGHT_DECAY[cell.dataset], "epochs": 600, "hidden": 256}
 
 
-def _coarsening(cell: Cell, model: str) -> dict[str, Any]:
+def _coarsening(cell: Cell, model: str | None) -> dict[str, Any]:
     return {"directions": 10, "levels": 10, "reduction": 0.99, "labels": "pure", "weights": False}
 
 

@@ -61,7 +61,7 @@ _CELLS: dict[str, tuple[_Numbers, _Numbers, _Numbers]] = {
 }
 
 
-def _official(cell: Cell, model: str) -> dict[str, Any]:
+def _official(cell: Cell, model: str | None) -> dict[str, Any]:
     """GCN, unless the caller's own settings name another model: it is no part of the table."""
     optimiser, expert_rate, decay, epochs, every = _BUFFERS[cell.dataset]
     p, q, student_rate, rate, last_start, ridge, nodes, draws = _CELLS[cell.dataset][cell.ratio]

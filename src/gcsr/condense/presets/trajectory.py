@@ -57,12 +57,12 @@ _CORA_MODELS = {
 }
 
 
-def _shared(cell: Cell, model: str) -> dict[str, Any]:
+def _shared(cell: Cell, model: str | None) -> dict[str, Any]:
     (max_start, n, m), *_ = _CELLS[cell.dataset][cell.nodes]
     return {
         "units": "absolute",
         "iterate": "last",
-        "model": model,
+        "model": model or "sgc",
         "max_start": max_start,
         "student_steps": n,
         "expert_steps": m,
@@ -73,12 +73,12 @@ def _shared(cell: Cell, model: str) -> dict[str, Any]:
     }
 
 
-def _mtt(cell: Cell, model: str) -> dict[str, Any]:
+def _mtt(cell: Cell, model: str | None) -> dict[str, Any]:
     _, (iterations, rate), _, _ = _CELLS[cell.dataset][cell.nodes]
     return _shared(cell, model) | {"iterations": iterations, "feature_rate": rate, "k": 0}
 
 
-def _gcsr(cell: Cell, model: str) -> dict[str, Any]:
+def _gcsr(cell: Cell, model: str | None) -> dict[str, Any]:
     _, _, k, (iterations, rate, alpha, beta, tau) = _CELLS[cell.dataset][cell.nodes]
     if (cell.dataset, cell.nodes) == ("cora", 70) and model in _CORA_MODELS:
         iterations, k = _CORA_MODELS[model]
@@ -94,7 +94,7 @@ def _gcsr(cell: Cell, model: str) -> dict[str, Any]:
     }
 
 
-def _sfgc(cell: Cell, model: str) -> dict[str, Any]:
+def _sfgc(cell: Cell, model: str | None) -> dict[str, Any]:
     """MTT's numbers; how SFGC was run for the paper's table is not published."""
     return _mtt(cell, model) | {
         "iterate": "gntk",

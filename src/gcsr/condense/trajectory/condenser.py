@@ -15,10 +15,9 @@ from gcsr.condense.fields import real_number, whole_number
 from gcsr.condense.initialise import Start, propagated_features, sample_training_rows
 from gcsr.condense.labels import block_labels, class_budget
 from gcsr.condense.points import Points
-from gcsr.condense.select import BestValidated, Chooser
+from gcsr.condense.select import CURVE_POINTS, BestValidated, Chooser
 from gcsr.condense.structure import State, Structure
 from gcsr.condense.together import (
-    CURVE_POINTS,
     PRECISIONS,
     UNITS,
     Precision,
@@ -207,8 +206,16 @@ class TrajectoryCondenser(Condenser):
         """Condense some graphs along one leading dimension."""
         device = teachers.device
         structure, state = self._structure(view, knowledge, labels, starts, seeds)
+        matching = Matching(
+            iterations=self.iterations,
+            student_steps=self.student_steps,
+            student_rate=self.student_rate,
+            expert_steps=self.expert_steps,
+            max_start=self.max_start,
+            learned_rate=self._learned_rate,
+        )
         iterate = Iterate.begin(
-            torch.stack([start.x for start in starts]), state, self.student_rate
+            torch.stack([start.x for start in starts]), state, matching.student_rate
         )
         targets = torch.nn.functional.one_hot(labels, view.visible.num_classes)
         targets = targets.to(device, iterate.x.dtype).repeat(len(seeds), 1, 1)
@@ -223,14 +230,7 @@ class TrajectoryCondenser(Condenser):
             targets,
             structure,
             student_for(teachers.model, labels.numel(), int(iterate.x.shape[-1])),
-            Matching(
-                iterations=self.iterations,
-                student_steps=self.student_steps,
-                student_rate=self.student_rate,
-                expert_steps=self.expert_steps,
-                max_start=self.max_start,
-                learned_rate=self._learned_rate,
-            ),
+            matching,
             self.feature_rate * feature_unit(iterate.x, self.units),
         )
         losses = match_trajectories(
@@ -240,7 +240,14 @@ class TrajectoryCondenser(Condenser):
             progress=progress,
             look=None if chooser is None else lambda i, at: chooser(i, at.x, adjacency(at)),
             look_every=look_every,
+            breaks=self._breaks,
         )
+        notes: tuple[str, ...] = ()
+        if losses.shape[0] < self.iterations:
+            notes = (
+                f"the matching loss stopped being finite by iteration {losses.shape[0]}: the best"
+                " iterate before is returned",
+            )
         x, a = iterate.x, adjacency(iterate)
         if chooser is not None and chooser.x is not None and chooser.a is not None:
             x, a = chooser.x, chooser.a
@@ -251,7 +258,7 @@ class TrajectoryCondenser(Condenser):
                 x[g],
                 a[g],
                 labels,
-                starts[g].notes,
+                (*starts[g].notes, *notes),
                 {
                     "matching_loss": {"every": every, "values": losses[::every, g].tolist()},
                     **({} if chooser is None else {chooser.measure: chooser.curve(g)}),
@@ -262,6 +269,11 @@ class TrajectoryCondenser(Condenser):
             )
             for g in range(len(seeds))
         ]
+
+    @property
+    def _breaks(self) -> bool:
+        """Whether a loss that is not finite ends the run with the best iterate so far."""
+        return False
 
     def _recipe(self) -> ExpertRecipe:
         """How the experts are trained, and what of them is kept: only what can be read."""

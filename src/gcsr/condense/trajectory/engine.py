@@ -117,6 +117,8 @@ class Step:
         """Adam (Kingma and Ba, 2015) on X', one pass over memory for every graph."""
         it = self.iterate
         it.count += 1
+        # The kernel reads gradients as if they lay in memory as X' does.
+        gradient = gradient.contiguous()
         for g, rate in enumerate(self._rates):
             torch._fused_adam_(
                 [it.x[g]],
@@ -157,10 +159,12 @@ def match_trajectories(
     progress: Progress,
     look: Callable[[int, Iterate], None] | None = None,
     look_every: int = 0,
+    breaks: bool = False,
 ) -> Tensor:
     """Run Algorithm 1 in place; returns the matching losses ``(iterations, graphs)``.
 
-    ``look`` is called before the first iteration, every ``look_every`` iterations and at the end.
+    ``look`` is called before the first iteration, every ``look_every`` iterations and at the end. A
+    loss that is not finite is an error, or, where ``breaks``, the end: the losses stop there.
     """
     matching, iterate = step.matching, step.iterate
     draws = [schedule(trajectories, matching, generator) for generator in schedules]
@@ -172,7 +176,12 @@ def match_trajectories(
             look(i, iterate)
         advance(i)
         if (i + 1) % every == 0 or i + 1 == matching.iterations:
-            _require_finite(losses[max(0, i + 1 - every) : i + 1], i + 1)
+            recent = losses[max(0, i + 1 - every) : i + 1]
+            begun = breaks and bool(torch.isfinite(losses[0]).all())
+            if begun and not bool(torch.isfinite(recent).all()):
+                progress("condensing", matching.iterations, matching.iterations)
+                return losses[: i + 1].cpu()
+            _require_finite(recent, i + 1)
             progress("condensing", i + 1, matching.iterations)
     if look is not None:
         look(matching.iterations, iterate)

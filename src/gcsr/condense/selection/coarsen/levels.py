@@ -14,7 +14,7 @@ from gcsr.condense.selection.coarsen.contraction import (
     contract_edges,
     contract_neighbourhoods,
 )
-from gcsr.condense.selection.coarsen.spectrum import rescaled, smooth_directions
+from gcsr.condense.selection.coarsen.spectrum import rescaled, residual, smooth_directions
 from gcsr.condense.selection.coarsen.variation import Variation
 
 # A level that removes no more nodes than this is the last that contracts neighbourhoods.
@@ -46,6 +46,7 @@ class Coarse:
         shares: the one non-zero of every column of C, the product of :math:`1/\sqrt{s}` over levels.
         sizes: nodes after every level, the original graph first.
         edges: how many nodes went by contracting single edges, at the end.
+        residual: how far the first level's directions are from eigenvectors.
     """
 
     weights: sp.csr_array
@@ -53,6 +54,7 @@ class Coarse:
     shares: np.ndarray
     sizes: tuple[int, ...]
     edges: int
+    residual: float
 
 
 def coarsen(
@@ -70,10 +72,11 @@ def coarsen(
     """
     n = weights.shape[0]
     groups, shares, sizes = np.arange(n), np.ones(n), [n]
-    edges, stalled = 0, False
+    edges, stalled, off = 0, False, 0.0
     report(0)
     if n > target:
         basis = directions = smooth_directions(weights, rules.directions, generator)
+        off = residual(weights, directions)
     while sizes[-1] > target:
         now = sizes[-1]
         variation = Variation(weights, directions)
@@ -95,7 +98,7 @@ def coarsen(
         directions = rescaled(basis, weights)
         sizes.append(members.size)
         report(n - members.size)
-    return Coarse(weights, groups, shares, tuple(sizes), edges)
+    return Coarse(weights, groups, shares, tuple(sizes), edges, off)
 
 
 def _level_matrix(step: np.ndarray, share: np.ndarray) -> sp.csr_array:

@@ -27,12 +27,14 @@ class Whole:
         weights: summed weights between super-nodes.
         sizes: nodes of the largest component after every level.
         edges: how many nodes went by contracting single edges.
+        residual: of the eigensolver, the largest over components.
     """
 
     matrix: sp.csr_array
     weights: sp.csr_array
     sizes: tuple[int, ...]
     edges: int
+    residual: float
 
 
 def coarsen_graph(
@@ -67,6 +69,7 @@ def coarsen_graph(
         weights=sp.csr_array(sp.block_diag([one.weights for one in made])),
         sizes=max((one.sizes for one in made), key=lambda sizes: sizes[0]),
         edges=sum(one.edges for one in made),
+        residual=max(one.residual for one in made),
     )
 
 

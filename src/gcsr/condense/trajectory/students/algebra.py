@@ -43,9 +43,15 @@ class Workspace:
 
     def like(self, tensor: Tensor) -> Tensor:
         """Memory for a tensor of this shape; what an earlier call returned is overwritten."""
-        if self._tensor is None or self._tensor.shape != tensor.shape:
-            self._tensor = torch.empty_like(tensor, memory_format=torch.contiguous_format)
-        return self._tensor
+        kept = self._tensor
+        if kept is None or (kept.shape, kept.dtype, kept.device) != (
+            tensor.shape,
+            tensor.dtype,
+            tensor.device,
+        ):
+            kept = torch.empty_like(tensor, memory_format=torch.contiguous_format)
+            self._tensor = kept
+        return kept
 
     def difference(self, first: Tensor, second: Tensor) -> Tensor:
         """``first - second``."""
