@@ -1,4 +1,4 @@
-"""How a condensed graph gets its edges: ``adjacency(x, state)`` and ``update(state, adjacency)``.
+"""How a condensed graph gets its edges: ``topology(points, state)`` and ``update(state, adjacency)``.
 
 States are tuples of tensors with a leading dimension for the graphs condensed together, so that an
 engine can carry them without knowing what they mean.
