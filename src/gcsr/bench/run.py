@@ -36,7 +36,7 @@ def run_bench(
     fraction: float | None = None,
     progress: Progress = silent,
 ) -> list[BenchRow]:
-    """One row per case; without cases, all of them for a step and the graphs of moderate size otherwise."""
+    """One row per case; without cases, all of them for a step and moderate graphs otherwise."""
     require_one_of("bench", bench, BENCHES)
     require_one_of("dtype", dtype, DTYPES)
     require(
