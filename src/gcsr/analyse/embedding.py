@@ -47,7 +47,7 @@ def tsne(rows: np.ndarray, seed: int = 0) -> np.ndarray:
     """
     from sklearn.manifold import TSNE  # noqa: PLC0415 - takes a second to import
 
-    rows = rows.astype(np.float64)
+    rows = rows.astype(np.float32)
     # Principal components need two columns and rows that differ.
     varied = min(rows.shape) >= 2 and bool(np.ptp(rows, axis=0).any())
     state = int(torch.randint(2**31, (), generator=stream(seed, "t-SNE")))

@@ -40,9 +40,7 @@ def evaluate(
     features: options.Features = None,
     undirected: options.Undirected = False,
     inductive: options.Inductive = None,
-    any_graph: Annotated[
-        bool, typer.Option("--any-graph", help="Accept data that FILE was not made from.")
-    ] = False,
+    any_graph: options.AnyGraph = False,
     as_json: options.Json = False,
 ) -> None:
     """Train networks on condensed graphs and test them on the real one.
