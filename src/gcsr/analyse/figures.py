@@ -179,10 +179,9 @@ def _bars(axis: Axes, values: Distribution) -> None:
     if not values.count:
         axis.text(0.5, 0.5, "none", ha="center", va="center", transform=axis.transAxes)
         return
-    axis.bar(
-        values.edges[:-1], values.counts, np.diff(values.edges), align="edge", edgecolor="white"
-    )
-    if values.edges[-1] > 100:
+    widths = np.diff(values.edges)
+    axis.bar(values.edges[:-1], values.counts, widths, align="edge", edgecolor="white")
+    if widths.max() > 1.5 * widths.min():  # bins that double
         axis.set_xscale("symlog", linthresh=1)
 
 

@@ -20,8 +20,9 @@ LISTED_EDGES = {
     "flickr": 899_756,
     "reddit": 57_307_946,
 }
-WEIGHT_BINS = 20
-FEW_DEGREES = 20
+BINS = 20
+# The largest degree, in mean degrees, from which equal bins would show nothing.
+HEAVY_TAIL = 8
 
 
 # -- structure and labels ----------------------------------------------------------------------------
@@ -137,15 +138,16 @@ class Distribution:
 
 
 def degree_distribution(graph: LabelledGraph, threshold: float = 0.0) -> Distribution:
-    """Neighbours per node over edges above ``threshold``; bins double where degrees are many."""
+    """Neighbours per node over edges above ``threshold``; bins double where a few have very many."""
     above = graph.adjacency.data > threshold
     before = np.concatenate([[0], np.cumsum(above)])
     degrees = np.diff(before[graph.adjacency.indptr])
     most = int(degrees.max())
-    if most <= FEW_DEGREES:
-        return _distribution(degrees, np.arange(most + 2) - 0.5)
-    powers = 2.0 ** np.arange(int(np.ceil(np.log2(most + 1))) + 1)
-    return _distribution(degrees, np.concatenate([[0.0], powers]) - 0.5)
+    if most > HEAVY_TAIL * degrees.mean() and most > BINS:
+        powers = 2.0 ** np.arange(most.bit_length() + 1)
+        return _distribution(degrees, np.concatenate([[0.0], powers]) - 0.5)
+    width = most // BINS + 1
+    return _distribution(degrees, np.arange(0, most + width + 1, width) - 0.5)
 
 
 def strength_distribution(graph: LabelledGraph) -> Distribution:
@@ -163,7 +165,7 @@ def _spread(values: np.ndarray) -> Distribution:
     if not values.size:
         return _distribution(values, np.zeros(0))
     high = float(values.max())
-    return _distribution(values, np.linspace(0, high if high > 0 else 1, WEIGHT_BINS + 1))
+    return _distribution(values, np.linspace(0, high if high > 0 else 1, BINS + 1))
 
 
 def _distribution(values: np.ndarray, edges: np.ndarray) -> Distribution:
