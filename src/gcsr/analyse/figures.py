@@ -104,7 +104,7 @@ FIGURES: dict[str, Callable[[Analysis], Figure | None]] = {
 
 
 def figure_bytes(figure: Figure, kind: str) -> bytes:
-    """A figure as a PNG or SVG file; the same figure gives the same bytes."""
+    """A figure as a PNG or SVG file; figures of equal numbers give equal bytes."""
     require_one_of("format", kind, FORMATS)
     from matplotlib import rc_context  # noqa: PLC0415 - takes a second to import
 
@@ -124,13 +124,12 @@ def save_figures(
         require_one_of("format", kind, FORMATS)
     written = []
     for name, draw in FIGURES.items():
-        figure = draw(analysis)
-        if figure is None:
-            continue
         for kind in formats:
-            path = Path(folder) / f"{name}.{kind}"
-            write_atomically(path, figure_bytes(figure, kind))
-            written.append(path)
+            figure = draw(analysis)  # anew: drawing moves the layout of a figure a little
+            if figure is not None:
+                path = Path(folder) / f"{name}.{kind}"
+                write_atomically(path, figure_bytes(figure, kind))
+                written.append(path)
     return written
 
 
