@@ -1,5 +1,6 @@
 """Graph data condensation: a tiny synthetic graph that trains a GNN about as well as the original."""
 
+from gcsr.analyse import Analysis, analyse
 from gcsr.api import condense, condense_many
 from gcsr.condense import (
     DCG,
@@ -30,6 +31,7 @@ __all__ = [
     "MTT",
     "SFGC",
     "SGDD",
+    "Analysis",
     "Coarsening",
     "CondensedGraph",
     "Condenser",
@@ -44,6 +46,7 @@ __all__ = [
     "TrainingRecipe",
     "View",
     "__version__",
+    "analyse",
     "condense",
     "condense_many",
     "evaluate",

@@ -199,6 +199,42 @@ CASES: dict[str, Case] = {
         lambda b: ["evaluate", b.made, "--data", b.data, "--dropout", 1],
         ["dropout: 1"],
     ),
+    # -- analysing -----------------------------------------------------------------------------
+    "analyse no file": (
+        lambda b: ["analyse", b.folder / "none.safetensors", "--data", b.data],
+        ["none.safetensors", "no such file"],
+    ),
+    "analyse corrupt": (lambda b: ["analyse", b.cut(), "--data", b.data], ["cut.safetensors"]),
+    "analyse nothing": (lambda b: ["analyse", "--data", b.data], ["FILE"]),
+    "analyse without data": (lambda b: ["analyse", b.made], ["--data"]),
+    "analyse another graph": (
+        lambda b: ["analyse", b.made, "--data", b.other()],
+        ["content hash", "--any-graph"],
+    ),
+    "unknown space": (
+        lambda b: ["analyse", b.made, "--data", b.data, "--space", "latent"],
+        ["space: 'latent'", "propagated"],
+    ),
+    "too many neighbours": (
+        lambda b: ["analyse", b.made, "--data", b.data, "--nearest", 21],
+        ["nearest: 21", "1 to 20"],
+    ),
+    "threshold not finite": (
+        lambda b: ["analyse", b.made, "--data", b.data, "--threshold", "nan"],
+        ["threshold: nan"],
+    ),
+    "negative sample": (
+        lambda b: ["analyse", b.made, "--data", b.data, "--tsne-nodes", -1],
+        ["--tsne-nodes"],
+    ),
+    "figures into a file": (
+        lambda b: ["analyse", b.made, "--data", b.data, "--figures", b.data],
+        ["figures: ", "not a folder"],
+    ),
+    "figures into no folder": (
+        lambda b: ["analyse", b.made, "--data", b.data, "--figures", b.folder / "no" / "figures"],
+        ["figures: ", "does not exist"],
+    ),
     # -- the verb ------------------------------------------------------------------------------
     "unknown verb": (lambda b: ["condence", b.data], ["condence"]),
 }

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
+from gcsr.errors import InputError
 from gcsr.progress import Progress
 
 if TYPE_CHECKING:
+    from gcsr.condensed import CondensedGraph
     from gcsr.graph import Graph
     from gcsr.graph.graph import FeatureScaling
 
@@ -30,3 +33,14 @@ def load_graph(
     graph = load(data, root, features=scaling, undirected=undirected, inductive=inductive)
     progress(stage, 1, 1)
     return graph
+
+
+def recorded(graphs: Sequence[CondensedGraph], field: str, kind: type) -> Any:
+    """How the data were loaded when the graphs were made, if they all say the same."""
+    sources = [graph.provenance.get("dataset") for graph in graphs]
+    values = [source.get(field) for source in sources if isinstance(source, dict)]
+    known = {value for value in values if isinstance(value, kind)}
+    if len(known) > 1:
+        said = ", ".join(sorted(str(value) for value in known))
+        raise InputError(f"{field}: the files were made with different values ({said}); give one.")
+    return known.pop() if known else None

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gcsr.cli import options
 from gcsr.cli.bars import progress_bars
-from gcsr.cli.data import load_graph
+from gcsr.cli.data import load_graph, recorded
 from gcsr.cli.output import print_json, print_leak
-from gcsr.errors import InputError, require
+from gcsr.errors import require
 
 if TYPE_CHECKING:
-    from gcsr.condensed import CondensedGraph
     from gcsr.evaluate import Evaluation
 
 
@@ -42,9 +40,7 @@ def evaluate(
     features: options.Features = None,
     undirected: options.Undirected = False,
     inductive: options.Inductive = None,
-    any_graph: Annotated[
-        bool, typer.Option("--any-graph", help="Accept data that FILE was not made from.")
-    ] = False,
+    any_graph: options.AnyGraph = False,
     as_json: options.Json = False,
 ) -> None:
     """Train networks on condensed graphs and test them on the real one.
@@ -75,9 +71,9 @@ def evaluate(
         graph = load_graph(
             data,
             root=root,
-            features=features if features is not None else _recorded(small, "features", str),
+            features=features if features is not None else recorded(small, "features", str),
             undirected=undirected,
-            inductive=inductive if inductive is not None else _recorded(small, "inductive", bool),
+            inductive=inductive if inductive is not None else recorded(small, "inductive", bool),
             progress=progress,
         )
         recipe = replace(paper_recipe(graph.name), epochs=epochs)
@@ -109,17 +105,6 @@ def evaluate(
         print_json(result.to_dict())
     else:
         _tell(result)
-
-
-def _recorded(graphs: Sequence[CondensedGraph], field: str, kind: type) -> Any:
-    """How the data were loaded when the graphs were made, if they all say the same."""
-    sources = [graph.provenance.get("dataset") for graph in graphs]
-    values = [source.get(field) for source in sources if isinstance(source, dict)]
-    known = {value for value in values if isinstance(value, kind)}
-    if len(known) > 1:
-        said = ", ".join(sorted(str(value) for value in known))
-        raise InputError(f"{field}: the files were made with different values ({said}); give one.")
-    return known.pop() if known else None
 
 
 def _tell(result: Evaluation) -> None:

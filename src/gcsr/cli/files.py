@@ -28,14 +28,24 @@ def require_writable(paths: Sequence[Path]) -> None:
     for path in paths:
         require(path.name not in ("", ".."), f"out: {str(path)!r} is not the name of a file.")
         require(not path.is_dir(), f"out: {path} is a folder; the name of a file is needed.")
-    folder = paths[0].parent
-    require(folder.exists(), f"out: the folder {folder} does not exist.")
-    require(folder.is_dir(), f"out: {folder} is not a folder.")
+    _require_writes("out", paths[0].parent)
+
+
+def require_writable_folder(field: str, folder: Path) -> None:
+    """A folder that files can be put into, or that can be made where it is not there yet."""
+    _require_writes(field, folder if folder.exists() else folder.parent)
+
+
+def _require_writes(field: str, folder: Path) -> None:
+    require(folder.exists(), f"{field}: the folder {folder} does not exist.")
+    require(folder.is_dir(), f"{field}: {folder} is not a folder.")
     try:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        raise InputError(f"out: the folder {folder} is not writable ({error.strerror}).") from None
+        raise InputError(
+            f"{field}: the folder {folder} is not writable ({error.strerror})."
+        ) from None
 
 
 def write_graphs(graphs: Sequence[CondensedGraph], paths: Sequence[Path]) -> None:

@@ -29,3 +29,6 @@ Inductive = Annotated[
         " usual for the dataset.",
     ),
 ]
+AnyGraph = Annotated[
+    bool, typer.Option("--any-graph", help="Accept data that FILE was not made from.")
+]

@@ -1,5 +1,6 @@
 """The paper, one pure function per equation; torch only, differentiable, any leading dimensions."""
 
+from gcsr.equations.ccns import cross_class_similarity
 from gcsr.equations.gntk import KernelTarget, kernel_error
 from gcsr.equations.momentum import momentum_update
 from gcsr.equations.prior import class_correlation, class_prior
@@ -17,6 +18,7 @@ __all__ = [
     "KernelTarget",
     "class_correlation",
     "class_prior",
+    "cross_class_similarity",
     "cross_entropy",
     "kernel_error",
     "momentum_update",

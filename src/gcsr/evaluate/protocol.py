@@ -14,9 +14,10 @@ from torch import nn
 
 from gcsr.condensed import CondensedGraph
 from gcsr.devices import pick_device
-from gcsr.errors import InputError, require
+from gcsr.errors import require
 from gcsr.evaluate.evaluation import Evaluation
 from gcsr.evaluate.modules import evaluate_module
+from gcsr.evaluate.origin import require_graph, require_origin
 from gcsr.evaluate.trial import Batch, Trial, condensed_batches
 from gcsr.graph import Graph
 from gcsr.models import testing_model
@@ -48,7 +49,7 @@ def evaluate(
     """
     graphs = [small] if isinstance(small, CondensedGraph) else list(small)
     _check_numbers(graph, runs, hidden)
-    _check_origin(graphs, graph, any_graph)
+    require_origin(graphs, graph, any_graph)
     recipe = recipe or paper_recipe(graph.name)
     target = pick_device(device)
     began = time.perf_counter()
@@ -133,40 +134,7 @@ def evaluate_full(
 
 
 def _check_numbers(graph: Graph, runs: int, hidden: int) -> None:
-    require(
-        isinstance(graph, Graph),
-        f"graph: a gcsr.Graph is needed, not {type(graph).__name__}; gcsr.load makes one.",
-    )
+    require_graph(graph)
     for name, value in (("runs", runs), ("hidden", hidden)):
         fine = isinstance(value, int) and not isinstance(value, bool) and value >= 1
         require(fine, f"{name}: {value!r} is not accepted; a whole number >= 1 is.")
-
-
-def _check_origin(graphs: list[CondensedGraph], graph: Graph, any_graph: bool) -> None:
-    require(bool(graphs), "graphs: at least one condensed graph is needed.")
-    for small in graphs:
-        require(
-            isinstance(small, CondensedGraph),
-            f"small: a CondensedGraph is needed, not {type(small).__name__};"
-            " CondensedGraph.load reads one.",
-        )
-        require(
-            small.x.shape[1] == graph.num_features and small.num_classes == graph.num_classes,
-            f"data: the condensed graph has {small.x.shape[1]} features and {small.num_classes}"
-            f" classes, {graph.name} has {graph.num_features} and {graph.num_classes}.",
-        )
-        made_from = small.provenance.get("dataset", {})
-        known = made_from.get("content_hash", graph.content_hash)
-        if known != graph.content_hash and not any_graph:
-            raise InputError(
-                f"data: the condensed graph was made from {made_from.get('name')} with content hash"
-                f" {str(known)[:12]}, but {graph.name} has {graph.content_hash[:12]}; give the same"
-                " data and feature scaling, or any_graph=True (command line: --any-graph)."
-            )
-        hidden_then = made_from.get("inductive", graph.inductive)
-        require(
-            hidden_then == graph.inductive or any_graph,
-            f"data: the condensed graph was made with inductive={hidden_then}, but {graph.name} is"
-            f" loaded with inductive={graph.inductive}; load it the same way, or give"
-            " any_graph=True (command line: --any-graph).",
-        )
