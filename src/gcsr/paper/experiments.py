@@ -25,7 +25,7 @@ _LEAK = (
     " leaks there and the two are one."
 )
 _GRADIENT_MODELS = ("sgc", "gcn")
-_NO_LEARNER = "gradient matching has SGC and GCN, and no {model}"
+_NO_LEARNER = "gradient matching knows sgc and gcn as its model, and not {model}"
 
 
 def _line(
@@ -104,7 +104,7 @@ def _table3() -> Experiment:
         for model, known in by_model.items():
             label = f"{method} with {model}"
             if method in ("gcond", "sgdd") and model not in _GRADIENT_MODELS:
-                missing = _NO_LEARNER.format(model=model.upper())
+                missing = _NO_LEARNER.format(model=model)
                 lines.append(Line("cora", 70, label, *known, missing=missing))
             else:
                 # "sgc" is the authors' model: naming it would make another cell of the same.
@@ -258,7 +258,7 @@ def _init_curves() -> Experiment:
                         nodes,
                         None,
                         x=float(done),
-                        series=f"{dataset}, k = {hops}",
+                        series=f"k = {hops}",
                         **more,
                     )
                 )

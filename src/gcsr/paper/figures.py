@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from gcsr.paper.cells import Axis, Experiment, Protocol
@@ -19,6 +20,7 @@ _OURS = {"color": "tab:blue", "marker": "o", "markersize": 4, "capsize": 2}
 _FAIR = {"color": "tab:orange", "marker": "D", "markersize": 4, "capsize": 2, "mfc": "white"}
 # A table lies on its side: inches per line, and per panel.
 _LINE, _PANEL, _EDGE = 0.24, 4.6, 1.6
+_LETTERS = 14  # of a title in an inch
 
 
 def draw(experiment: Experiment, compared: Sequence[Compared], protocol: Protocol) -> Figure:
@@ -30,8 +32,10 @@ def draw(experiment: Experiment, compared: Sequence[Compared], protocol: Protoco
         panels.setdefault(one.line.dataset, []).append(one)
     tallest = max((len(lines) for lines in panels.values()), default=1)
     height = 4.2 if experiment.axis else max(3.0, _LINE * tallest + _EDGE)
-    figure = Figure(figsize=(_PANEL * max(1, len(panels)), height), layout="constrained")
-    figure.suptitle(f"{title(experiment, protocol)} ({_counts(compared, protocol)})", fontsize=9)
+    width = _PANEL * max(1, len(panels))
+    figure = Figure(figsize=(width, height), layout="constrained")
+    heading = f"{title(experiment, protocol)} ({_counts(compared, protocol)})"
+    figure.suptitle(fill(heading, int(width * _LETTERS)), fontsize=9)
     axes = figure.subplots(1, max(1, len(panels)), squeeze=False)[0]
     for axes_of_one, (dataset, lines) in zip(axes, panels.items(), strict=False):
         states = {number.state for one in lines for number in one.numbers}
@@ -71,7 +75,7 @@ def _layers(lines: Sequence[Compared]) -> list[tuple[str, list[Number | None], d
     leaks = any(one.without_leak is not None for one in lines)
     ours: list[Number | None] = [one.ours for one in lines]
     fair: list[Number | None] = [one.without_leak for one in lines]
-    layers = [("ours †" if any(one.ours.leaks for one in lines) else "ours", ours, _OURS)]
+    layers = [("ours †" if all(one.ours.leaks for one in lines) else "ours", ours, _OURS)]
     return [*layers, ("ours, without leak", fair, _FAIR)] if leaks else layers
 
 
@@ -115,11 +119,16 @@ def _curves(axes: Any, lines: Sequence[Compared], axis: Axis) -> None:
     values = sorted({one.line.x or 0.0 for one in lines})
     for name, members in series.items():
         places = [values.index(one.line.x or 0.0) if axis.even else one.line.x for one in members]
-        if all(one.line.published is not None for one in members):
+        known = [
+            (place, one.line)
+            for place, one in zip(places, members, strict=True)
+            if one.line.published is not None
+        ]
+        if known:
             axes.errorbar(
-                places,
-                [one.line.published for one in members],
-                yerr=[one.line.published_std or 0.0 for one in members],
+                [place for place, _ in known],
+                [line.published for _, line in known],
+                yerr=[line.published_std or 0.0 for _, line in known],
                 label="published",
                 **_PUBLISHED,
             )
@@ -160,4 +169,4 @@ def _annotate(axes: Any, x: Any, y: Any, number: Number) -> None:
 
 def _name(one: Compared) -> str:
     nodes = "" if one.line.nodes is None else f" ({one.line.nodes})"
-    return f"{one.line.label}{nodes}"
+    return f"{one.line.label}{nodes}{' †' if one.ours.leaks else ''}"
