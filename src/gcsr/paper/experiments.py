@@ -5,7 +5,7 @@ Settings are the authors' (``--preset paper``) and what is written here on top o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from gcsr.condense import paper_settings
@@ -272,22 +272,24 @@ def _init_curves() -> Experiment:
     return Experiment("init-curves", title, tuple(lines), notes, Axis("iterations", even=False))
 
 
-_REGISTRY: dict[str, Callable[[], Experiment]] = {
-    "table1": _table1,
-    "table2": _table2,
-    "table3": _table3,
-    "table4": _table4,
-    "table5": _table5,
-    "mpi": _mpi,
-    "hops": lambda: _sweep("hops", "k", published.HOPS, "mtt"),
-    "regulariser": _regulariser,
-    "tau": lambda: _sweep("tau", "tau", published.TAU),
-    "gamma": lambda: _sweep("gamma", "gamma", published.GAMMA),
-    "alpha": lambda: _sweep("alpha", "alpha", published.ALPHA),
-    "beta": lambda: _sweep("beta", "beta", published.BETA),
-    "init-curves": _init_curves,
+EXPERIMENTS: dict[str, Experiment] = {
+    one.name: one
+    for one in (
+        _table1(),
+        _table2(),
+        _table3(),
+        _table4(),
+        _table5(),
+        _mpi(),
+        _sweep("hops", "k", published.HOPS, "mtt"),
+        _regulariser(),
+        _sweep("tau", "tau", published.TAU),
+        _sweep("gamma", "gamma", published.GAMMA),
+        _sweep("alpha", "alpha", published.ALPHA),
+        _sweep("beta", "beta", published.BETA),
+        _init_curves(),
+    )
 }
-EXPERIMENTS: dict[str, Experiment] = {name: make() for name, make in _REGISTRY.items()}
 
 
 def experiment(name: str) -> Experiment:
