@@ -12,7 +12,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from published import TABLE2
+from gcsr.paper.published import TABLE2
 
 Row = dict[str, Any]
 # Rows that explain differences from the published table.

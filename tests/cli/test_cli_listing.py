@@ -15,7 +15,9 @@ def test_version(gcsr: Run) -> None:
     assert gcsr("--version").out == f"gcsr {__version__}\n"
 
 
-@pytest.mark.parametrize("verb", ["demo", "datasets", "methods", "condense", "evaluate", "inspect"])
+@pytest.mark.parametrize(
+    "verb", ["demo", "datasets", "methods", "condense", "evaluate", "inspect", "reproduce"]
+)
 def test_every_verb_has_help(gcsr: Run, verb: str) -> None:
     result = gcsr(verb, "--help")
     assert result.code == 0 and "--json" in result.out

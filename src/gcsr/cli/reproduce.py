@@ -1,0 +1,164 @@
+"""``gcsr reproduce``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gcsr.cli import options
+from gcsr.cli.bars import progress_bars
+from gcsr.cli.interrupts import remember_written
+from gcsr.cli.output import console, print_json, table
+from gcsr.errors import require
+
+if TYPE_CHECKING:
+    from gcsr.paper import Experiment, Protocol
+    from gcsr.paper.compare import Compared
+
+CELLS_FAILED = 1
+
+
+def reproduce(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="A table or curve; see --list.")
+    ] = None,
+    listed: Annotated[
+        bool, typer.Option("--list", help="List what can be reproduced, and compute nothing.")
+    ] = False,
+    dataset: Annotated[
+        list[str] | None, typer.Option(help="Only this dataset; repeatable.")
+    ] = None,
+    quick: Annotated[
+        bool,
+        typer.Option(
+            "--quick",
+            help="A smoke run: one graph, one run, few iterations. Everything it makes says so.",
+        ),
+    ] = False,
+    graphs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Condensed graphs per cell. [default: 5, with --quick 1]"),
+    ] = None,
+    runs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Networks per condensed graph. [default: 10, with --quick 1]"),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder of tables, figures and finished cells.")] = Path(
+        "reproduced"
+    ),
+    device: options.Device = "auto",
+    root: options.Root = None,
+    as_json: options.Json = False,
+) -> None:
+    """Run a table or curve of the paper and set our numbers beside the published ones.
+
+    Finished cells are kept: a run that was interrupted continues where it was.
+    """
+    from gcsr.paper import EXPERIMENTS, Protocol, Store, experiment  # noqa: PLC0415 - imports torch
+    from gcsr.paper import reproduce as run  # noqa: PLC0415
+    from gcsr.paper.compare import compare  # noqa: PLC0415
+    from gcsr.paper.outputs import prepare_folder, rows_file, write_outputs  # noqa: PLC0415
+
+    if listed:
+        require(name is None, f"NAME: {name!r} is not accepted with --list, which names them all.")
+        _list(list(EXPERIMENTS.values()), as_json)
+        return
+    require(name is not None, f"NAME: is needed; accepted: {', '.join(EXPERIMENTS)}, or --list.")
+    chosen = experiment(name or "")
+    default = (1, 1) if quick else (5, 10)
+    protocol = Protocol(graphs or default[0], runs or default[1], quick)
+    datasets = dataset or []
+    _check(chosen, datasets, device)
+    prepare_folder(out)
+    store = Store(rows_file(out, protocol))
+    before = len(store)
+    try:
+        with progress_bars() as progress:
+            outcomes = run(
+                chosen,
+                store,
+                protocol=protocol,
+                datasets=datasets,
+                root=root,
+                device=device,
+                progress=progress,
+            )
+    finally:
+        if len(store) > before:
+            remember_written([store.path])
+    files = write_outputs(
+        out, chosen, compare(chosen, outcomes, datasets, known_too=True), protocol
+    )
+    remember_written(files)
+    compared = compare(chosen, outcomes, datasets)
+    if as_json:
+        print_json(
+            {
+                "experiment": chosen.name,
+                "title": chosen.title,
+                "quick": quick,
+                "graphs": protocol.graphs,
+                "runs": protocol.runs,
+                "lines": [one.to_dict() for one in compared],
+                "notes": chosen.notes,
+                "files": [str(path) for path in (store.path, *files)],
+            }
+        )
+    else:
+        _tell(chosen, compared, protocol, files)
+    if any(number.state == "failed" for one in compared for number in one.numbers):
+        raise typer.Exit(CELLS_FAILED)
+
+
+def _check(experiment: Experiment, datasets: Sequence[str], device: str) -> None:
+    """What is wrong is said before anything is made or read."""
+    from gcsr.devices import pick_device  # noqa: PLC0415 - torch takes a second to import
+    from gcsr.errors import require_one_of  # noqa: PLC0415
+
+    for dataset in datasets:
+        require_one_of("dataset", dataset, experiment.datasets)
+    pick_device(device)
+
+
+def _list(experiments: Sequence[Experiment], as_json: bool) -> None:
+    if as_json:
+        print_json(
+            [
+                {
+                    "name": one.name,
+                    "title": one.title,
+                    "datasets": one.datasets,
+                    "cells": len(one.cells),
+                }
+                for one in experiments
+            ]
+        )
+        return
+    shown = table("name", "title", "cells", "datasets", numbers=("cells",))
+    for one in experiments:
+        shown.add_row(one.name, one.title, str(len(one.cells)), ", ".join(one.datasets))
+    console().print(shown)
+
+
+def _tell(
+    experiment: Experiment,
+    compared: Sequence[Compared],
+    protocol: Protocol,
+    files: Sequence[Path],
+) -> None:
+    from gcsr.paper.compare import reasons  # noqa: PLC0415 - torch takes a second to import
+    from gcsr.paper.render import NUMERIC, text_table, title, warning  # noqa: PLC0415
+
+    headings, rows = text_table(compared)
+    shown = table(*headings, numbers=NUMERIC, title=title(experiment, protocol))
+    for row in rows:
+        shown.add_row(*row)
+    console().print(shown)
+    for sentence in (warning(protocol), *experiment.notes, *reasons(compared)):
+        if sentence:
+            console().print(sentence, soft_wrap=True)
+    for path in files:
+        print(f"wrote {path}")

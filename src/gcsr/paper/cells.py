@@ -1,0 +1,185 @@
+"""What is measured (cells), where it is shown beside a published number (lines), and how long."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+from gcsr.condense import Condenser, build, paper_settings
+from gcsr.errors import require
+from gcsr.training import TrainingRecipe, paper_recipe
+from gcsr.version import __version__
+
+# Cells that condense nothing.
+WHOLE_GRAPH, STATISTICS = "whole", "statistics"
+# A smoke run goes no further than this, whatever the settings.
+QUICK_CAPS = {
+    "iterations": 5,
+    "experts": 1,
+    "expert_epochs": 8,
+    "max_start": 3,
+    "expert_steps": 2,
+    "student_steps": 2,
+    "epochs": 2,
+    "outer": 2,
+    "inner": 1,
+    "samples": 50,
+    "embedding_epochs": 5,
+    "hidden": 16,
+}
+QUICK_EPOCHS = 10
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How often a cell is repeated; ``quick`` also cuts every setting that costs time."""
+
+    graphs: int = 5
+    runs: int = 10
+    quick: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("graphs", "runs"):
+            value = getattr(self, name)
+            fine = isinstance(value, int) and not isinstance(value, bool) and value >= 1
+            require(fine, f"{name}: {value!r} is not accepted; a whole number >= 1 is.")
+
+    def recipe(self, dataset: str) -> TrainingRecipe:
+        """How test networks are trained."""
+        recipe = paper_recipe(dataset)
+        return replace(recipe, epochs=QUICK_EPOCHS) if self.quick else recipe
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One measurement: a method on a dataset, and the network that is tested.
+
+    ``settings`` are added to the authors' (``preset="paper"``). The methods ``whole`` and
+    ``statistics`` condense nothing.
+    """
+
+    method: str
+    dataset: str
+    nodes: int | None = None
+    settings: tuple[tuple[str, Any], ...] = ()
+    test: str = "gcn"
+
+    @property
+    def condenses(self) -> bool:
+        """Whether there is a condensed graph behind this cell."""
+        return self.method not in (WHOLE_GRAPH, STATISTICS)
+
+    @property
+    def condensation(self) -> Cell:
+        """The same for all cells that can share condensed graphs."""
+        return replace(self, test="")
+
+    def condenser(self, protocol: Protocol) -> Condenser:
+        """The method with all its settings, checked."""
+        given = dict(self.settings)
+        base, _ = paper_settings(
+            self.method, self.dataset, self.nodes or 0, model=given.get("model", "sgc")
+        )
+        full = build(self.method, {**base, "nodes": self.nodes, **given})
+        if not protocol.quick:
+            return full
+        known = {field.name for field in fields(full)}
+        short: dict[str, Any] = {
+            name: min(getattr(full, name), cap) for name, cap in QUICK_CAPS.items() if name in known
+        }
+        if "iterate" in known:
+            short["iterate"] = "last"
+        return replace(full, **short)
+
+    def identity(self, protocol: Protocol) -> dict[str, Any]:
+        """Everything that decides the outcome but for the data themselves and the device."""
+        told: dict[str, Any] = {
+            "method": self.method,
+            "dataset": self.dataset,
+            "quick": protocol.quick,
+            "gcsr": __version__,
+        }
+        if self.method == STATISTICS:
+            return told | {"statistic": dict(self.settings)["statistic"]}
+        told |= {
+            "test": self.test,
+            "recipe": asdict(protocol.recipe(self.dataset)),
+            "graphs": protocol.graphs if self.condenses else 1,
+            "runs": protocol.runs,
+        }
+        if self.condenses:
+            told |= {"nodes": self.nodes, "settings": self.condenser(protocol).settings}
+        return told
+
+    def key(self, protocol: Protocol) -> str:
+        """A name for the outcome: the same settings and code version give the same key."""
+        text = json.dumps(self.identity(protocol), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+def cell(method: str, dataset: str, nodes: int | None, *, test: str = "gcn", **more: Any) -> Cell:
+    """A cell with its settings as keywords."""
+    return Cell(method, dataset, nodes, tuple(more.items()), test)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One number of the paper and what it is compared with: the mean over ``cells``.
+
+    ``without_leak`` are the same cells with the prior ``predicted``, where the paper's own counts
+    test labels. A line without cells says in ``missing`` why it has none. ``x`` and ``series`` place
+    it in a figure.
+    """
+
+    dataset: str
+    nodes: int | None
+    label: str
+    published: float | None = None
+    published_std: float | None = None
+    cells: tuple[Cell, ...] = ()
+    without_leak: tuple[Cell, ...] = ()
+    missing: str = ""
+    digits: int = 1
+    x: float | None = None
+    series: str = ""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The horizontal axis of a curve; ``even`` spaces its values evenly, as a table does."""
+
+    label: str
+    even: bool = True
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A table or a figure of the paper: data for the one runner.
+
+    Experiments with an ``axis`` are drawn as curves, others with accuracies as points.
+    """
+
+    name: str
+    title: str
+    lines: tuple[Line, ...]
+    notes: tuple[str, ...] = ()
+    axis: Axis | None = None
+    drawn: bool = True
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """Datasets in the order of the table."""
+        return tuple(dict.fromkeys(line.dataset for line in self.lines))
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """Every measurement once."""
+        return distinct(cell for line in self.lines for cell in (*line.cells, *line.without_leak))
+
+
+def distinct(cells: Iterable[Cell]) -> tuple[Cell, ...]:
+    """The same cells without repetitions."""
+    return tuple(dict.fromkeys(cells))

@@ -1,0 +1,236 @@
+"""Cells are measured once, whatever happens meanwhile."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from paper_helpers import ABSENT, QUICK, TINY
+
+import gcsr
+from gcsr import Graph, InputError
+from gcsr.condense import Condenser
+from gcsr.paper import Cell, Experiment, Line, Outcome, Store, recall, reproduce, runner
+from gcsr.paper.cells import cell
+from gcsr.paper.statistics import graph_statistics
+from helpers import planted_graph
+
+CLOCKED = ("finished", "condense_seconds", "evaluate_seconds")
+
+
+class Counted:
+    """Calls of ``evaluate``, one of which may be interrupted."""
+
+    def __init__(self, interrupt_at: int | None = None) -> None:
+        self.calls, self._at = 0, interrupt_at
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        if self.calls == self._at:
+            raise KeyboardInterrupt
+        self.calls += 1
+        return gcsr.evaluate(*args, **options)
+
+
+def run(store: Store, experiment: Experiment = TINY, **options: Any) -> dict[Cell, Outcome]:
+    return reproduce(experiment, store, protocol=QUICK, device="cpu", **options)
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    found = [json.loads(line) for line in path.read_text().splitlines()]
+    return [{k: v for k, v in row.items() if k not in CLOCKED} for row in found]
+
+
+@pytest.fixture
+def condensings(monkeypatch) -> list[str]:
+    made: list[str] = []
+    original = Condenser.condense_many
+
+    def condense_many(self: Condenser, *args: Any, **options: Any) -> Any:
+        made.append(self.name)
+        return original(self, *args, **options)
+
+    monkeypatch.setattr(Condenser, "condense_many", condense_many)
+    return made
+
+
+def test_an_interrupted_run_continues(loads, tmp_path, monkeypatch, condensings):
+    straight = tmp_path / "straight.jsonl"
+    run(Store(straight))
+    measurable = [c for c in TINY.cells if c.dataset != ABSENT]
+    assert len(rows(straight)) == len(measurable) == 6
+    condensings.clear()
+
+    path = tmp_path / "rows.jsonl"
+    first = Counted(interrupt_at=3)
+    monkeypatch.setattr(runner, "evaluate", first)
+    with pytest.raises(KeyboardInterrupt):
+        run(Store(path))
+    kept = path.read_bytes()
+    assert len(rows(path)) == 3
+    assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".")] == []
+
+    second = Counted()
+    monkeypatch.setattr(runner, "evaluate", second)
+    outcomes = run(Store(path))
+    assert first.calls + second.calls == len(measurable)
+    assert path.read_bytes().startswith(kept)
+    assert rows(path) == rows(straight)
+    assert all(outcomes[c].state == "done" for c in measurable)
+
+    # Nothing is left to do: the data are asked for only where they are absent.
+    third = Counted()
+    monkeypatch.setattr(runner, "evaluate", third)
+    before, whole = condensings.copy(), path.read_bytes()
+    loads.clear()
+    assert run(Store(path)) == outcomes
+    assert (third.calls, condensings, loads) == (0, before, [ABSENT])
+    assert path.read_bytes() == whole
+
+
+def test_test_models_share_condensed_graphs(loads, tmp_path, condensings):
+    run(Store(tmp_path / "rows.jsonl"))
+    assert sorted(condensings) == ["gcsr"] * 4 + ["random"]
+    assert loads == ["cora", ABSENT]
+
+
+def test_an_outcome_is_what_the_library_computes(loads, tmp_path):
+    one = TINY.cells[0]
+    outcome = run(Store(tmp_path / "rows.jsonl"))[one]
+    graph = planted_graph(per_class=30).renamed("cora")
+    small = one.condenser(QUICK).condense_many(graph, seeds=[0], device="cpu")
+    known = gcsr.evaluate(
+        small, graph, model="gcn", runs=1, recipe=QUICK.recipe("cora"), device="cpu"
+    )
+    assert outcome.row is not None
+    assert outcome.row["scores"] == known.scores and outcome.row["mean"] == known.mean
+    assert outcome.row["leaks_test_labels"] is True
+    assert outcome.row["settings"] == one.condenser(QUICK).settings
+    assert outcome.row["data"] == graph.content_hash
+    assert "--set tau=0.5" in outcome.row["command"]
+
+
+def test_an_absent_dataset_is_told_and_the_rest_runs(loads, tmp_path):
+    outcomes = run(Store(tmp_path / "rows.jsonl"))
+    for one, outcome in outcomes.items():
+        assert outcome.state == ("absent" if one.dataset == ABSENT else "done")
+        assert ("not in the data folder" in outcome.reason) == (one.dataset == ABSENT)
+
+
+def test_some_datasets_only(loads, tmp_path):
+    outcomes = run(Store(tmp_path / "rows.jsonl"), datasets=[ABSENT])
+    assert loads == [ABSENT]
+    assert {o.state for c, o in outcomes.items() if c.dataset != ABSENT} == {"not run"}
+    with pytest.raises(InputError, match="dataset: 'digits' is not known; accepted: cora, ogbn"):
+        run(Store(tmp_path / "rows.jsonl"), datasets=["digits"])
+
+
+def test_a_cell_that_cannot_be_computed_is_no_end(loads, tmp_path):
+    table = Experiment(
+        "t",
+        "t",
+        (
+            Line("cora", 91, "too large", cells=(cell("random", "cora", 91),)),
+            Line("cora", 91, "too large", cells=(cell("random", "cora", 91, test="mlp"),)),
+            Line("cora", 9, "fine", cells=(cell("random", "cora", 9),)),
+        ),
+    )
+    path = tmp_path / "rows.jsonl"
+    outcomes = list(run(Store(path), table).values())
+    assert [outcome.state for outcome in outcomes] == ["failed", "failed", "done"]
+    assert "91 is more than the 90 nodes" in outcomes[0].reason
+    # What failed is not on disk: it is tried again.
+    assert len(rows(path)) == 1
+    states = [one.state for one in recall(table, Store(path), QUICK).values()]
+    assert states == ["not run", "not run", "done"]
+
+
+def test_a_fault_of_the_library_is_not_swallowed(loads, tmp_path, monkeypatch):
+    def broken(*args: Any, **options: Any) -> Any:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(runner, "evaluate", broken)
+    with pytest.raises(ZeroDivisionError):
+        run(Store(tmp_path / "rows.jsonl"))
+
+
+def test_progress_counts_cells(loads, tmp_path):
+    seen: list[tuple[int, int]] = []
+
+    def progress(stage: str, done: int, total: int) -> None:
+        if stage == "cells of tiny":
+            seen.append((done, total))
+
+    run(Store(tmp_path / "rows.jsonl"), progress=progress)
+    assert seen == sorted(seen) and seen[0] == (0, 8) and seen[-1] == (8, 8)
+
+
+def test_whole_graph(loads, tmp_path):
+    one = cell("whole", "cora", None)
+    table = Experiment("t", "t", (Line("cora", None, "whole graph", cells=(one,)),))
+    row = run(Store(tmp_path / "rows.jsonl"), table)[one].row
+    assert row is not None and row["graphs"] == 1 and len(row["scores"]) == 1
+    assert row["command"].startswith("gcsr evaluate --full --data cora --model gcn --runs 1")
+
+
+def test_rows_of_another_process_stay(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    ours, theirs = Store(path), Store(path)
+    theirs.append({"key": "b", "mean": 1.0})
+    ours.append({"key": "a", "mean": 2.0})
+    ours.append({"key": "b", "mean": 3.0})
+    again = Store(path)
+    assert len(again) == 2 and (again.get("b") or {})["mean"] == 1.0
+    assert again.get("c") is None
+
+
+@pytest.mark.parametrize("line", ["{", "[]", '{"mean": 1}', "3"])
+def test_a_file_that_is_something_else(tmp_path, line):
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"key": "a"}\n' + line + "\n")
+    with pytest.raises(InputError, match=r"rows\.jsonl: line 2 is no row"):
+        Store(path)
+
+
+# -- table 1 -----------------------------------------------------------------------------------------
+
+
+def square(**more: Any) -> Graph:
+    """A path 0-1-2-3-4 and an edge 4-0; classes 0, 0, 1, 1, unknown."""
+    edges = np.array([[0, 1, 2, 3, 4], [1, 2, 3, 4, 0]])
+    return Graph.from_arrays(
+        np.eye(5, 3, dtype=np.float32),
+        edges,
+        np.array([0, 0, 1, 1, -1]),
+        train=[0, 1],
+        val=[2],
+        test=[3],
+        undirected=True,
+        **more,
+    )
+
+
+def test_statistics_by_hand():
+    assert graph_statistics(square()) == {
+        "nodes": 5,
+        "edges": 5,
+        "classes": 2,
+        "features": 3,
+        "sparsity": 40.0,  # 10 of 25 entries
+        "homophily": pytest.approx(2 / 3),  # of 0-1, 1-2, 2-3
+    }
+    assert graph_statistics(square(inductive=True))["homophily"] == 1.0  # 0-1 alone is seen
+
+
+def test_statistics_of_real_graphs(shared_data):
+    found = graph_statistics(gcsr.load("cora", shared_data))
+    assert found["homophily"] == pytest.approx(0.81, abs=5e-4)
+    assert (found["nodes"], found["classes"], found["features"]) == (2708, 7, 1433)
+    citeseer = gcsr.load("citeseer", shared_data)
+    assert graph_statistics(citeseer)["homophily"] == pytest.approx(6692 / 9072)
+    # Others count its 15 nodes without a label as class 0.
+    as_first = replace(citeseer, y=citeseer.y.clamp_min(0))
+    assert graph_statistics(as_first)["homophily"] == pytest.approx(0.7355, abs=5e-5)
