@@ -65,7 +65,8 @@ def main() -> None:
     parser.add_argument("--graphs", type=int, default=5)
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--dropout", type=float, default=None, help="of the test networks")
+    for name, kind in (("dropout", float), ("epochs", int), ("hidden", int)):
+        parser.add_argument(f"--{name}", type=kind, default=None, help="of the test networks")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--root", default=None)
     arguments = parser.parse_args()
@@ -104,8 +105,14 @@ def measured(cell: str, arguments: argparse.Namespace) -> Iterator[dict[str, Any
     seconds = time.perf_counter() - began
     for test in arguments.test.split(","):
         options: dict[str, Any] = {"model": test, "runs": arguments.runs, "device": device}
-        if arguments.dropout is not None:
-            options["recipe"] = gcsr.TrainingRecipe(dropout=arguments.dropout)
+        other = {
+            name: getattr(arguments, name)
+            for name in ("dropout", "epochs", "hidden")
+            if getattr(arguments, name) is not None
+        }
+        recipe = {name: value for name, value in other.items() if name != "hidden"}
+        options |= {"hidden": other["hidden"]} if "hidden" in other else {}
+        options |= {"recipe": gcsr.TrainingRecipe(**recipe)} if recipe else {}
         told: dict[str, Any] = {}
         if method == "whole":
             nodes = graph.num_nodes
@@ -125,11 +132,15 @@ def measured(cell: str, arguments: argparse.Namespace) -> Iterator[dict[str, Any
                 f" --data {dataset}{' --inductive' if inductive else ''} --model {test}"
                 f" --runs {arguments.runs}"
             )
-        dropped = "" if arguments.dropout is None else f" --dropout {arguments.dropout}"
-        command += dropped
+        asked = "".join(f" --{name} {value}" for name, value in other.items())
+        command += asked
+        if set(other) - {"dropout"}:
+            # The command line trains test networks as the paper does, dropout aside.
+            sizes = f"--graphs {arguments.graphs} --runs {arguments.runs}"
+            command = f"python benchmarks/accuracy.py {sizes}{asked} --out rows.json {cell}"
         later = f":seeds={arguments.seed}-{arguments.seed + arguments.graphs - 1}"
         key = f"{method}/{arguments.preset}/{name}{later if arguments.seed else ''}"
-        key += f"{dropped.replace(' --dropout ', ':dropout=')}/{test}"
+        key += "".join(f":test-{name}={value}" for name, value in other.items()) + f"/{test}"
         row = {
             "cell": key,
             "published": published(method, dataset, nodes, settings, test),
