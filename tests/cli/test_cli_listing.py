@@ -36,6 +36,16 @@ def test_methods(gcsr: Run) -> None:
     assert "gcsr" in text and "alpha=1.0" in text and "N = student_steps" in text
 
 
+def test_one_method_is_explained(gcsr: Run) -> None:
+    done = gcsr("methods", "gcond")
+    assert done.code == 0
+    for word in ("structure_rate", "threshold", "aligned", "feature_rate=", "ratio"):
+        assert word in done.out
+    wrong = gcsr("methods", "gcon")
+    assert wrong.code == 2
+    assert "method: 'gcon' is not known" in wrong.err
+
+
 def test_datasets(gcsr: Run, tmp_path: Path) -> None:
     listed = gcsr("datasets", "--json", "--root", tmp_path).json
     by_name = {one["name"]: one for one in listed}

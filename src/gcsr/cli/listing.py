@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, Field, asdict, fields
-from typing import TYPE_CHECKING, Any
+from inspect import getdoc
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from gcsr.cli import options
 from gcsr.cli.output import console, print_json, table
@@ -41,18 +44,29 @@ def datasets(root: options.Root = None, as_json: options.Json = False) -> None:
     print(f"folder: {folder} (what is not present is downloaded into it when asked for)")
 
 
-def methods(as_json: options.Json = False) -> None:
-    """List the methods and their settings with default values."""
-    from gcsr.condense import methods as known_methods  # noqa: PLC0415 - imports torch
+def methods(
+    name: Annotated[
+        str | None, typer.Argument(metavar="METHOD", help="One method: what its settings mean.")
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """List the methods and their settings with default values, or explain one of them."""
+    from gcsr.condense import method as method_of  # noqa: PLC0415 - imports torch
+    from gcsr.condense import methods as known_methods  # noqa: PLC0415
     from gcsr.condense.registry import ALIASES  # noqa: PLC0415
 
     known = known_methods()
+    if name is not None:
+        known = {name: method_of(name)}
     described: list[dict[str, Any]] = [
         {"name": name, "summary": method.summary, "settings": _defaults(method)}
         for name, method in known.items()
     ]
     if as_json:
         print_json(described)
+        return
+    if name is not None:
+        print(_explained(known[name]))
         return
     shown = table("name", "summary", "settings")
     for one in described:
@@ -61,6 +75,17 @@ def methods(as_json: options.Json = False) -> None:
     console().print(shown)
     aliases = ", ".join(f"{short} = {name}" for short, name in ALIASES.items())
     print(f"other names of settings: {aliases}")
+
+
+def _explained(method: type[Condenser]) -> str:
+    """Defaults, then the documents of the method and of what it builds on."""
+    from gcsr.condense import Condenser as Base  # noqa: PLC0415
+
+    ours = [one for one in method.__mro__ if issubclass(one, Base)]
+    documents = [getdoc(one) for one in ours if one.__doc__]
+    defaults = ", ".join(f"{key}={_said(value)}" for key, value in _defaults(method).items())
+    head = f"{method.name}: {method.summary}\nsettings: {defaults or 'none'}"
+    return "\n\n".join([head, *(text for text in documents if text)])
 
 
 def _defaults(method: type[Condenser]) -> dict[str, Any]:
