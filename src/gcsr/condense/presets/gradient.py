@@ -9,8 +9,8 @@ sees test nodes (Flickr, Reddit). Its structure loss is the stabilised one on at
 nodes, because the released one is not finite to the end. Sizes share their settings.
 
 DCG and GCond-X return the iterate that validates best: nobody says which one was published, and the
-last one of so many steps is far worse (``docs/results.md`` has both). GCond and SGDD return the last,
-as their scripts do.
+last one of so many steps is far worse (``docs/results.md`` has both). That was seen in test accuracies
+before it was chosen. GCond and SGDD return the last, as their scripts do.
 """
 
 from __future__ import annotations
