@@ -17,6 +17,12 @@ QUICK_RUNS = 2
 CURVE_POINTS = 100
 
 
+def epochs_to_look_at(epochs: int) -> frozenset[int]:
+    """Every tenth of a run and, because gradient matching is often best early, powers of two."""
+    tenths = range(0, epochs, max(1, epochs // 10))
+    return frozenset(tenths) | {1 << power for power in range(epochs.bit_length())}
+
+
 class Best:
     """Keeps, for every graph, the iterate that scored best, the earliest of equals."""
 

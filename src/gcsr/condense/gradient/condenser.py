@@ -20,7 +20,7 @@ from gcsr.condense.gradient.source import RealSettings, RealSource
 from gcsr.condense.gradient.step import Learned, Step
 from gcsr.condense.initialise import Start, propagated_features, sample_training_rows
 from gcsr.condense.labels import block_labels, class_budget
-from gcsr.condense.select import CURVE_POINTS, BestValidated
+from gcsr.condense.select import CURVE_POINTS, BestValidated, epochs_to_look_at
 from gcsr.condense.together import (
     PRECISIONS,
     UNITS,
@@ -196,7 +196,7 @@ class GradientCondenser(Condenser):
             seeds=seeds,
             progress=progress,
             look=None if chooser is None else lambda i, at: chooser(i, at.x, adjacency()),
-            look_every=max(1, self.epochs // 10),
+            look_at=epochs_to_look_at(self.epochs),
         )
         x, a = step.x, adjacency()
         if chooser is not None and chooser.x is not None and chooser.a is not None:

@@ -6,7 +6,7 @@ when they are first needed and replayed from then on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -43,16 +43,16 @@ def match_gradients(
     seeds: Sequence[int],
     progress: Progress,
     look: Callable[[int, Step], None] | None = None,
-    look_every: int = 0,
+    look_at: Container[int] = (),
 ) -> Tensor:
     """Run the loop in place; returns the mean matching loss of every epoch ``(epochs, graphs)``.
 
-    ``look`` is called before the first epoch, every ``look_every`` epochs and at the end.
+    ``look`` is called before the epochs ``look_at`` names and at the end.
     """
     advance = Advance(step)
     losses = torch.zeros((schedule.epochs, len(seeds)), dtype=torch.float64)
     for epoch in range(schedule.epochs):
-        if look is not None and epoch % look_every == 0:
+        if look is not None and epoch in look_at:
             look(epoch, step)
         structural = step.structure is not None and schedule.structural(epoch)
         step.begin(epoch, fresh_networks(step, seeds, epoch), structural)
