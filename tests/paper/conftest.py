@@ -9,7 +9,7 @@ from paper_helpers import ABSENT, TINY, Result, Run
 
 from gcsr import Graph, InputError
 from gcsr.cli import main
-from gcsr.paper import EXPERIMENTS, runner
+from gcsr.paper import EXPERIMENTS, data
 from helpers import planted_graph
 
 
@@ -25,7 +25,8 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         inductive = name in ("flickr", "reddit")
         return planted_graph(per_class=30, inductive=inductive).renamed(name)
 
-    monkeypatch.setattr(runner, "load", load)
+    monkeypatch.setattr(data, "load", load)
+    monkeypatch.setattr(data, "available", lambda name, root: name != ABSENT)
     return asked
 
 

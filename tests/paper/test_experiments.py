@@ -153,8 +153,11 @@ def test_test_models_of_table_4():
 
 def test_a_key_is_what_decides_the_outcome(monkeypatch):
     one = cell("gcsr", "citeseer", 60)
-    key = one.key(PAPER)
-    assert cell("gcsr", "citeseer", 60, tau=0.9).key(PAPER) == key  # the authors' tau
+
+    def key(other: Cell, protocol: Protocol = PAPER, data: str = "d") -> str:
+        return other.key(protocol, data)
+
+    assert key(cell("gcsr", "citeseer", 60, tau=0.9)) == key(one)  # the authors' tau
     others: list[Cell] = [
         cell("gcsr", "citeseer", 60, tau=0.8),
         cell("gcsr", "citeseer", 61),
@@ -162,11 +165,21 @@ def test_a_key_is_what_decides_the_outcome(monkeypatch):
         cell("mtt", "citeseer", 60),
         cell("whole", "citeseer", None),
     ]
-    keys = {key, *(other.key(PAPER) for other in others)}
-    keys |= {one.key(Protocol(4, 10)), one.key(Protocol(5, 9)), one.key(QUICK)}
+    keys = {key(one), key(one, data="e"), *(key(other) for other in others)}
+    keys |= {key(one, Protocol(4, 10)), key(one, Protocol(5, 9)), key(one, QUICK)}
     monkeypatch.setattr(cells, "__version__", "0.0.0")
-    keys |= {one.key(PAPER)}
-    assert len(keys) == 10
+    keys |= {key(one)}
+    assert len(keys) == 11
+
+
+def test_a_claim_is_of_condensed_graphs():
+    """Cells of any table that share graphs are measured by one process."""
+    one = cell("gcsr", "citeseer", 60)
+    assert one.claim(PAPER) == cell("gcsr", "citeseer", 60, tau=0.9, test="mlp").claim(PAPER)
+    assert one.claim(PAPER) == one.claim(Protocol(5, 3))
+    others = [cell("gcsr", "citeseer", 60, tau=0.8), cell("gcsr", "citeseer", 61)]
+    claims = {one.claim(PAPER), one.claim(Protocol(4, 10)), *(c.claim(PAPER) for c in others)}
+    assert len(claims) == 4
 
 
 @pytest.mark.parametrize("graphs, runs", [(0, 1), (1, 0), (True, 1), (1, 1.5)])

@@ -11,7 +11,7 @@ import pytest
 from paper_helpers import ABSENT, QUICK, TINY, Run
 
 import gcsr as library
-from gcsr.paper import Cell, Experiment, Line, Outcome, Protocol, runner
+from gcsr.paper import Cell, Experiment, Line, Outcome, Protocol, work
 from gcsr.paper.cells import Axis, cell
 from gcsr.paper.compare import compare, reasons
 from gcsr.paper.figures import draw, image
@@ -143,9 +143,10 @@ def test_end_to_end(gcsr: Run, tiny: None, loads: list[str], tmp_path: Path) -> 
     first = gcsr("reproduce", "tiny", "--quick", "--out", out)
     assert (first.code, first.err) == (0, "")
     assert "QUICK SMOKE RUN of tiny" in first.out and "no results" in first.out
-    assert "absent: ogbn-arxiv: not in the data folder." in first.out
+    assert "absent: ogbn-arxiv: not in the data folder, and a download" in first.out
     assert sorted(path.name for path in out.iterdir()) == [
         "rows-quick.jsonl",
+        "rows-quick.lock",
         "tiny-quick.csv",
         "tiny-quick.md",
         "tiny-quick.png",
@@ -175,7 +176,7 @@ def test_table1(gcsr: Run, loads: list[str], tmp_path: Path) -> None:
     assert nodes.split() == ["cora", "-", "nodes", "2,708", "90", "-2,618", "-"]
     assert "absent" in told.out
     names = {path.name for path in tmp_path.iterdir()}
-    assert names == {"rows-quick.jsonl", "table1-quick.md", "table1-quick.csv"}
+    assert names == {"rows-quick.jsonl", "rows-quick.lock", "table1-quick.md", "table1-quick.csv"}
 
 
 def test_other_sizes(gcsr: Run, tiny: None, loads: list[str], tmp_path: Path) -> None:
@@ -196,7 +197,7 @@ def test_ctrl_c(
             raise KeyboardInterrupt
         return library.evaluate(*args, **options)
 
-    monkeypatch.setattr(runner, "evaluate", evaluate)
+    monkeypatch.setattr(work, "evaluate", evaluate)
     result = gcsr("reproduce", "tiny", "--quick", "--out", tmp_path)
     rows = tmp_path / "rows-quick.jsonl"
     assert (result.code, result.out) == (130, "")
@@ -223,6 +224,7 @@ BAD: dict[str, tuple[list[str], list[str]]] = {
     "dataset of another table": (["tau", "--dataset", "cora"], ["dataset: 'cora'", "citeseer"]),
     "no graphs": (["tau", "--graphs", "0"], ["--graphs"]),
     "no runs": (["tau", "--runs", "0"], ["--runs"]),
+    "no jobs": (["tau", "--jobs", "0"], ["--jobs"]),
     "unknown device": (["tau", "--device", "abacus"], ["device: 'abacus'"]),
     "out is a file": (["table1", "--out", "file"], ["out: file"]),
     "rows of something else": (["table1", "--out", "other"], ["rows.jsonl", "line 1"]),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,19 @@ from paper_helpers import ABSENT, QUICK, TINY
 import gcsr
 from gcsr import Graph, InputError
 from gcsr.condense import Condenser
-from gcsr.paper import Cell, Experiment, Line, Outcome, Store, recall, reproduce, runner
+from gcsr.paper import (
+    Cell,
+    Experiment,
+    Line,
+    Outcome,
+    Protocol,
+    Store,
+    data,
+    recall,
+    reproduce,
+    runner,
+    work,
+)
 from gcsr.paper.cells import cell
 from gcsr.paper.statistics import graph_statistics
 from helpers import planted_graph
@@ -66,7 +80,7 @@ def test_an_interrupted_run_continues(loads, tmp_path, monkeypatch, condensings)
 
     path = tmp_path / "rows.jsonl"
     first = Counted(interrupt_at=3)
-    monkeypatch.setattr(runner, "evaluate", first)
+    monkeypatch.setattr(work, "evaluate", first)
     with pytest.raises(KeyboardInterrupt):
         run(Store(path))
     kept = path.read_bytes()
@@ -74,27 +88,27 @@ def test_an_interrupted_run_continues(loads, tmp_path, monkeypatch, condensings)
     assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".")] == []
 
     second = Counted()
-    monkeypatch.setattr(runner, "evaluate", second)
+    monkeypatch.setattr(work, "evaluate", second)
     outcomes = run(Store(path))
     assert first.calls + second.calls == len(measurable)
     assert path.read_bytes().startswith(kept)
     assert rows(path) == rows(straight)
     assert all(outcomes[c].state == "done" for c in measurable)
 
-    # Nothing is left to do: the data are asked for only where they are absent.
+    # Nothing is left to do: the data are read to see that they are the same, and that is all.
     third = Counted()
-    monkeypatch.setattr(runner, "evaluate", third)
+    monkeypatch.setattr(work, "evaluate", third)
     before, whole = condensings.copy(), path.read_bytes()
     loads.clear()
     assert run(Store(path)) == outcomes
-    assert (third.calls, condensings, loads) == (0, before, [ABSENT])
+    assert (third.calls, condensings, loads) == (0, before, ["cora"])
     assert path.read_bytes() == whole
 
 
 def test_test_models_share_condensed_graphs(loads, tmp_path, condensings):
     run(Store(tmp_path / "rows.jsonl"))
     assert sorted(condensings) == ["gcsr"] * 4 + ["random"]
-    assert loads == ["cora", ABSENT]
+    assert loads == ["cora"]
 
 
 def test_an_outcome_is_what_the_library_computes(loads, tmp_path):
@@ -110,6 +124,7 @@ def test_an_outcome_is_what_the_library_computes(loads, tmp_path):
     assert outcome.row["leaks_test_labels"] is True
     assert outcome.row["settings"] == one.condenser(QUICK).settings
     assert outcome.row["data"] == graph.content_hash
+    assert outcome.row["key"] == one.key(QUICK, graph.content_hash)
     assert "--set tau=0.5" in outcome.row["command"]
 
 
@@ -122,7 +137,7 @@ def test_an_absent_dataset_is_told_and_the_rest_runs(loads, tmp_path):
 
 def test_some_datasets_only(loads, tmp_path):
     outcomes = run(Store(tmp_path / "rows.jsonl"), datasets=[ABSENT])
-    assert loads == [ABSENT]
+    assert loads == []
     assert {o.state for c, o in outcomes.items() if c.dataset != ABSENT} == {"not run"}
     with pytest.raises(InputError, match="dataset: 'digits' is not known; accepted: cora, ogbn"):
         run(Store(tmp_path / "rows.jsonl"), datasets=["digits"])
@@ -152,7 +167,7 @@ def test_a_fault_of_the_library_is_not_swallowed(loads, tmp_path, monkeypatch):
     def broken(*args: Any, **options: Any) -> Any:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(runner, "evaluate", broken)
+    monkeypatch.setattr(work, "evaluate", broken)
     with pytest.raises(ZeroDivisionError):
         run(Store(tmp_path / "rows.jsonl"))
 
@@ -176,6 +191,87 @@ def test_whole_graph(loads, tmp_path):
     assert row["command"].startswith("gcsr evaluate --full --data cora --model gcn --runs 1")
 
 
+def test_other_data_are_another_cell(loads, tmp_path, monkeypatch):
+    """A changed file is measured anew; without the data the newest row is shown."""
+    table = Experiment("t", "t", (Line("cora", 6, "random", cells=(cell("random", "cora", 6),)),))
+    path = tmp_path / "rows.jsonl"
+    run(Store(path), table)
+    changed = planted_graph(per_class=31).renamed("cora")
+    monkeypatch.setattr(data, "load", lambda name, root: changed)
+    (outcome,) = run(Store(path), table).values()
+    old, new = rows(path)
+    assert (outcome.row or {})["data"] == new["data"] == changed.content_hash != old["data"]
+    assert old["cell"] == new["cell"] and old["key"] != new["key"]
+    monkeypatch.setattr(data, "available", lambda name, root: False)
+    assert run(Store(path), table) == recall(table, Store(path), QUICK) == {table.cells[0]: outcome}
+    monkeypatch.undo()
+
+
+def test_a_smoke_run_downloads_nothing_unasked(tmp_path, monkeypatch):
+    asked: list[str] = []
+
+    def load(name: str, root: Path | None) -> Graph:
+        asked.append(name)
+        raise InputError(f"{name}: could not be downloaded.")
+
+    monkeypatch.setattr(data, "load", load)
+    table = Experiment("t", "t", (Line("cora", 6, "random", cells=(cell("random", "cora", 6),)),))
+    store = Store(tmp_path / "rows.jsonl")
+    for download, said in ((None, "--download"), (False, "--download"), (True, "could not")):
+        (outcome,) = run(store, table, root=tmp_path, download=download).values()
+        assert outcome.state == "absent" and said in outcome.reason
+    assert asked == ["cora"]
+    reproduce(table, store, protocol=Protocol(), root=tmp_path, device="cpu")
+    assert asked == ["cora", "cora"]
+
+
+def test_what_another_process_is_at_is_waited_for(loads, tmp_path, monkeypatch, condensings):
+    """The cell of another process goes to the end; its row, once there, is taken."""
+    path = tmp_path / "rows.jsonl"
+    theirs = cell("gcsr", "cora", 6, tau=0.9)
+    row = {"key": theirs.key(QUICK, planted_graph(per_class=30).content_hash), "mean": 1.0}
+    row |= {"cell": theirs.settings_key(QUICK), "std": 0.0, "leaks_test_labels": True}
+    waits: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        other.stdin.write("\n")  # the other process ends
+        other.stdin.flush()
+        other.wait()
+
+    monkeypatch.setattr(runner.time, "sleep", sleep)
+    with subprocess.Popen(
+        [sys.executable, "-c", _OTHER, str(path), theirs.claim(QUICK), json.dumps(row)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as other:
+        assert other.stdout is not None and other.stdout.readline() == "claimed\n"
+        outcomes = run(Store(path))
+    assert len(waits) == 1 and len(condensings) == 4
+    assert outcomes[theirs].row == row
+    assert [line["key"] for line in rows(path)][-1] == row["key"]
+
+
+_OTHER = """
+import json, sys
+from pathlib import Path
+from gcsr.paper import Store
+store = Store(Path(sys.argv[1]))
+with store.claim(sys.argv[2]) as mine:
+    assert mine
+    print("claimed", flush=True)
+    sys.stdin.readline()
+    store.append(json.loads(sys.argv[3]))
+"""
+
+
+@pytest.mark.parametrize("jobs", [0, -1, 1.5, True])
+def test_impossible_jobs(tmp_path, jobs):
+    with pytest.raises(InputError, match=r"jobs: .* whole number >= 1"):
+        run(Store(tmp_path / "rows.jsonl"), jobs=jobs)
+
+
 def test_rows_of_another_process_stay(tmp_path):
     path = tmp_path / "rows.jsonl"
     ours, theirs = Store(path), Store(path)
@@ -187,10 +283,24 @@ def test_rows_of_another_process_stay(tmp_path):
     assert again.get("c") is None
 
 
-@pytest.mark.parametrize("line", ["{", "[]", '{"mean": 1}', "3"])
+@pytest.mark.parametrize("rest", ["{", '{"key": "c", "mean": 3', '{"key": "c"}'])
+def test_a_row_that_was_cut_off_is_dropped(tmp_path, rest):
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"key": "a"}\n' + rest)
+    store = Store(path)
+    assert len(store) == 1
+    store.append({"key": "b"})
+    assert path.read_text() == '{"key": "a"}\n{"key": "b"}\n'
+    path.write_text(rest)
+    store = Store(path)
+    store.append({"key": "b"})
+    assert path.read_text() == '{"key": "b"}\n'
+
+
+@pytest.mark.parametrize("line", ["{\n", "[]\n", '{"mean": 1}\n', "3\n", "my diary"])
 def test_a_file_that_is_something_else(tmp_path, line):
     path = tmp_path / "rows.jsonl"
-    path.write_text('{"key": "a"}\n' + line + "\n")
+    path.write_text('{"key": "a"}\n' + line)
     with pytest.raises(InputError, match=r"rows\.jsonl: line 2 is no row"):
         Store(path)
 

@@ -49,13 +49,24 @@ def reproduce(
     out: Annotated[Path, typer.Option(help="Folder of tables, figures and finished cells.")] = Path(
         "reproduced"
     ),
+    jobs: Annotated[
+        int, typer.Option(min=1, help="Processes that measure cells at the same time.")
+    ] = 1,
+    download: Annotated[
+        bool | None,
+        typer.Option(
+            "--download/--no-download",
+            help="Whether missing datasets are fetched. [default: yes, with --quick no]",
+        ),
+    ] = None,
     device: options.Device = "auto",
     root: options.Root = None,
     as_json: options.Json = False,
 ) -> None:
     """Run a table or curve of the paper and set our numbers beside the published ones.
 
-    Finished cells are kept: a run that was interrupted continues where it was.
+    Finished cells are kept: a run that was interrupted continues where it was. Several runs may share
+    a folder: each cell is measured by one of them.
     """
     from gcsr.paper import EXPERIMENTS, Protocol, Store, experiment  # noqa: PLC0415 - imports torch
     from gcsr.paper import reproduce as run  # noqa: PLC0415
@@ -83,15 +94,17 @@ def reproduce(
                 protocol=protocol,
                 datasets=datasets,
                 root=root,
+                download=download,
                 device=device,
+                jobs=jobs,
                 progress=progress,
             )
     finally:
         if len(store) > before:
             remember_written([store.path])
-    files = write_outputs(
-        out, chosen, compare(chosen, outcomes, datasets, known_too=True), protocol
-    )
+    shown = compare(chosen, outcomes, datasets, known_too=True)
+    with store.outputs():
+        files = write_outputs(out, chosen, shown, protocol)
     remember_written(files)
     compared = compare(chosen, outcomes, datasets)
     if as_json:

@@ -2,8 +2,9 @@
 
 from gcsr.paper.cells import Axis, Cell, Experiment, Line, Protocol
 from gcsr.paper.experiments import EXPERIMENTS, experiment
-from gcsr.paper.runner import Outcome, recall, reproduce
+from gcsr.paper.runner import recall, reproduce
 from gcsr.paper.store import Store
+from gcsr.paper.work import Outcome
 
 __all__ = [
     "EXPERIMENTS",

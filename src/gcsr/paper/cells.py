@@ -114,10 +114,23 @@ class Cell:
             told |= {"nodes": self.nodes, "settings": self.condenser(protocol).settings}
         return told
 
-    def key(self, protocol: Protocol) -> str:
-        """A name for the outcome: the same settings and code version give the same key."""
-        text = json.dumps(self.identity(protocol), sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:24]
+    def settings_key(self, protocol: Protocol) -> str:
+        """The same settings and code version give the same one, whatever the data."""
+        return _digest(self.identity(protocol))
+
+    def key(self, protocol: Protocol, data: str) -> str:
+        """A name for the outcome on data of that content."""
+        return _digest([self.settings_key(protocol), data])
+
+    def claim(self, protocol: Protocol) -> str:
+        """The same for all cells that one process should measure: those that share graphs."""
+        told = self.identity(protocol)
+        shared = ("method", "dataset", "quick", "gcsr", "nodes", "settings", "graphs")
+        return _digest({name: told.get(name) for name in shared})
+
+
+def _digest(value: object) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:24]
 
 
 def cell(method: str, dataset: str, nodes: int | None, *, test: str = "gcn", **more: Any) -> Cell:

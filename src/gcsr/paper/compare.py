@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import Any
 
 from gcsr.paper.cells import Cell, Experiment, Line
-from gcsr.paper.runner import Outcome
+from gcsr.paper.work import Outcome
 
 NOT_AVAILABLE = "not available"
 # The one that is shown if the cells of a line differ.

@@ -29,7 +29,10 @@ def prepare_folder(folder: Path) -> None:
 def write_outputs(
     folder: Path, experiment: Experiment, compared: Sequence[Compared], protocol: Protocol
 ) -> list[Path]:
-    """Markdown, CSV and, where there is something to draw, a figure as PNG and SVG."""
+    """Markdown, CSV and, where there is something to draw, a figure as PNG and SVG.
+
+    No other process may write them meanwhile (:meth:`Store.outputs`).
+    """
     stem = f"{experiment.name}{_mark(protocol)}"
     files = {
         f"{stem}.md": markdown(experiment, compared, protocol).encode(),
@@ -39,6 +42,8 @@ def write_outputs(
         figure = draw(experiment, compared, protocol)
         files |= {f"{stem}.{kind}": image(figure, kind) for kind in FORMATS}
     for name, blob in files.items():
+        for unfinished in folder.glob(f".{name}.*"):  # of a process that was killed
+            unfinished.unlink(missing_ok=True)
         write_atomically(folder / name, blob)
     return [folder / name for name in files]
 

@@ -1,0 +1,178 @@
+"""What is done for the cells that share condensed graphs: condense, test or look, write the row."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from gcsr.condensed import CondensedGraph
+from gcsr.errors import InputError
+from gcsr.evaluate import Evaluation, evaluate, evaluate_full
+from gcsr.graph import Graph
+from gcsr.paper.cells import STATISTICS, WHOLE_GRAPH, Cell, Protocol
+from gcsr.paper.commands import command
+from gcsr.paper.data import Data
+from gcsr.paper.statistics import graph_statistics
+from gcsr.paper.store import Row, Store
+from gcsr.progress import Progress
+
+State = Literal["done", "absent", "failed", "not run"]
+# What costs one cell and not the run; faults of this library are not caught.
+CELL_FAILS = (InputError, MemoryError, torch.OutOfMemoryError)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a cell: its row, or the reason why there is none."""
+
+    state: State
+    row: Row | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How cells are measured; the same in every process of a run."""
+
+    rows: Path
+    protocol: Protocol
+    data: Data
+    device: torch.device
+
+
+def recalled(cell: Cell, store: Store, protocol: Protocol) -> Outcome:
+    """What is known of one cell without its data."""
+    row = store.latest(cell.settings_key(protocol))
+    return Outcome("not run") if row is None else Outcome("done", row)
+
+
+def failed(cells: Iterable[Cell], reason: str) -> list[tuple[Cell, Outcome]]:
+    """The same failure of several cells."""
+    return [(cell, Outcome("failed", reason=reason)) for cell in cells]
+
+
+class Work:
+    """Measures groups of cells that differ in what is done with their condensed graphs alone."""
+
+    def __init__(self, plan: Plan, store: Store, progress: Progress) -> None:
+        self._protocol, self._data, self._device = plan.protocol, plan.data, plan.device
+        self._store, self._progress = store, progress
+
+    def outcomes(self, group: Sequence[Cell]) -> Iterator[tuple[Cell, Outcome]] | None:
+        """Those that are not known are measured; ``None`` while another process is at it."""
+        graph = self._data.graph(group[0].dataset)
+        if isinstance(graph, str):
+            return iter(self._absent(group, graph))
+        if not self._missing(group, graph):
+            return iter(self._known(group, graph))
+        return self._claimed(group, graph)
+
+    def _claimed(
+        self, group: Sequence[Cell], graph: Graph
+    ) -> Iterator[tuple[Cell, Outcome]] | None:
+        claim = ExitStack()
+        if not claim.enter_context(self._store.claim(group[0].claim(self._protocol))):
+            return None
+
+        def measured() -> Iterator[tuple[Cell, Outcome]]:
+            with claim:
+                self._store.refresh()
+                missing = self._missing(group, graph)
+                yield from self._known(group, graph)
+                yield from self._measured(missing, graph)
+
+        return measured()
+
+    def _absent(self, group: Sequence[Cell], reason: str) -> list[tuple[Cell, Outcome]]:
+        """Rows from when the data were there are shown."""
+        found = [(cell, recalled(cell, self._store, self._protocol)) for cell in group]
+        absent = Outcome("absent", reason=reason)
+        return [(cell, known if known.row else absent) for cell, known in found]
+
+    def _row(self, cell: Cell, graph: Graph) -> Row | None:
+        return self._store.get(cell.key(self._protocol, graph.content_hash))
+
+    def _known(self, group: Sequence[Cell], graph: Graph) -> list[tuple[Cell, Outcome]]:
+        rows = [(cell, self._row(cell, graph)) for cell in group]
+        return [(cell, Outcome("done", row)) for cell, row in rows if row is not None]
+
+    def _missing(self, group: Sequence[Cell], graph: Graph) -> list[Cell]:
+        return [cell for cell in group if self._row(cell, graph) is None]
+
+    def _measured(self, missing: Sequence[Cell], graph: Graph) -> Iterator[tuple[Cell, Outcome]]:
+        if not missing:
+            return
+        try:
+            small = self._condense(missing[0], graph)
+        except CELL_FAILS as error:
+            yield from failed(missing, _said(error))
+            return
+        for cell in missing:
+            try:
+                row = self._measure(cell, graph, small)
+            except CELL_FAILS as error:
+                yield from failed([cell], _said(error))
+                continue
+            self._store.append(row)
+            yield cell, Outcome("done", row)
+
+    def _condense(self, cell: Cell, graph: Graph) -> list[CondensedGraph]:
+        if not cell.condenses:
+            return []
+        return cell.condenser(self._protocol).condense_many(
+            graph,
+            seeds=range(self._protocol.graphs),
+            device=self._device,
+            progress=self._progress,
+            context={"preset": "paper"},
+        )
+
+    def _measure(self, cell: Cell, graph: Graph, small: Sequence[CondensedGraph]) -> Row:
+        protocol = self._protocol
+        row: Row = {
+            "key": cell.key(protocol, graph.content_hash),
+            "cell": cell.settings_key(protocol),
+            **cell.identity(protocol),
+            "data": graph.content_hash,
+            "device": self._device.type,
+            "command": command(cell, protocol),
+            "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        }
+        if small:
+            first = small[0].provenance
+            row |= {"versions": first["versions"], "notes": first["notes"]}
+            row["condense_seconds"] = sum(g.provenance["measured"]["seconds"] for g in small)
+        if cell.method == STATISTICS:
+            value = graph_statistics(graph)[row["statistic"]]
+            return row | {"mean": value, "std": None, "leaks_test_labels": False}
+        outcome = self._tested(cell, graph, small)
+        return row | {
+            "mean": outcome.mean,
+            "std": outcome.std,
+            "scores": outcome.scores,
+            "validation": outcome.validation,
+            "leaks_test_labels": outcome.leaks_test_labels,
+            "evaluate_seconds": outcome.seconds,
+        }
+
+    def _tested(self, cell: Cell, graph: Graph, small: Sequence[CondensedGraph]) -> Evaluation:
+        options: dict[str, Any] = {
+            "model": cell.test,
+            "runs": self._protocol.runs,
+            "recipe": self._protocol.recipe(cell.dataset),
+            "device": self._device,
+            "progress": self._progress,
+        }
+        if cell.method == WHOLE_GRAPH:
+            return evaluate_full(graph, **options)
+        return evaluate(small, graph, **options)
+
+
+def _said(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
