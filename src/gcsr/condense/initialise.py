@@ -17,11 +17,15 @@ JITTER = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """Initial features and the training nodes they were sampled from."""
+    """Initial features, and the training nodes they were sampled from.
+
+    ``targets`` are class shares ``(n', C)`` of nodes that are nobody's in particular.
+    """
 
     x: Tensor
     nodes: Tensor
     notes: tuple[str, ...] = ()
+    targets: Tensor | None = None
 
 
 def propagated_features(

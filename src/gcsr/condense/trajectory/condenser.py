@@ -5,11 +5,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
 
+from gcsr.condense.clusters import cluster_start
 from gcsr.condense.condenser import Condenser, Made, resource
 from gcsr.condense.fields import real_number, whole_number
 from gcsr.condense.initialise import Start, propagated_features, sample_training_rows
@@ -17,6 +18,7 @@ from gcsr.condense.labels import block_labels, class_budget
 from gcsr.condense.points import Points
 from gcsr.condense.select import CURVE_POINTS, BestValidated, Chooser
 from gcsr.condense.structure import State, Structure
+from gcsr.condense.teachers import TEACHERS, Teacher, class_shares
 from gcsr.condense.together import (
     PRECISIONS,
     UNITS,
@@ -47,6 +49,10 @@ class TrajectoryCondenser(Condenser):
 
     Args:
         k: hops of message passing before training rows are sampled (Eq. 3); 0 is plain sampling.
+        initialise: ``sample``: rows of random training nodes (Eq. 4); ``clusters``: class-wise centres
+            of all visible nodes, whose class a ``teacher`` says.
+        teacher: who that is: ``gcn``, ``appnp``, or ``self-trained`` (GCNs taught by those GCNs).
+        soft_labels: whether Y' are then the mean shares of the nodes behind a centre.
         model: the condensing model (``sgc`` is linear here, as in the paper).
         iterations: K of Algorithm 1.
         student_steps, student_rate: N and :math:`\eta_1`.
@@ -65,6 +71,9 @@ class TrajectoryCondenser(Condenser):
     ITERATES: ClassVar[tuple[str, ...]] = ("last", "best-val")
 
     k: int = 2
+    initialise: Literal["sample", "clusters"] = "sample"
+    teacher: Teacher = "gcn"
+    soft_labels: bool = False
     model: str = "sgc"
     hidden: int = 256
     iterations: int = 1000
@@ -86,6 +95,16 @@ class TrajectoryCondenser(Condenser):
 
     def _check(self) -> None:
         require_one_of("model", self.model, CONDENSING_MODELS)
+        require_one_of("initialise", self.initialise, ("sample", "clusters"))
+        require_one_of("teacher", self.teacher, TEACHERS)
+        require(
+            isinstance(self.soft_labels, bool),
+            f"soft_labels: {self.soft_labels!r} is not accepted; a truth value is.",
+        )
+        require(
+            not self.soft_labels or self.initialise == "clusters",
+            "soft_labels: true needs initialise 'clusters'; sampled rows have the class of their node.",
+        )
         require_one_of("units", self.units, UNITS)
         require_one_of("iterate", self.iterate, self.ITERATES)
         require_one_of("dtype", self.dtype, PRECISIONS)
@@ -166,6 +185,26 @@ class TrajectoryCondenser(Condenser):
             for seed in seeds
         ]
 
+    def _centres(
+        self,
+        view: CondensingView,
+        labels: Tensor,
+        seeds: Sequence[int],
+        device: torch.device,
+        progress: Progress,
+    ) -> list[Start]:
+        """Class-wise centres of all visible nodes."""
+        visible, dtype = view.visible, PRECISIONS[self.dtype]
+        shares = class_shares(
+            view, self.teacher, seed=self.expert_seed, device=device, progress=progress
+        ).to(dtype)
+        features = propagated_features(visible, self.k, device, dtype)
+        budget = torch.bincount(labels, minlength=visible.num_classes)
+        return [
+            cluster_start(features, shares, budget, stream(seed, "clusters"), soft=self.soft_labels)
+            for seed in seeds
+        ]
+
     def _chooser(
         self, targets: Tensor, validation: Target, device: torch.device
     ) -> tuple[Chooser | None, int]:
@@ -184,7 +223,10 @@ class TrajectoryCondenser(Condenser):
     ) -> list[Made]:
         visible = view.visible
         labels = block_labels(class_budget(visible.train_labels, visible.num_classes, nodes))
-        starts = self._starts(view, labels, seeds, device, progress)
+        if self.initialise == "clusters":
+            starts = self._centres(view, labels, seeds, device, progress)
+        else:
+            starts = self._starts(view, labels, seeds, device, progress)
         teachers = self._teachers(view, device, progress)
         knowledge = self._knowledge(view, teachers)
 
@@ -217,8 +259,10 @@ class TrajectoryCondenser(Condenser):
         iterate = Iterate.begin(
             torch.stack([start.x for start in starts]), state, matching.student_rate
         )
-        targets = torch.nn.functional.one_hot(labels, view.visible.num_classes)
-        targets = targets.to(device, iterate.x.dtype).repeat(len(seeds), 1, 1)
+        one_hot = torch.nn.functional.one_hot(labels, view.visible.num_classes)
+        targets = torch.stack(
+            [one_hot if start.targets is None else start.targets for start in starts]
+        ).to(device, iterate.x.dtype)
 
         def adjacency(at: Iterate) -> Tensor:
             with torch.no_grad():
@@ -257,7 +301,7 @@ class TrajectoryCondenser(Condenser):
             Made(
                 x[g],
                 a[g],
-                labels,
+                targets[g] if self.soft_labels else labels,
                 (*starts[g].notes, *notes),
                 {
                     "matching_loss": {"every": every, "values": losses[::every, g].tolist()},
