@@ -58,7 +58,8 @@ class Cell:
     """One measurement: a method on a dataset, and the network that is tested.
 
     ``settings`` are added to the authors' (``preset="paper"``). The methods ``whole`` and
-    ``statistics`` condense nothing.
+    ``statistics`` condense nothing. With a ``look`` (:mod:`gcsr.paper.looks`) graphs are looked at
+    instead of tested.
     """
 
     method: str
@@ -66,6 +67,7 @@ class Cell:
     nodes: int | None = None
     settings: tuple[tuple[str, Any], ...] = ()
     test: str = "gcn"
+    look: str = ""
 
     @property
     def condenses(self) -> bool:
@@ -75,7 +77,7 @@ class Cell:
     @property
     def condensation(self) -> Cell:
         """The same for all cells that can share condensed graphs."""
-        return replace(self, test="")
+        return replace(self, test="", look="")
 
     def condenser(self, protocol: Protocol) -> Condenser:
         """The method with all its settings, checked."""
@@ -104,12 +106,15 @@ class Cell:
         }
         if self.method == STATISTICS:
             return told | {"statistic": dict(self.settings)["statistic"]}
-        told |= {
-            "test": self.test,
-            "recipe": asdict(protocol.recipe(self.dataset)),
-            "graphs": protocol.graphs if self.condenses else 1,
-            "runs": protocol.runs,
-        }
+        told["graphs"] = protocol.graphs if self.condenses else 1
+        if self.look:
+            told["look"] = self.look
+        else:
+            told |= {
+                "test": self.test,
+                "recipe": asdict(protocol.recipe(self.dataset)),
+                "runs": protocol.runs,
+            }
         if self.condenses:
             told |= {"nodes": self.nodes, "settings": self.condenser(protocol).settings}
         return told
@@ -138,13 +143,18 @@ def cell(method: str, dataset: str, nodes: int | None, *, test: str = "gcn", **m
     return Cell(method, dataset, nodes, tuple(more.items()), test)
 
 
+def looking(look: str, method: str, dataset: str, nodes: int | None, **more: Any) -> Cell:
+    """A cell whose graphs are looked at."""
+    return Cell(method, dataset, nodes, tuple(more.items()), "", look)
+
+
 @dataclass(frozen=True)
 class Line:
     """One number of the paper and what it is compared with: the mean over ``cells``.
 
     ``without_leak`` are the same cells with the prior ``predicted``, where the paper's own counts
     test labels. A line without cells says in ``missing`` why it has none. ``x`` and ``series`` place
-    it in a figure.
+    it in a figure. ``value`` names one of the numbers of cells that look.
     """
 
     dataset: str
@@ -158,6 +168,7 @@ class Line:
     digits: int = 1
     x: float | None = None
     series: str = ""
+    value: str = ""
 
 
 @dataclass(frozen=True)
@@ -172,7 +183,8 @@ class Axis:
 class Experiment:
     """A table or a figure of the paper: data for the one runner.
 
-    Experiments with an ``axis`` are drawn as curves, others with accuracies as points.
+    Experiments with an ``axis`` are drawn as curves, those with a ``look`` as pictures of graphs,
+    others as points.
     """
 
     name: str
@@ -181,6 +193,7 @@ class Experiment:
     notes: tuple[str, ...] = ()
     axis: Axis | None = None
     drawn: bool = True
+    look: str = ""
 
     @property
     def datasets(self) -> tuple[str, ...]:

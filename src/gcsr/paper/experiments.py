@@ -1,4 +1,4 @@
-"""Every table and curve as data: settings beside published numbers. A new table is one entry.
+"""Every table, curve and picture as data: settings beside published numbers. A new table is one entry.
 
 Settings are the authors' (``--preset paper``) and what is written here on top of them.
 """
@@ -12,7 +12,7 @@ from gcsr.condense import paper_settings
 from gcsr.condense.presets.cells import SIZES
 from gcsr.datasets.registry import DATASETS
 from gcsr.errors import require_one_of
-from gcsr.paper import published
+from gcsr.paper import pictures, published
 from gcsr.paper.cells import STATISTICS, WHOLE_GRAPH, Axis, Cell, Experiment, Line, cell
 from gcsr.paper.published import Mean
 from gcsr.paper.statistics import DIGITS
@@ -287,6 +287,9 @@ EXPERIMENTS: dict[str, Experiment] = {
         _sweep("gamma", "gamma", published.GAMMA),
         _sweep("alpha", "alpha", published.ALPHA),
         _sweep("beta", "beta", published.BETA),
+        pictures.ccns(_LEAK),
+        pictures.adjacency(_LEAK),
+        pictures.tsne(_LEAK),
         _init_curves(),
     )
 }

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
+from torch import Tensor
 
 from gcsr.condensed import CondensedGraph
 from gcsr.errors import InputError
@@ -18,6 +19,7 @@ from gcsr.graph import Graph
 from gcsr.paper.cells import STATISTICS, WHOLE_GRAPH, Cell, Protocol
 from gcsr.paper.commands import command
 from gcsr.paper.data import Data
+from gcsr.paper.looks import WatchedGCSR, condensed_graphs, whole_graph
 from gcsr.paper.statistics import graph_statistics
 from gcsr.paper.store import Row, Store
 from gcsr.progress import Progress
@@ -109,31 +111,44 @@ class Work:
         if not missing:
             return
         try:
-            small = self._condense(missing[0], graph)
+            small, regularisers = self._condense(missing, graph)
         except CELL_FAILS as error:
             yield from failed(missing, _said(error))
             return
         for cell in missing:
             try:
-                row = self._measure(cell, graph, small)
+                row = self._measure(cell, graph, small, regularisers)
             except CELL_FAILS as error:
                 yield from failed([cell], _said(error))
                 continue
             self._store.append(row)
             yield cell, Outcome("done", row)
 
-    def _condense(self, cell: Cell, graph: Graph) -> list[CondensedGraph]:
-        if not cell.condenses:
-            return []
-        return cell.condenser(self._protocol).condense_many(
+    def _condense(
+        self, group: Sequence[Cell], graph: Graph
+    ) -> tuple[list[CondensedGraph], Mapping[int, Tensor]]:
+        """The graphs of a group and, where one of its cells draws it, the P of every seed."""
+        if not group[0].condenses:
+            return [], {}
+        condenser = group[0].condenser(self._protocol)
+        if any(cell.look == "adjacency" for cell in group):
+            condenser = WatchedGCSR.watching(condenser)
+        small = condenser.condense_many(
             graph,
             seeds=range(self._protocol.graphs),
             device=self._device,
             progress=self._progress,
             context={"preset": "paper"},
         )
+        return small, getattr(condenser, "regularisers", {})
 
-    def _measure(self, cell: Cell, graph: Graph, small: Sequence[CondensedGraph]) -> Row:
+    def _measure(
+        self,
+        cell: Cell,
+        graph: Graph,
+        small: Sequence[CondensedGraph],
+        regularisers: Mapping[int, Tensor],
+    ) -> Row:
         protocol = self._protocol
         row: Row = {
             "key": cell.key(protocol, graph.content_hash),
@@ -151,6 +166,14 @@ class Work:
         if cell.method == STATISTICS:
             value = graph_statistics(graph)[row["statistic"]]
             return row | {"mean": value, "std": None, "leaks_test_labels": False}
+        if cell.look:
+            leaks = any(one.leaks_test_labels for one in small)
+            if cell.method == WHOLE_GRAPH:
+                seen = whole_graph(graph)
+            else:
+                quick = protocol.quick
+                seen = condensed_graphs(cell.look, small, graph, regularisers, quick=quick)
+            return row | seen | {"leaks_test_labels": leaks}
         outcome = self._tested(cell, graph, small)
         return row | {
             "mean": outcome.mean,
