@@ -80,14 +80,14 @@ def _place(cell: Cell) -> Place:
     if cell.method == STATISTICS:
         return cell.method, cell.dataset, dict(cell.settings)["statistic"]
     nodes = cell.nodes if cell.condenses else None
-    return cell.method, cell.dataset, nodes, cell.look or cell.test
+    return cell.method, cell.dataset, nodes, cell.look or cell.test, cell.cut
 
 
 def _place_of_row(row: Row) -> Place:
     if row["method"] == STATISTICS:
         return row["method"], row["dataset"], row["statistic"]
     nodes = None if row["method"] == WHOLE_GRAPH else row["nodes"]
-    return row["method"], row["dataset"], nodes, row.get("look") or row["test"]
+    return row["method"], row["dataset"], nodes, row.get("look") or row["test"], row.get("cut", 0.0)
 
 
 def _fits(row: Row, wanted: Row) -> bool:

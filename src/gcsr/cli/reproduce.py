@@ -52,6 +52,13 @@ def reproduce(
     jobs: Annotated[
         int, typer.Option(min=1, help="Processes that measure cells at the same time.")
     ] = 1,
+    keep_graphs: Annotated[
+        bool,
+        typer.Option(
+            "--keep-graphs",
+            help="Keep condensed graphs in OUT/graphs: other tables then take them from there.",
+        ),
+    ] = False,
     download: Annotated[
         bool | None,
         typer.Option(
@@ -97,6 +104,7 @@ def reproduce(
                 download=download,
                 device=device,
                 jobs=jobs,
+                keep_graphs=out / "graphs" if keep_graphs else None,
                 progress=progress,
             )
     finally:

@@ -59,7 +59,7 @@ class Cell:
 
     ``settings`` are added to the authors' (``preset="paper"``). The methods ``whole`` and
     ``statistics`` condense nothing. With a ``look`` (:mod:`gcsr.paper.looks`) graphs are looked at
-    instead of tested.
+    instead of tested. Entries of A' below ``cut`` are zero when it is tested.
     """
 
     method: str
@@ -68,6 +68,7 @@ class Cell:
     settings: tuple[tuple[str, Any], ...] = ()
     test: str = "gcn"
     look: str = ""
+    cut: float = 0.0
 
     @property
     def condenses(self) -> bool:
@@ -77,7 +78,7 @@ class Cell:
     @property
     def condensation(self) -> Cell:
         """The same for all cells that can share condensed graphs."""
-        return replace(self, test="", look="")
+        return replace(self, test="", look="", cut=0.0)
 
     def condenser(self, protocol: Protocol) -> Condenser:
         """The method with all its settings, checked."""
@@ -114,6 +115,7 @@ class Cell:
                 "test": self.test,
                 "recipe": asdict(protocol.recipe(self.dataset)),
                 "runs": protocol.runs,
+                **({"cut": self.cut} if self.cut else {}),
             }
         if self.condenses:
             told |= {"nodes": self.nodes, "settings": self.condenser(protocol).settings}
@@ -138,9 +140,17 @@ def _digest(value: object) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:24]
 
 
-def cell(method: str, dataset: str, nodes: int | None, *, test: str = "gcn", **more: Any) -> Cell:
+def cell(
+    method: str,
+    dataset: str,
+    nodes: int | None,
+    *,
+    test: str = "gcn",
+    cut: float = 0.0,
+    **more: Any,
+) -> Cell:
     """A cell with its settings as keywords."""
-    return Cell(method, dataset, nodes, tuple(more.items()), test)
+    return Cell(method, dataset, nodes, tuple(more.items()), test, cut=cut)
 
 
 def looking(look: str, method: str, dataset: str, nodes: int | None, **more: Any) -> Cell:

@@ -34,6 +34,8 @@ def command(cell: Cell, protocol: Protocol) -> str:
     graphs = f"--graphs {protocol.graphs} --out {name}.safetensors"
     files = f"{name}.safetensors" if protocol.graphs == 1 else f"{name}-*.safetensors"
     then = f"gcsr evaluate {files} {test}"
+    if cell.cut:
+        then = f"gcsr reproduce table4 --dataset {cell.dataset}  # cuts A' below {cell.cut:g}"
     if cell.look:
         first = files.replace("*", "0")
         then = f"gcsr analyse {first} --data {cell.dataset} --figures {name}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,6 +19,7 @@ from gcsr.graph import Graph
 from gcsr.paper.cells import STATISTICS, WHOLE_GRAPH, Cell, Protocol
 from gcsr.paper.commands import command
 from gcsr.paper.data import Data
+from gcsr.paper.graphs import Shelf
 from gcsr.paper.looks import WatchedGCSR, condensed_graphs, whole_graph
 from gcsr.paper.statistics import graph_statistics
 from gcsr.paper.store import Row, Store
@@ -46,6 +47,7 @@ class Plan:
     protocol: Protocol
     data: Data
     device: torch.device
+    shelf: Shelf | None = None
 
 
 def recalled(cell: Cell, store: Store, protocol: Protocol) -> Outcome:
@@ -64,7 +66,7 @@ class Work:
 
     def __init__(self, plan: Plan, store: Store, progress: Progress) -> None:
         self._protocol, self._data, self._device = plan.protocol, plan.data, plan.device
-        self._store, self._progress = store, progress
+        self._store, self._progress, self._shelf = store, progress, plan.shelf
 
     def outcomes(self, group: Sequence[Cell]) -> Iterator[tuple[Cell, Outcome]] | None:
         """Those that are not known are measured; ``None`` while another process is at it."""
@@ -130,16 +132,26 @@ class Work:
         """The graphs of a group and, where one of its cells draws it, the P of every seed."""
         if not group[0].condenses:
             return [], {}
-        condenser = group[0].condenser(self._protocol)
-        if any(cell.look == "adjacency" for cell in group):
+        first, seeds = group[0], range(self._protocol.graphs)
+        condenser = first.condenser(self._protocol)
+        watched = any(cell.look == "adjacency" for cell in group)
+        if watched:
             condenser = WatchedGCSR.watching(condenser)
+        data, where = graph.content_hash[:12], self._device.type
+        name = f"{first.claim(self._protocol)}-{data}-{where}"
+        # P is in no file.
+        kept = self._shelf.load(name, seeds) if self._shelf and not watched else None
+        if kept is not None:
+            return kept, {}
         small = condenser.condense_many(
             graph,
-            seeds=range(self._protocol.graphs),
+            seeds=seeds,
             device=self._device,
             progress=self._progress,
             context={"preset": "paper"},
         )
+        if self._shelf:
+            self._shelf.save(name, seeds, small)
         return small, getattr(condenser, "regularisers", {})
 
     def _measure(
@@ -194,7 +206,15 @@ class Work:
         }
         if cell.method == WHOLE_GRAPH:
             return evaluate_full(graph, **options)
-        return evaluate(small, graph, **options)
+        return evaluate([_without_faint(one, cell.cut) for one in small], graph, **options)
+
+
+def _without_faint(small: CondensedGraph, cut: float) -> CondensedGraph:
+    """The same graph without the entries of A' below ``cut``."""
+    if not cut:
+        return small
+    kept = torch.where(small.adjacency < cut, 0, small.adjacency)
+    return replace(small, adjacency=kept)
 
 
 def _said(error: BaseException) -> str:
