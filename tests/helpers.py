@@ -105,8 +105,11 @@ def plain_logits(name: str, params: Sequence[Tensor], x: Tensor, a: Tensor) -> T
         return p @ (p @ ((x @ w1 + b1).relu() @ w2 + b2))
     if name in ("gcn", "sage"):
         return p @ (p @ x @ w1 + b1).relu() @ w2 + b2
-    if name == "appnp":
-        h = (x @ w1 + b1).relu() @ w2 + b2
+    if name in ("gcn-linear", "sage-linear"):
+        return p @ (p @ x @ w1 + b1) @ w2 + b2
+    if name in ("appnp", "appnp-linear"):
+        h = x @ w1 + b1
+        h = (h.relu() if name == "appnp" else h) @ w2 + b2
         z = h
         for _ in range(2):
             z = 0.9 * (p @ z) + 0.1 * h

@@ -17,6 +17,7 @@ from gcsr.paper.compare import compare, reasons
 from gcsr.paper.figures import draw, image
 from gcsr.paper.outputs import write_outputs
 from gcsr.paper.render import csv_text, markdown
+from gcsr.paper.tally import tally, verdict
 
 PAPER = Protocol()
 TAU, FAIR = TINY.cells[0], TINY.cells[1]
@@ -59,6 +60,40 @@ def test_markdown():
         "| cora | 6 | random, average | 50.0 | 45.0 | -5.0 |  |  | 5 x 10 |",
     ]
     assert "A note." in page and "- ogbn-arxiv: absent: no file." in page
+
+
+def test_how_many_lie_within_one_deviation():
+    """Published 60 ± 1.5: 61.34 and 59 lie within, 58.4 does not; averages have no deviation."""
+    compared = compare(TINY, outcomes())
+    assert (tally(compared).within, tally(compared).counted) == (1, 1)
+    sentence, outside = verdict(compared)
+    assert outside == []
+    assert sentence == [
+        "1 of 1 cells lie within the published mean ± one std with the paper's prior (†);"
+        " 1 of 1 without the leak."
+    ]
+    tau = [c for c in TINY.cells if dict(c.settings).get("tau") == 0.9 and c.dataset == "cora"]
+    found = outcomes() | {tau[0]: done(61.5, leaks=True), tau[1]: done(58.4)}  # the border counts
+    page = markdown(TINY, compare(TINY, found), PAPER)
+    assert "2 of 2 cells lie within" in page and "1 of 2 without the leak." in page
+    assert (
+        "Outside:\n\n- cora, 6 nodes, tau = 0.9: -1.6 (ours 58.4 ± 0.5, published 60.0 ± 1.5)"
+    ) in page
+    found |= {TAU: done(70.0, leaks=True)}
+    assert "- cora, 6 nodes, tau = 0.5: +10.0 (ours 70.0 ± 0.5 †, published" in markdown(
+        TINY, compare(TINY, found), PAPER
+    )
+    # Nothing is published with a deviation, so nothing is counted.
+    one = cell("random", "cora", 6)
+    table = Experiment("t", "T", (Line("cora", 6, "random", 61.3, cells=(one,)),))
+    assert verdict(compare(table, {one: done(61.3)})) == ([], [])
+
+
+def test_what_is_not_supported_is_a_line_of_its_own():
+    one = Line("cora", 70, "gcond with appnp", 73.5, 2.4, missing="no such learner")
+    page = markdown(Experiment("t", "T", (one,)), compare(Experiment("t", "T", (one,)), {}), PAPER)
+    assert "| cora | 70 | gcond with appnp | 73.5 ± 2.4 | not supported |  | - |" in page
+    assert "- cora, gcond with appnp: not supported: no such learner" in page
 
 
 def test_csv():
@@ -167,6 +202,10 @@ def test_end_to_end(gcsr: Run, tiny: None, loads: list[str], tmp_path: Path) -> 
     ours = told["lines"][0]["ours"]
     assert ours["leaks"] is True and told["lines"][0]["without_leak"]["leaks"] is False
     assert ours["difference"] == pytest.approx(ours["mean"] - 60)
+    counts = told["within_one_std"]["ours"]
+    assert counts["counted"] == 2 == counts["within"] + len(counts["outside"])
+    assert "of 2 cells lie within the published mean ± one std" in first.out
+    assert first.out.count("  outside: cora, 6 nodes, tau = ") >= len(counts["outside"])
 
 
 def test_table1(gcsr: Run, loads: list[str], tmp_path: Path) -> None:

@@ -183,6 +183,50 @@ def test_progress_counts_cells(loads, tmp_path):
     assert seen == sorted(seen) and seen[0] == (0, 8) and seen[-1] == (8, 8)
 
 
+def test_faint_edges_are_cut_when_tested(loads, tmp_path, condensings):
+    """The graphs are shared with cells that cut nothing; only what is tested differs."""
+    plain, cut = cell("gcsr", "cora", 6), cell("gcsr", "cora", 6, cut=0.4)
+    lines = tuple(Line("cora", 6, "a", cells=(one,)) for one in (plain, cut))
+    found = run(Store(tmp_path / "rows.jsonl"), Experiment("t", "t", lines))
+    assert condensings == ["gcsr"]
+    graph = planted_graph(per_class=30).renamed("cora")
+    (small,) = plain.condenser(QUICK).condense_many(graph, seeds=[0], device="cpu")
+    kept = small.adjacency * (small.adjacency >= 0.4)
+    assert 0 < int((kept > 0).sum()) < int((small.adjacency > 0).sum())
+    for one, adjacency in ((plain, small.adjacency), (cut, kept)):
+        known = gcsr.evaluate(
+            replace(small, adjacency=adjacency),
+            graph,
+            runs=1,
+            recipe=QUICK.recipe("cora"),
+            device="cpu",
+        )
+        assert (found[one].row or {})["scores"] == known.scores
+    assert (found[cut].row or {})["cut"] == 0.4 and "cut" not in (found[plain].row or {})
+
+
+def test_kept_graphs_serve_other_tables(loads, tmp_path, condensings):
+    """Rows are the same as without; what was cut off or is of other data is not taken."""
+    first = Experiment("a", "a", (Line("cora", 6, "gcn", cells=(cell("gcsr", "cora", 6),)),))
+    mlp = cell("gcsr", "cora", 6, test="mlp")
+    second = Experiment("b", "b", (Line("cora", 6, "mlp", cells=(mlp,)),))
+    path, folder = tmp_path / "rows.jsonl", tmp_path / "graphs"
+    run(Store(path), first, keep_graphs=folder)
+    (file,) = folder.iterdir()
+    run(Store(path), second, keep_graphs=folder)
+    assert condensings == ["gcsr"]
+    run(Store(tmp_path / "others.jsonl"), second)
+    assert condensings == ["gcsr"] * 2 and rows(path)[1:] == rows(tmp_path / "others.jsonl")
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-7])
+    (folder / f".{file.name}.abc").write_bytes(b"half")
+    run(Store(tmp_path / "third.jsonl"), second, keep_graphs=folder)
+    assert condensings == ["gcsr"] * 3 and [p.name for p in folder.iterdir()] == [file.name]
+    again = tmp_path / "again.jsonl"
+    run(Store(again), second, keep_graphs=folder)
+    assert condensings == ["gcsr"] * 3 and rows(again) == rows(path)[1:]
+
+
 def test_whole_graph(loads, tmp_path):
     one = cell("whole", "cora", None)
     table = Experiment("t", "t", (Line("cora", None, "whole graph", cells=(one,)),))

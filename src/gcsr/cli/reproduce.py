@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -23,7 +23,7 @@ CELLS_FAILED = 1
 
 def reproduce(
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="A table or curve; see --list.")
+        str | None, typer.Argument(metavar="[NAME]", help="A table or figure; see --list.")
     ] = None,
     listed: Annotated[
         bool, typer.Option("--list", help="List what can be reproduced, and compute nothing.")
@@ -52,6 +52,13 @@ def reproduce(
     jobs: Annotated[
         int, typer.Option(min=1, help="Processes that measure cells at the same time.")
     ] = 1,
+    keep_graphs: Annotated[
+        bool,
+        typer.Option(
+            "--keep-graphs",
+            help="Keep condensed graphs in OUT/graphs: other tables then take them from there.",
+        ),
+    ] = False,
     download: Annotated[
         bool | None,
         typer.Option(
@@ -63,7 +70,7 @@ def reproduce(
     root: options.Root = None,
     as_json: options.Json = False,
 ) -> None:
-    """Run a table or curve of the paper and set our numbers beside the published ones.
+    """Run a table or figure of the paper and set our numbers beside the published ones.
 
     Finished cells are kept: a run that was interrupted continues where it was. Several runs may share
     a folder: each cell is measured by one of them.
@@ -97,6 +104,7 @@ def reproduce(
                 download=download,
                 device=device,
                 jobs=jobs,
+                keep_graphs=out / "graphs" if keep_graphs else None,
                 progress=progress,
             )
     finally:
@@ -115,6 +123,7 @@ def reproduce(
                 "quick": quick,
                 "graphs": protocol.graphs,
                 "runs": protocol.runs,
+                "within_one_std": _counts(compared),
                 "lines": [one.to_dict() for one in compared],
                 "notes": chosen.notes,
                 "files": [str(path) for path in (store.path, *files)],
@@ -124,6 +133,20 @@ def reproduce(
         _tell(chosen, compared, protocol, files)
     if any(number.state == "failed" for one in compared for number in one.numbers):
         raise typer.Exit(CELLS_FAILED)
+
+
+def _counts(compared: Sequence[Compared]) -> dict[str, Any]:
+    from gcsr.paper.tally import tally  # noqa: PLC0415 - torch takes a second to import
+
+    found = {"ours": tally(compared), "without_leak": tally(compared, fair=True)}
+    return {
+        name: {
+            "within": one.within,
+            "counted": one.counted,
+            "outside": [str(each) for each in one.outside],
+        }
+        for name, one in found.items()
+    }
 
 
 def _check(experiment: Experiment, datasets: Sequence[str], device: str) -> None:
@@ -164,13 +187,22 @@ def _tell(
 ) -> None:
     from gcsr.paper.compare import reasons  # noqa: PLC0415 - torch takes a second to import
     from gcsr.paper.render import NUMERIC, text_table, title, warning  # noqa: PLC0415
+    from gcsr.paper.tally import verdict  # noqa: PLC0415
 
     headings, rows = text_table(compared)
     shown = table(*headings, numbers=NUMERIC, title=title(experiment, protocol))
     for row in rows:
         shown.add_row(*row)
     console().print(shown)
-    for sentence in (warning(protocol), *experiment.notes, *reasons(compared)):
+    counted, outside = verdict(compared)
+    listed = [f"  outside: {one}" for one in outside]
+    for sentence in (
+        warning(protocol),
+        *experiment.notes,
+        *counted,
+        *listed,
+        *reasons(compared),
+    ):
         if sentence:
             console().print(sentence, soft_wrap=True)
     for path in files:

@@ -58,7 +58,8 @@ class Cell:
     """One measurement: a method on a dataset, and the network that is tested.
 
     ``settings`` are added to the authors' (``preset="paper"``). The methods ``whole`` and
-    ``statistics`` condense nothing.
+    ``statistics`` condense nothing. With a ``look`` (:mod:`gcsr.paper.looks`) graphs are looked at
+    instead of tested. Entries of A' below ``cut`` are zero when it is tested.
     """
 
     method: str
@@ -66,6 +67,8 @@ class Cell:
     nodes: int | None = None
     settings: tuple[tuple[str, Any], ...] = ()
     test: str = "gcn"
+    look: str = ""
+    cut: float = 0.0
 
     @property
     def condenses(self) -> bool:
@@ -75,7 +78,7 @@ class Cell:
     @property
     def condensation(self) -> Cell:
         """The same for all cells that can share condensed graphs."""
-        return replace(self, test="")
+        return replace(self, test="", look="", cut=0.0)
 
     def condenser(self, protocol: Protocol) -> Condenser:
         """The method with all its settings, checked."""
@@ -104,12 +107,16 @@ class Cell:
         }
         if self.method == STATISTICS:
             return told | {"statistic": dict(self.settings)["statistic"]}
-        told |= {
-            "test": self.test,
-            "recipe": asdict(protocol.recipe(self.dataset)),
-            "graphs": protocol.graphs if self.condenses else 1,
-            "runs": protocol.runs,
-        }
+        told["graphs"] = protocol.graphs if self.condenses else 1
+        if self.look:
+            told["look"] = self.look
+        else:
+            told |= {
+                "test": self.test,
+                "recipe": asdict(protocol.recipe(self.dataset)),
+                "runs": protocol.runs,
+                **({"cut": self.cut} if self.cut else {}),
+            }
         if self.condenses:
             told |= {"nodes": self.nodes, "settings": self.condenser(protocol).settings}
         return told
@@ -133,9 +140,22 @@ def _digest(value: object) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:24]
 
 
-def cell(method: str, dataset: str, nodes: int | None, *, test: str = "gcn", **more: Any) -> Cell:
+def cell(
+    method: str,
+    dataset: str,
+    nodes: int | None,
+    *,
+    test: str = "gcn",
+    cut: float = 0.0,
+    **more: Any,
+) -> Cell:
     """A cell with its settings as keywords."""
-    return Cell(method, dataset, nodes, tuple(more.items()), test)
+    return Cell(method, dataset, nodes, tuple(more.items()), test, cut=cut)
+
+
+def looking(look: str, method: str, dataset: str, nodes: int | None, **more: Any) -> Cell:
+    """A cell whose graphs are looked at."""
+    return Cell(method, dataset, nodes, tuple(more.items()), "", look)
 
 
 @dataclass(frozen=True)
@@ -144,7 +164,7 @@ class Line:
 
     ``without_leak`` are the same cells with the prior ``predicted``, where the paper's own counts
     test labels. A line without cells says in ``missing`` why it has none. ``x`` and ``series`` place
-    it in a figure.
+    it in a figure. ``value`` names one of the numbers of cells that look.
     """
 
     dataset: str
@@ -158,6 +178,7 @@ class Line:
     digits: int = 1
     x: float | None = None
     series: str = ""
+    value: str = ""
 
 
 @dataclass(frozen=True)
@@ -172,7 +193,8 @@ class Axis:
 class Experiment:
     """A table or a figure of the paper: data for the one runner.
 
-    Experiments with an ``axis`` are drawn as curves, others with accuracies as points.
+    Experiments with an ``axis`` are drawn as curves, those with a ``look`` as pictures of graphs,
+    others as points.
     """
 
     name: str
@@ -181,6 +203,7 @@ class Experiment:
     notes: tuple[str, ...] = ()
     axis: Axis | None = None
     drawn: bool = True
+    look: str = ""
 
     @property
     def datasets(self) -> tuple[str, ...]:

@@ -10,6 +10,8 @@ def command(cell: Cell, protocol: Protocol) -> str:
     """What to type for the same numbers."""
     if cell.method == STATISTICS:
         return f"gcsr reproduce table1 --dataset {cell.dataset}"
+    if cell.look and cell.method == WHOLE_GRAPH:
+        return f"gcsr reproduce {cell.look} --dataset {cell.dataset}"
     recipe = protocol.recipe(cell.dataset)
     test = (
         f"--data {cell.dataset} --model {cell.test} --runs {protocol.runs} --epochs {recipe.epochs}"
@@ -31,7 +33,13 @@ def command(cell: Cell, protocol: Protocol) -> str:
     name = f"{cell.dataset}-{nodes}"
     graphs = f"--graphs {protocol.graphs} --out {name}.safetensors"
     files = f"{name}.safetensors" if protocol.graphs == 1 else f"{name}-*.safetensors"
+    then = f"gcsr evaluate {files} {test}"
+    if cell.cut:
+        then = f"gcsr reproduce table4 --dataset {cell.dataset}  # cuts A' below {cell.cut:g}"
+    if cell.look:
+        first = files.replace("*", "0")
+        then = f"gcsr analyse {first} --data {cell.dataset} --figures {name}"
     return (
         f"gcsr condense {cell.dataset} --nodes {nodes} --method {cell.method} --preset paper{sets}"
-        f" {graphs} && gcsr evaluate {files} {test}"
+        f" {graphs} && {then}"
     )

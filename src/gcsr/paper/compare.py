@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from statistics import fmean
+from dataclasses import dataclass, field, fields
+from statistics import fmean, pstdev
 from typing import Any
 
 from gcsr.paper.cells import Cell, Experiment, Line
+from gcsr.paper.store import Row
 from gcsr.paper.work import Outcome
 
-NOT_AVAILABLE = "not available"
+NOT_SUPPORTED = "not supported"
 # The one that is shown if the cells of a line differ.
 _WORST = ("failed", "absent", "not run")
 
 
 @dataclass(frozen=True)
 class Number:
-    """One of our numbers, or in ``state`` and ``reason`` why there is none."""
+    """One of our numbers and its rows, or in ``state`` and ``reason`` why there is none."""
 
     state: str
     mean: float | None = None
@@ -27,6 +28,11 @@ class Number:
     graphs: int | None = None
     runs: int | None = None
     reason: str = ""
+    rows: tuple[Row, ...] = field(default=(), repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON; rows are in their own file."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "rows"}
 
 
 @dataclass(frozen=True)
@@ -51,8 +57,8 @@ class Compared:
             "label": line.label,
             "published": line.published,
             "published_std": line.published_std,
-            "ours": asdict(self.ours),
-            "without_leak": None if self.without_leak is None else asdict(self.without_leak),
+            "ours": self.ours.to_dict(),
+            "without_leak": None if self.without_leak is None else self.without_leak.to_dict(),
         }
 
 
@@ -101,20 +107,35 @@ def reasons(compared: Sequence[Compared]) -> list[str]:
 
 def _number(line: Line, cells: Sequence[Cell], outcomes: Mapping[Cell, Outcome]) -> Number:
     if not cells:
-        return Number(NOT_AVAILABLE, reason=line.missing)
+        return Number(NOT_SUPPORTED, reason=line.missing)
     found = [outcomes[cell] for cell in cells]
     for state in _WORST:
         for outcome in found:
             if outcome.state == state:
                 return Number(state, reason=outcome.reason)
-    rows = [outcome.row or {} for outcome in found]
-    mean = fmean(row["mean"] for row in rows)
+    rows = tuple(outcome.row or {} for outcome in found)
+    measured = [_measured(row, line.value) for row in rows]
+    means = [mean for mean, _ in measured if mean is not None]
+    if len(means) < len(rows):
+        return Number("not defined", reason=f"{line.value} is not defined for every graph")
+    mean = fmean(means)
     return Number(
         "done",
         mean,
-        rows[0]["std"] if len(rows) == 1 else None,
+        measured[0][1] if len(rows) == 1 else None,
         None if line.published is None else mean - line.published,
         any(row["leaks_test_labels"] for row in rows),
         rows[0].get("graphs"),
         rows[0].get("runs"),
+        rows=rows,
     )
+
+
+def _measured(row: Row, value: str) -> tuple[float | None, float | None]:
+    """Mean and deviation of a row, or of one of the values that were looked at, over graphs."""
+    if not value:
+        return row["mean"], row["std"]
+    values = row["values"].get(value) or [None]
+    if None in values:
+        return None, None
+    return fmean(values), pstdev(values) if len(values) > 1 else None

@@ -1,4 +1,4 @@
-"""Every table and curve as data: settings beside published numbers. A new table is one entry.
+"""Every table, curve and picture as data: settings beside published numbers. A new table is one entry.
 
 Settings are the authors' (``--preset paper``) and what is written here on top of them.
 """
@@ -12,7 +12,7 @@ from gcsr.condense import paper_settings
 from gcsr.condense.presets.cells import SIZES
 from gcsr.datasets.registry import DATASETS
 from gcsr.errors import require_one_of
-from gcsr.paper import published
+from gcsr.paper import pictures, published
 from gcsr.paper.cells import STATISTICS, WHOLE_GRAPH, Axis, Cell, Experiment, Line, cell
 from gcsr.paper.published import Mean
 from gcsr.paper.statistics import DIGITS
@@ -36,6 +36,7 @@ def _line(
     known: Mean | float | None,
     *,
     test: str = "gcn",
+    cut: float = 0.0,
     x: float | None = None,
     series: str = "",
     **settings: Any,
@@ -47,14 +48,14 @@ def _line(
         and not DATASETS[dataset].inductive
         and settings.get("regulariser", "prior") == "prior"
     )
-    twin = cell(method, dataset, nodes, test=test, **settings, prior="predicted")
+    twin = cell(method, dataset, nodes, test=test, cut=cut, **settings, prior="predicted")
     return Line(
         dataset,
         nodes,
         label,
         mean,
         std,
-        (cell(method, dataset, nodes, test=test, **settings),),
+        (cell(method, dataset, nodes, test=test, cut=cut, **settings),),
         (twin,) if leaks else (),
         x=x,
         series=series,
@@ -127,6 +128,7 @@ def _table4() -> Experiment:
                     nodes,
                     by_model[model],
                     test=_test_model(dataset, model),
+                    cut=_CUT.get(dataset, 0.0),
                 )
                 for model in published.TEST_MODELS
             ]
@@ -142,15 +144,20 @@ def _table4() -> Experiment:
             lines += [*group, average]
     notes = (
         _LEAK,
-        "The authors test SGC and APPNP on Reddit, and GCN, SAGE, SGC and APPNP on ogbn-arxiv,"
-        " without a ReLU; here that is so for SGC alone.",
+        "As the authors do: without a ReLU SGC and APPNP on Reddit, and GCN, SAGE, SGC and APPNP on"
+        " ogbn-arxiv, where entries of A' below 0.01 are also left out.",
     )
     title = "Test accuracy (%) by the model that is trained on the condensed graph"
     return Experiment("table4", title, tuple(lines), notes)
 
 
+# What the authors' scripts of this table do differently on the large graphs.
+_LINEAR = {"ogbn-arxiv": ("gcn", "sage", "sgc", "appnp"), "reddit": ("sgc", "appnp")}
+_CUT = {"ogbn-arxiv": 0.01}
+
+
 def _test_model(dataset: str, model: str) -> str:
-    return "sgc-linear" if model == "sgc" and dataset in ("ogbn-arxiv", "reddit") else model
+    return f"{model}-linear" if model in _LINEAR.get(dataset, ()) else model
 
 
 def _hops(dataset: str, nodes: int) -> int:
@@ -287,6 +294,9 @@ EXPERIMENTS: dict[str, Experiment] = {
         _sweep("gamma", "gamma", published.GAMMA),
         _sweep("alpha", "alpha", published.ALPHA),
         _sweep("beta", "beta", published.BETA),
+        pictures.ccns(_LEAK),
+        pictures.adjacency(_LEAK),
+        pictures.tsne(_LEAK),
         _init_curves(),
     )
 }

@@ -10,7 +10,7 @@ import traceback
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing import connection, get_context, parent_process
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -41,7 +41,7 @@ def measured_in_processes(
     that runs it dies, whatever kills it.
     """
     data = plan.data.fetched(dict.fromkeys(group[0].dataset for group in groups))
-    plan = Plan(plan.rows, plan.protocol, data, plan.device)
+    plan = replace(plan, data=data)
     waiting = deque(groups)
     threads = max(1, torch.get_num_threads() // jobs)
     workers = [_Worker.start(number, plan, threads) for number in range(1, jobs + 1)]

@@ -10,6 +10,7 @@ from gcsr.files import write_atomically
 from gcsr.paper.cells import Experiment, Protocol
 from gcsr.paper.compare import Compared
 from gcsr.paper.figures import FORMATS, draw, image
+from gcsr.paper.portraits import portraits
 from gcsr.paper.render import csv_text, markdown
 
 
@@ -39,7 +40,8 @@ def write_outputs(
         f"{stem}.csv": csv_text(experiment, compared, protocol).encode(),
     }
     if experiment.drawn:
-        figure = draw(experiment, compared, protocol)
+        drawing = portraits if experiment.look else draw
+        figure = drawing(experiment, compared, protocol)
         files |= {f"{stem}.{kind}": image(figure, kind) for kind in FORMATS}
     for name, blob in files.items():
         for unfinished in folder.glob(f".{name}.*"):  # of a process that was killed

@@ -282,3 +282,16 @@ BETA: dict[str, dict[float, Mean]] = {
         10.0: (60.5, 1.0),
     },
 }
+
+# Figure of CCNS (Citeseer, 120 nodes). The paper prints colours and no numbers: these are of the
+# data and of the first graph per method that the authors released.
+CCNS_ORIGINAL: dict[str, float] = {
+    "s(0, 0)": 0.28,
+    "s(1, 1)": 0.54,
+    "s(2, 2)": 0.65,
+    "s(3, 3)": 0.62,
+    "s(4, 4)": 0.69,
+    "s(5, 5)": 0.69,
+    "s(0, 1)": 0.26,
+}
+CCNS_CORRELATION: dict[str, float | None] = {"gcond": 0.39, "sgdd": None, "gcsr": 0.93}

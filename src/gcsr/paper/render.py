@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from gcsr.paper.cells import Experiment, Protocol
 from gcsr.paper.compare import Compared, Number, reasons
+from gcsr.paper.tally import verdict
 
 HEADINGS = (
     "dataset",
@@ -62,6 +63,10 @@ def markdown(experiment: Experiment, compared: Sequence[Compared], protocol: Pro
     ]
     table += ["| " + " | ".join(_escaped(text) for text in row) + " |" for row in rows]
     parts += ["\n".join(table), *experiment.notes]
+    counted, outside = verdict(compared)
+    parts += counted
+    if outside:
+        parts.append("Outside:\n\n" + "\n".join(f"- {sentence}" for sentence in outside))
     missing = reasons(compared)
     if missing:
         parts.append("\n".join(f"- {sentence}" for sentence in missing))
@@ -99,7 +104,7 @@ def _row(one: Compared) -> tuple[str, ...]:
     known = "-" if line.published is None else _value(line.published, line.digits)
     if line.published_std is not None:
         known += f" ± {line.published_std:.{line.digits}f}"
-    counts = "-" if ours.graphs is None else f"{ours.graphs} x {ours.runs}"
+    counts = "-" if ours.graphs is None else f"{ours.graphs} x {ours.runs or '-'}"
     return (
         line.dataset,
         "-" if line.nodes is None else str(line.nodes),

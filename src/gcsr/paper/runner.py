@@ -12,6 +12,7 @@ from gcsr.devices import pick_device
 from gcsr.errors import require, require_one_of
 from gcsr.paper.cells import Cell, Experiment, Protocol
 from gcsr.paper.data import Data
+from gcsr.paper.graphs import Shelf
 from gcsr.paper.jobs import measured_in_processes
 from gcsr.paper.store import Store
 from gcsr.paper.work import Outcome, Plan, Work, recalled
@@ -31,6 +32,7 @@ def reproduce(
     download: bool | None = None,
     device: str = "auto",
     jobs: int = 1,
+    keep_graphs: Path | None = None,
     progress: Progress = silent,
 ) -> dict[Cell, Outcome]:
     """Measure the cells of an experiment (of some datasets only) that ``store`` does not hold.
@@ -39,14 +41,15 @@ def reproduce(
     cell that cannot be computed, is told in the outcome; the rest runs. ``download``: whether missing
     datasets are fetched, by default unless the protocol is quick. ``jobs`` processes measure at the
     same time; what other processes with the same store are at is left to them, and waited for at the
-    end.
+    end. ``keep_graphs`` is a folder for condensed graphs, which cells of other tables then find there.
     """
     for name in datasets:
         require_one_of("dataset", name, experiment.datasets)
     whole = isinstance(jobs, int) and not isinstance(jobs, bool) and jobs >= 1
     require(whole, f"jobs: {jobs!r} is not accepted; a whole number >= 1 is.")
     data = Data(root, not protocol.quick if download is None else download)
-    plan = Plan(store.path, protocol, data, pick_device(device))
+    shelf = None if keep_graphs is None else Shelf(keep_graphs)
+    plan = Plan(store.path, protocol, data, pick_device(device), shelf)
     wanted = [c for c in experiment.cells if not datasets or c.dataset in datasets]
     groups = _groups(wanted)
     stage, total = f"cells of {experiment.name}", len(wanted)

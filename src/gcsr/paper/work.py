@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
+from torch import Tensor
 
 from gcsr.condensed import CondensedGraph
 from gcsr.errors import InputError
@@ -18,6 +19,8 @@ from gcsr.graph import Graph
 from gcsr.paper.cells import STATISTICS, WHOLE_GRAPH, Cell, Protocol
 from gcsr.paper.commands import command
 from gcsr.paper.data import Data
+from gcsr.paper.graphs import Shelf
+from gcsr.paper.looks import WatchedGCSR, condensed_graphs, whole_graph
 from gcsr.paper.statistics import graph_statistics
 from gcsr.paper.store import Row, Store
 from gcsr.progress import Progress
@@ -44,6 +47,7 @@ class Plan:
     protocol: Protocol
     data: Data
     device: torch.device
+    shelf: Shelf | None = None
 
 
 def recalled(cell: Cell, store: Store, protocol: Protocol) -> Outcome:
@@ -62,7 +66,7 @@ class Work:
 
     def __init__(self, plan: Plan, store: Store, progress: Progress) -> None:
         self._protocol, self._data, self._device = plan.protocol, plan.data, plan.device
-        self._store, self._progress = store, progress
+        self._store, self._progress, self._shelf = store, progress, plan.shelf
 
     def outcomes(self, group: Sequence[Cell]) -> Iterator[tuple[Cell, Outcome]] | None:
         """Those that are not known are measured; ``None`` while another process is at it."""
@@ -109,31 +113,54 @@ class Work:
         if not missing:
             return
         try:
-            small = self._condense(missing[0], graph)
+            small, regularisers = self._condense(missing, graph)
         except CELL_FAILS as error:
             yield from failed(missing, _said(error))
             return
         for cell in missing:
             try:
-                row = self._measure(cell, graph, small)
+                row = self._measure(cell, graph, small, regularisers)
             except CELL_FAILS as error:
                 yield from failed([cell], _said(error))
                 continue
             self._store.append(row)
             yield cell, Outcome("done", row)
 
-    def _condense(self, cell: Cell, graph: Graph) -> list[CondensedGraph]:
-        if not cell.condenses:
-            return []
-        return cell.condenser(self._protocol).condense_many(
+    def _condense(
+        self, group: Sequence[Cell], graph: Graph
+    ) -> tuple[list[CondensedGraph], Mapping[int, Tensor]]:
+        """The graphs of a group and, where one of its cells draws it, the P of every seed."""
+        if not group[0].condenses:
+            return [], {}
+        first, seeds = group[0], range(self._protocol.graphs)
+        condenser = first.condenser(self._protocol)
+        watched = any(cell.look == "adjacency" for cell in group)
+        if watched:
+            condenser = WatchedGCSR.watching(condenser)
+        data, where = graph.content_hash[:12], self._device.type
+        name = f"{first.claim(self._protocol)}-{data}-{where}"
+        # P is in no file.
+        kept = self._shelf.load(name, seeds) if self._shelf and not watched else None
+        if kept is not None:
+            return kept, {}
+        small = condenser.condense_many(
             graph,
-            seeds=range(self._protocol.graphs),
+            seeds=seeds,
             device=self._device,
             progress=self._progress,
             context={"preset": "paper"},
         )
+        if self._shelf:
+            self._shelf.save(name, seeds, small)
+        return small, getattr(condenser, "regularisers", {})
 
-    def _measure(self, cell: Cell, graph: Graph, small: Sequence[CondensedGraph]) -> Row:
+    def _measure(
+        self,
+        cell: Cell,
+        graph: Graph,
+        small: Sequence[CondensedGraph],
+        regularisers: Mapping[int, Tensor],
+    ) -> Row:
         protocol = self._protocol
         row: Row = {
             "key": cell.key(protocol, graph.content_hash),
@@ -151,6 +178,14 @@ class Work:
         if cell.method == STATISTICS:
             value = graph_statistics(graph)[row["statistic"]]
             return row | {"mean": value, "std": None, "leaks_test_labels": False}
+        if cell.look:
+            leaks = any(one.leaks_test_labels for one in small)
+            if cell.method == WHOLE_GRAPH:
+                seen = whole_graph(graph)
+            else:
+                quick = protocol.quick
+                seen = condensed_graphs(cell.look, small, graph, regularisers, quick=quick)
+            return row | seen | {"leaks_test_labels": leaks}
         outcome = self._tested(cell, graph, small)
         return row | {
             "mean": outcome.mean,
@@ -171,7 +206,15 @@ class Work:
         }
         if cell.method == WHOLE_GRAPH:
             return evaluate_full(graph, **options)
-        return evaluate(small, graph, **options)
+        return evaluate([_without_faint(one, cell.cut) for one in small], graph, **options)
+
+
+def _without_faint(small: CondensedGraph, cut: float) -> CondensedGraph:
+    """The same graph without the entries of A' below ``cut``."""
+    if not cut:
+        return small
+    kept = torch.where(small.adjacency < cut, 0, small.adjacency)
+    return replace(small, adjacency=kept)
 
 
 def _said(error: BaseException) -> str:
