@@ -36,7 +36,7 @@ bench: setup
 # torch is there already and satisfies its constraint: it is never resolved again.
 docs: setup
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -c constraints.txt -e ".[docs]"
-	$(BIN)/python -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "the site is in site/: open site/index.html"
 
 clean:

@@ -25,6 +25,7 @@ import types
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import entry_points
+from itertools import zip_longest
 from pathlib import Path
 
 import pytest
@@ -56,7 +57,7 @@ class Block:
 
     @property
     def place(self) -> str:
-        return f"{self.page.relative_to(ROOT)}:{self.line}"
+        return f"{self.page.name}:{self.line}"
 
 
 def blocks(page: Path) -> list[Block]:
@@ -65,7 +66,7 @@ def blocks(page: Path) -> list[Block]:
     found = list(FENCE.finditer(text))
     assert len(re.findall(r"^\s*```", text, re.MULTILINE)) == 2 * len(found), f"{page.name}: fences"
     made = []
-    for match, after in zip(found, [*found[1:], None], strict=True):
+    for match, after in zip_longest(found, found[1:]):
         shown = None
         if after is not None and after["language"] == "text" and match["language"] == "python":
             between = text[match.end() : after.start()]
