@@ -3,7 +3,7 @@
 - ``python`` blocks of a page run in order in one namespace; a ``text`` block that follows one directly
   is what it prints.
 - ``console`` blocks: lines after ``$`` are commands, the others what the command above prints. A
-  command may fail only if the page shows its ``error:``.
+  command may fail only if the page shows its ``error:``. In ``bash`` blocks every line is a command.
 - In shown output ``...`` stands for anything, on a line of its own for any lines.
 - All blocks of a page share a fresh folder. A block with ``title="name"`` is also a file in it; a
   ``toml`` block with entry points is installed there, as pip would leave it.
@@ -32,8 +32,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-RUN = ("python", "console")
-PLAIN = ("text", "toml", "bibtex")
+RUN = ("python", "console", "bash")
+PLAIN = ("text", "toml", "bibtex", "json", "csv")
 FENCE = re.compile(
     r"(?:<!-- (?P<mark>not run|needs data): (?P<why>[^>]*?) -->\n)?"
     r"^```(?P<language>[^\s`]*)(?: title=\"(?P<title>[^\"]+)\")?\n(?P<text>.*?)^```$",
@@ -87,8 +87,12 @@ def blocks(page: Path) -> list[Block]:
 
 
 def commands(block: Block) -> Iterator[tuple[str, str]]:
-    """Commands of a console block and what each is said to print; ``\\`` continues a line."""
-    for part in re.split(r"^\$ ", block.text.replace("\\\n", " "), flags=re.MULTILINE)[1:]:
+    """Commands of a block and what each is said to print; ``\\`` continues a line."""
+    text = block.text.replace("\\\n", " ")
+    if block.language == "bash":
+        yield from ((line, "") for line in text.splitlines() if line.strip() and line[0] != "#")
+        return
+    for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
         command, _, shown = part.partition("\n")
         yield command, shown
 
@@ -110,7 +114,7 @@ def run_page(page: Path, folder: Path, patch: pytest.MonkeyPatch, data: Path | N
         if block.language == "python":
             printed.append(_run_python(block, module))
             _compare(block.place, block.output, printed[-1])
-        elif block.language == "console":
+        elif block.language in ("console", "bash"):
             for command, shown in commands(block):
                 code, told = run_command(command, folder)
                 assert (code != 0) == ("error:" in shown), (block.place, command, code, told)

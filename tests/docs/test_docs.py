@@ -72,7 +72,7 @@ def test_what_needs_real_data_is_the_exception():
 
 def test_make_and_pip_are_never_run():
     for block in ALL:
-        if block.language == "console" and block.not_run is None:
+        if block.language in ("console", "bash") and block.not_run is None:
             words = {command.split()[0] for command, _ in commands(block)}
             assert words <= {"gcsr"}, block.place
 
@@ -119,6 +119,9 @@ class TestHelper:
 
     def test_a_failure_that_is_shown_is_fine(self, run):
         run("```console\n$ gcsr inspect absent.safetensors\nerror: absent.safetensors: ...\n```\n")
+
+    def test_lines_of_a_shell_block_are_commands(self, run):
+        assert run("```bash\n# why\nprintf a\nprintf b\n```\n").split() == ["a", "b"]
 
     def test_a_marked_block_is_not_run(self, run):
         assert run("<!-- not run: dangerous -->\n```console\n$ false\n```\n") == ""
