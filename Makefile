@@ -37,7 +37,7 @@ bench: setup
 docs: setup
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -c constraints.txt -e ".[docs]"
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
-	@echo "the site is in site/: open site/index.html"
+	@echo "the site is in site/: open site/index.html, or with search: $(BIN)/python -m http.server -d site"
 
 clean:
 	rm -rf $(VENV) build dist site .mypy_cache .ruff_cache .pytest_cache
