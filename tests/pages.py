@@ -4,7 +4,8 @@
   is what it prints.
 - ``console`` blocks: lines after ``$`` are commands, the others what the command above prints. A
   command may fail only if the page shows its ``error:``. In ``bash`` blocks every line is a command.
-- In shown output ``...`` stands for anything, on a line of its own for any lines.
+- In shown output ``...`` stands for anything, on a line of its own for any lines. An accuracy
+  (``96.0 ± 0.1 %``) may be a few points off on another machine, and seconds are never compared.
 - All blocks of a page share a fresh folder. A block with ``title="name"`` is also a file in it; a
   ``toml`` block with entry points is installed there, as pip would leave it.
 - ``<!-- not run: reason -->`` before a block leaves it out; ``<!-- needs data: cora -->`` asks for the
@@ -39,6 +40,10 @@ FENCE = re.compile(
     r"^```(?P<language>[^\s`]*)(?: title=\"(?P<title>[^\"]+)\")?\n(?P<text>.*?)^```$",
     re.DOTALL | re.MULTILINE,
 )
+# Parts of shown output that differ between machines.
+ACCURACY = r"\d+\.\d ± \d+\.\d %"
+VARYING = re.compile(rf"(\.\.\.|{ACCURACY}|\b\d+\.\d s\b)")
+POINTS = 3.0
 SHELL = re.compile(r"[|<>&;*$`]")
 
 
@@ -178,12 +183,24 @@ def _compare(place: str, shown: str | None, told: str) -> None:
     if not wanted:
         return
     lines = [_plain(line) for line in told.splitlines() if line.strip()]
-    pattern = "".join(
-        r"(?:.*\n)*?" if line == "..." else r".*?".join(map(re.escape, line.split("..."))) + "\n"
-        for line in wanted
-    )
-    said = "".join(f"{line}\n" for line in lines)
-    assert re.fullmatch(pattern, said), f"{place} prints\n{told}\nand not\n{shown}"
+    pattern = "".join(r"(?:.*\n)*?" if line == "..." else _pattern(line) for line in wanted)
+    found = re.fullmatch(pattern, "".join(f"{line}\n" for line in lines))
+    assert found, f"{place} prints\n{told}\nand not\n{shown}"
+    accuracies = re.findall(ACCURACY, "\n".join(wanted))
+    for said, measured in zip(accuracies, found.groups(), strict=True):
+        apart = float(said.split()[0]) - float(measured.split()[0])
+        assert abs(apart) <= POINTS, f"{place} measures {measured} and not {said}"
+
+
+def _pattern(line: str) -> str:
+    def part(text: str) -> str:
+        if text == "...":
+            return ".*?"
+        if re.fullmatch(ACCURACY, text):
+            return f"({ACCURACY})"
+        return r"\d+\.\d s" if VARYING.fullmatch(text) else re.escape(text)
+
+    return "".join(map(part, VARYING.split(line))) + "\n"
 
 
 def _plain(line: str) -> str:

@@ -117,6 +117,13 @@ class TestHelper:
     def test_dots_stand_for_anything(self, run):
         run("```python\nprint('a 1 b')\nprint(2)\nprint(3)\n```\n\n```text\na ... b\n...\n3\n```\n")
 
+    def test_accuracies_are_compared_roughly_and_seconds_not_at_all(self, run):
+        shown = "```\n\n```text\n96.0 ± 0.1 % in 4.5 s\n```\n"
+        run(f"```python\nprint('95.2 ± 1.3 % in 12.0 s')\n{shown}")
+        for wrong in ("91.0 ± 0.1 % in 4.5 s", "96.0 % in 4.5 s", "96.0 ± 0.1 % in time"):
+            with pytest.raises(AssertionError):
+                run(f"```python\nprint('{wrong}')\n{shown}")
+
     def test_a_failure_that_is_shown_is_fine(self, run):
         run("```console\n$ gcsr inspect absent.safetensors\nerror: absent.safetensors: ...\n```\n")
 
