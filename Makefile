@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: setup run test test-all lint bench clean
+.PHONY: setup run test test-all lint bench docs clean
 
 setup: $(STAMP)
 
@@ -33,5 +33,11 @@ lint: setup
 bench: setup
 	$(BIN)/gcsr bench step --device cpu
 
+# torch is there already and satisfies its constraint: it is never resolved again.
+docs: setup
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -c constraints.txt -e ".[docs]"
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "the site is in site/: open site/index.html, or with search: $(BIN)/python -m http.server -d site"
+
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) build dist site .mypy_cache .ruff_cache .pytest_cache

@@ -28,9 +28,24 @@ def condense(
 ) -> CondensedGraph:
     """Condense a graph to ``nodes`` nodes, or to a ``ratio`` of those that may be seen.
 
-    ``settings`` are those of the method (see :class:`gcsr.GCSR`) and win over the preset:
-    ``default`` leaks nothing; ``paper`` holds the authors' settings per dataset and size, and
-    ``official`` those of SFGC's own authors.
+    Args:
+        graph: the real graph. Its test labels are not used, unless a setting asks for a leak by name.
+        nodes: number of condensed nodes; every class with training nodes gets at least one.
+        ratio: the same as a share of all nodes, or of the training nodes of an inductive graph.
+            Exactly one of the two must be given.
+        method: a registered name, such as ``gcsr``, ``gcond`` or ``random``.
+        preset: ``default`` leaks nothing; ``paper`` holds the authors' settings per dataset and size,
+            and ``official`` those of SFGC's own authors.
+        seed: the same seed on the same machine gives the same bytes.
+        device: ``auto`` (CUDA where there is one), ``cpu`` or ``cuda``.
+        progress: called with what is being done, how much of it is done and how much there is.
+        settings: those of the method (see :class:`gcsr.GCSR` and its kin); they win over the preset.
+
+    Returns:
+        The condensed graph, with everything about how it was made in its ``provenance``.
+
+    Raises:
+        InputError: what was given cannot be used; one sentence says what and what is accepted.
     """
     return condense_many(
         graph,
@@ -57,7 +72,23 @@ def condense_many(
     progress: Progress = silent,
     **settings: Any,
 ) -> list[CondensedGraph]:
-    """Condense a graph once per seed, all at the same time and from the same experts."""
+    """Condense a graph once per seed, all at the same time and from the same experts.
+
+    Args:
+        graph: the real graph.
+        seeds: one condensed graph is made for each; each is what its seed alone would give, but for
+            rounding.
+        nodes: number of condensed nodes.
+        ratio: the same as a share of the nodes that may be seen.
+        method: a registered name.
+        preset: ``default``, ``paper`` or ``official``; see :func:`condense`.
+        device: ``auto``, ``cpu`` or ``cuda``.
+        progress: called with what is being done, how much of it is done and how much there is.
+        settings: those of the method; they win over the preset.
+
+    Returns:
+        Condensed graphs in the order of ``seeds``.
+    """
     condenser, name = make_condenser(
         graph, nodes=nodes, ratio=ratio, method=method, preset=preset, settings=settings
     )

@@ -30,7 +30,13 @@ VERSIONED = ("torch", "numpy", "scipy", "safetensors")
 class Made:
     """What a method returns for one graph; the rest of the provenance is the same for all methods.
 
-    ``details`` are the same whenever the graph is made again, ``measured`` need not be.
+    Args:
+        x: features, ``(n', d)``.
+        adjacency: A', ``(n', n')``, non-negative; the identity where there is no structure.
+        y: classes, ``(n',)``.
+        notes: sentences that somebody who uses the result should read.
+        details: more provenance, the same whenever the graph is made again.
+        measured: more provenance that need not be the same.
     """
 
     x: Tensor
@@ -51,6 +57,10 @@ class Condenser(ABC):
     """Hyper-parameters of a method. Constructing one touches no data and checks every value.
 
     The size is given as ``nodes`` or as ``ratio`` of the nodes that may be seen (the paper's r).
+
+    Args:
+        nodes: number of condensed nodes.
+        ratio: the same as a share of all nodes, or of the training nodes of an inductive graph.
     """
 
     name: ClassVar[str]
@@ -123,7 +133,14 @@ class Condenser(ABC):
         device: str | torch.device = "auto",
         progress: Progress = silent,
     ) -> CondensedGraph:
-        """Condense a graph. The same seed on the same machine gives the same bytes."""
+        """Condense a graph. The same seed on the same machine gives the same bytes.
+
+        Args:
+            source: a graph, or a view of one (``View(graph).condensing()``).
+            seed: of everything random.
+            device: ``auto``, ``cpu`` or ``cuda``.
+            progress: called with what is being done, how much of it is done and how much there is.
+        """
         return self.condense_many(source, seeds=[seed], device=device, progress=progress)[0]
 
     def condense_many(
@@ -137,7 +154,12 @@ class Condenser(ABC):
     ) -> list[CondensedGraph]:
         """Condense a graph once per seed, all together; experts are shared.
 
-        ``context`` is added to the provenance (the command line stores the preset's name there).
+        Args:
+            source: a graph, or a view of one.
+            seeds: one condensed graph is made for each.
+            device: ``auto``, ``cpu`` or ``cuda``.
+            progress: called with what is being done, how much of it is done and how much there is.
+            context: added to the provenance (the command line stores the preset's name there).
         """
         require(len(seeds) > 0, "seeds: at least one is needed.")
         for seed in seeds:

@@ -68,7 +68,7 @@ def load(
     """Load a registered dataset by name, or a graph file by its path.
 
     Args:
-        source: a name of :func:`names`, or the path of an ``.npz`` file.
+        source: a name that ``gcsr datasets`` lists, or the path of an ``.npz`` file.
         root: folder of the raw files; by default ``$GCSR_DATA``, else the user's cache folder.
             What is not there is downloaded into it.
         features: ``keep``, ``rows`` or ``standardise``; by default what is usual for the dataset,

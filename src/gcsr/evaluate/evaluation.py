@@ -11,7 +11,24 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Test accuracies in percent: every run of every graph, their mean and population deviation."""
+    """Test accuracies in percent: every run of every graph, their mean and population deviation.
+
+    Attributes:
+        mean: of ``scores``.
+        std: their population deviation.
+        scores: test accuracy of every network, graph by graph.
+        validation: the best validation accuracy of each, which chose its epoch.
+        model: what was trained.
+        dataset: name of the real graph.
+        nodes: how many nodes the networks were trained on.
+        graphs: how many condensed graphs.
+        runs: how many networks on each.
+        trained_on: ``condensed`` or ``whole graph``.
+        leaks_test_labels: whether test labels went into a condensed graph; then this is no fair score.
+        recipe: how networks were trained.
+        seed: of their weights.
+        seconds: what the evaluation took.
+    """
 
     mean: float
     std: float

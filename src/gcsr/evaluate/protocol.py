@@ -43,9 +43,24 @@ def evaluate(
 ) -> Evaluation:
     """Train ``runs`` networks on each condensed graph and test them on the real one.
 
-    ``model`` is a name (:data:`gcsr.models.MODELS`), a ``torch.nn.Module`` called as
-    ``module(x, edge_index, edge_weight)``, or a function that makes such a module. A condensed graph
-    made from another graph than this one is an error unless ``any_graph`` says otherwise.
+    Every network keeps the epoch that validates best; test labels are read once, at the end.
+
+    Args:
+        small: one condensed graph, or several whose scores are pooled.
+        graph: the real graph that it was made from.
+        model: a name (``gcn``, ``sgc``, ``sage``, ``appnp``, ``cheby``, ``gat``, ``mlp``, ... of
+            :data:`gcsr.models.MODELS`), a ``torch.nn.Module`` called as
+            ``module(x, edge_index, edge_weight)``, or a function that makes such a module.
+        runs: networks per condensed graph.
+        recipe: how a network is trained; by default the paper's protocol.
+        hidden: hidden units of a network given by name.
+        seed: of initial weights and dropout.
+        device: ``auto``, ``cpu`` or ``cuda``.
+        any_graph: accept a condensed graph that was made from another graph than this one.
+        progress: called with what is being done, how much of it is done and how much there is.
+
+    Returns:
+        Accuracies in percent: every run, their mean and deviation.
     """
     graphs = [small] if isinstance(small, CondensedGraph) else list(small)
     _check_numbers(graph, runs, hidden)
@@ -100,7 +115,21 @@ def evaluate_full(
     device: str | torch.device = "auto",
     progress: Progress = silent,
 ) -> Evaluation:
-    """The same protocol with networks trained on the whole graph, for comparison."""
+    """The same protocol with networks trained on the whole graph, for comparison.
+
+    Args:
+        graph: the real graph; of an inductive one networks see the training nodes alone.
+        model: a name of :data:`gcsr.models.MODELS`.
+        runs: how many networks.
+        recipe: how a network is trained; by default the paper's protocol.
+        hidden: hidden units.
+        seed: of initial weights and dropout.
+        device: ``auto``, ``cpu`` or ``cuda``.
+        progress: called with what is being done, how much of it is done and how much there is.
+
+    Returns:
+        Accuracies in percent: every run, their mean and deviation.
+    """
     _check_numbers(graph, runs, hidden)
     recipe = recipe or paper_recipe(graph.name)
     target = pick_device(device)

@@ -152,9 +152,20 @@ class Graph:
     ) -> Graph:
         """Build a graph from plain arrays.
 
-        ``edges`` is a ``2 x E`` list or a scipy sparse matrix; ``train``, ``val`` and ``test`` are
-        node ids or boolean masks. ``undirected=True`` adds missing reverse edges; ``features``
-        scales what is given (:meth:`scaled`).
+        Args:
+            x: features, one row per node: an array, a tensor or a scipy sparse matrix.
+            edges: a ``2 x E`` list of node ids or a scipy sparse matrix.
+            y: one class per node, -1 where it is not known.
+            train: node ids or a boolean mask; ``val`` and ``test`` likewise.
+            val: what choices are made by.
+            test: what nothing but evaluation looks at.
+            edge_weights: one number >= 0 per column of ``edges``; those of a repeated edge are summed.
+            weighted: whether the values of a sparse matrix are weights; by default if any is not 1.
+            undirected: add missing reverse edges; without it a directed graph is an error.
+            num_classes: by default the largest label plus one.
+            name: shown in results.
+            inductive: hide validation and test nodes while condensing.
+            features: how to scale ``x`` (:meth:`scaled`).
         """
         x = features_of(x)
         if isinstance(edges, SPARSE):
@@ -211,7 +222,14 @@ class Graph:
     ) -> Graph:
         """Build a graph from a PyG ``Data`` with ``x``, ``edge_index``, ``y`` and the three masks.
 
-        ``split`` picks a column where the masks hold several splits.
+        Args:
+            data: the PyG graph; ``edge_weight``, or an ``edge_attr`` of one number per edge, becomes
+                weights.
+            split: which column, where the masks hold several splits.
+            undirected: add missing reverse edges; without it a directed graph is an error.
+            inductive: hide validation and test nodes while condensing.
+            name: shown in results.
+            features: how to scale ``x`` (:meth:`scaled`).
         """
         from gcsr.graph.pyg import graph_from_pyg  # noqa: PLC0415 - PyG takes a second to import
 
@@ -233,7 +251,14 @@ class Graph:
         inductive: bool | None = None,
         features: FeatureScaling = "keep",
     ) -> Graph:
-        """Read a graph file (see :mod:`gcsr.graph.npz` for the layout)."""
+        """Read a graph file (see :mod:`gcsr.graph.npz` for the layout).
+
+        Args:
+            path: an ``.npz`` file of plain arrays; pickled objects are refused.
+            undirected: add missing reverse edges; without it a directed graph is an error.
+            inductive: hide validation and test nodes while condensing; by default as the file says.
+            features: how to scale ``x`` (:meth:`scaled`).
+        """
         from gcsr.graph.npz import read_npz  # noqa: PLC0415 - it imports this module
 
         return read_npz(path, undirected=undirected, inductive=inductive, features=features)

@@ -37,7 +37,15 @@ ACTIVATION_BUDGET = {"cpu": 2**26, "cuda": 2**30}
 
 @dataclass(frozen=True)
 class TrainingRecipe:
-    """How a test network is trained (defaults: the paper's protocol)."""
+    """How a test network is trained (defaults: the paper's protocol).
+
+    Args:
+        epochs: full-batch steps of Adam; from the middle on a fresh Adam at a tenth of the rate.
+        rate: Adam's rate.
+        weight_decay: its weight decay.
+        dropout: share of hidden units that are dropped (the paper: 0.5 on Reddit, else 0).
+        validate_every: epochs between two looks at the validation nodes.
+    """
 
     epochs: int = 600
     rate: float = 0.01

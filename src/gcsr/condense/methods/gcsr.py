@@ -26,7 +26,7 @@ Regulariser = Literal["prior", "substructure", "random"]
 
 @dataclass(frozen=True, kw_only=True)
 class GCSR(TrajectoryCondenser):
-    r"""Algorithm 1 of the paper.
+    """Algorithm 1 of the paper.
 
     Args:
         prior: whose labels the class correlation (Eq. 5) counts. ``train``: training labels;

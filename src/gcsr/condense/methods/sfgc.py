@@ -29,7 +29,7 @@ from gcsr.views import CondensingView, Target
 
 @dataclass(frozen=True, kw_only=True)
 class SFGC(MTT):
-    r"""MTT with a K-Center start, a learned student rate and a kernel that chooses the iterate.
+    """MTT with a K-Center start, a learned student rate and a kernel that chooses the iterate.
 
     ``max_start`` and ``expert_steps`` are counted in snapshots, ``expert_epochs`` in epochs.
 
@@ -37,11 +37,11 @@ class SFGC(MTT):
         initial: ``kcenter``, on the hidden units of a GCN trained with ``embedding_weight_decay``
             for ``embedding_epochs``; or ``random``. ``k`` above 0 takes the chosen nodes' rows after
             message passing (the paper's SFGC+MPI).
-        learn_rate: whether :math:`\eta_1` is learned, from ``student_rate`` on.
+        learn_rate: whether η₁ is learned, from ``student_rate`` on.
         iterate: ``gntk``, the iterate whose graph neural tangent kernel predicts validation labels
             with the least error; ``best-val``; or ``last``.
         score_every: iterations between two looks of the kernel, the start and the end included.
-        gntk_ridge: :math:`\lambda` of its ridge regression, in mean diagonals of the kernel.
+        gntk_ridge: λ of its ridge regression, in mean diagonals of the kernel.
         gntk_nodes: validation nodes of each class that it predicts; by default all of them, 1,000
             in all where there are more.
         gntk_draws: over how many draws of such nodes its error is averaged.

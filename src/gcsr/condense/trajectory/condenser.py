@@ -45,7 +45,7 @@ from gcsr.views import CondensingView, Target
 
 @dataclass(frozen=True, kw_only=True)
 class TrajectoryCondenser(Condenser):
-    r"""Settings of Algorithm 1 that do not concern the structure.
+    """Settings of Algorithm 1 that do not concern the structure.
 
     Args:
         k: hops of message passing before training rows are sampled (Eq. 3); 0 is plain sampling.
@@ -55,9 +55,9 @@ class TrajectoryCondenser(Condenser):
         soft_labels: whether Y' are then the mean shares of the nodes behind a centre.
         model: the condensing model (``sgc`` is linear here, as in the paper).
         iterations: K of Algorithm 1.
-        student_steps, student_rate: N and :math:`\eta_1`.
+        student_steps, student_rate: N and η₁.
         expert_steps, max_start: M, and the epoch below which an expert's start is drawn.
-        feature_rate: :math:`\eta_2`, Adam's rate for X'.
+        feature_rate: η₂, Adam's rate for X'.
         units: ``relative`` measures ``feature_rate`` in root mean squares of the initial X' (and
             ``alpha``, ``beta`` in mean diagonals of X'X'ᵀ); ``absolute`` takes them as they are.
         iterate: ``best-val``, the iterate on which a quickly trained GCN validates best, the start

@@ -1,0 +1,221 @@
+"""The site builds, its links lead somewhere, and nothing public is left out of it."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import runpy
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import gcsr
+from gcsr.cli import app
+from gcsr.condense.registry import BUILT_IN
+from gcsr.paper import EXPERIMENTS
+from pages import PAGES, ROOT
+
+TEXTS = {page: page.read_text(encoding="utf-8") for page in PAGES}
+DOCS = ROOT / "docs"
+LINK = re.compile(r"(?<!`)!?\[[^\]]*\]\(([^)\s]+)\)")
+DEFAULTS = "Every method, default settings, graphs that nobody tuned for"
+EXTERNAL = ("https://", "http://", "mailto:")
+
+
+def prose(text: str) -> str:
+    return re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def anchors(text: str) -> set[str]:
+    """Anchors of headings as GitHub and the site both make them from plain words."""
+    headings = re.findall(r"^#+ (.+)$", prose(text), re.MULTILINE)
+    slugs = (re.sub(r"[^\w\- ]", "", heading.lower()).strip() for heading in headings)
+    return {re.sub(r"[-\s]+", "-", slug) for slug in slugs}
+
+
+def links() -> Iterator[tuple[Path, str]]:
+    for page, text in TEXTS.items():
+        for target in LINK.findall(prose(text)):
+            if not target.startswith(EXTERNAL):
+                yield page, target
+
+
+def test_internal_links_and_anchors_resolve():
+    seen = list(links())
+    assert len(seen) > 40
+    for page, target in seen:
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        assert file.exists(), f"{page.name}: {target}"
+        if anchor:
+            assert anchor in anchors(file.read_text(encoding="utf-8")), f"{page.name}: {target}"
+
+
+def test_every_page_is_in_the_navigation():
+    config = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    for page in PAGES[1:]:
+        assert re.search(rf": {page.name}$", config, re.MULTILINE), page.name
+
+
+@pytest.mark.parametrize("verb", [command.name for command in app.registered_commands])
+def test_every_verb_is_documented(verb):
+    assert f"## gcsr {verb}\n" in TEXTS[DOCS / "cli.md"]
+    others = [text for page, text in TEXTS.items() if page.name != "cli.md"]
+    assert any(f"gcsr {verb}" in text for text in others), verb
+
+
+@pytest.mark.parametrize("method", BUILT_IN, ids=lambda method: method.name)
+def test_every_method_is_documented(method):
+    assert f"| `{method.name}` |" in TEXTS[DOCS / "choose-a-method.md"]
+    assert f"::: gcsr.{method.__name__}\n" in TEXTS[DOCS / "api.md"]
+
+
+def test_every_public_name_is_in_the_reference():
+    reference = TEXTS[DOCS / "api.md"]
+    for name in set(gcsr.__all__) - {"__version__"}:
+        assert f"::: gcsr.{name}\n" in reference or f"heading: gcsr.{name}," in reference, name
+
+
+def test_the_command_line_page_is_what_the_program_says():
+    page = runpy.run_path(str(ROOT / "benchmarks" / "cli_page.py"))["page"]
+    wanted = "run: python benchmarks/cli_page.py > docs/cli.md"
+    assert TEXTS[DOCS / "cli.md"] == page(), wanted
+
+
+def test_tables_that_a_page_names_exist():
+    for text in TEXTS.values():
+        for name in re.findall(r"gcsr reproduce ([a-z]\S*)", text):
+            assert name in EXPERIMENTS, name
+
+
+# -- figures are those of rows -------------------------------------------------------------------------
+
+
+def table_rows(text: str) -> dict[str, list[str]]:
+    """Rows of all tables by their first cell."""
+    rows = [
+        [c.strip() for c in line.strip().strip("|").split("|")]
+        for line in text.splitlines()
+        if line.startswith("| ")
+    ]
+    return {row[0].strip("`"): row for row in rows}
+
+
+def section(page: Path, heading: str) -> str:
+    found = re.search(rf"^## {re.escape(heading)}$(.*?)(?=^## |\Z)", TEXTS[page], re.M | re.S)
+    assert found, heading
+    return found[1]
+
+
+def test_figures_of_the_methods_page_are_in_the_rows():
+    measured = table_rows(
+        section(DOCS / "results.md", "Every method, authors' settings, tested with GCN")
+    )
+    rows = json.loads((ROOT / "results" / "graphs.json").read_text())
+    seconds = {row["cell"]: row.get("condense_seconds") for row in rows}
+    shown = table_rows(TEXTS[DOCS / "choose-a-method.md"].split("## Which one")[0])
+    for method in BUILT_IN:
+        *_, accuracy, cost = shown[method.name]
+        column = measured["method"].index("Cora 70")
+        assert measured[method.name][column].startswith(accuracy), method.name
+        assert cost == f"{seconds[f'{method.name}/default/digits:50/gcn']:.1f}", method.name
+
+
+@pytest.mark.parametrize("prior", [2, 3], ids=["all", "predicted"])
+def test_gcsr_is_among_the_best_three_as_the_methods_page_says(prior):
+    heading = "Every method, authors' settings, tested with GCN"
+    rows = table_rows(section(DOCS / "results.md", heading))
+    own = table_rows(section(DOCS / "results.md", "GCSR on Cora and Citeseer, tested with GCN"))
+    others = [method.name for method in BUILT_IN if method.name != "gcsr"]
+    for column, cell in enumerate(rows["method"][1:], 1):
+        dataset, nodes = cell.split()
+        ours = float(own[f"{dataset}, {nodes} nodes"][prior].split()[0])
+        better = [m for m in others if float(rows[m][column].split()[0]) > ours]
+        assert len(better) <= 2, (cell, better)
+
+
+def test_other_claims_of_prose_are_in_the_rows():
+    methods = [method.name for method in BUILT_IN]
+    authors = table_rows(
+        section(DOCS / "results.md", "Every method, authors' settings, tested with GCN")
+    )
+    default = table_rows(section(DOCS / "results.md", DEFAULTS))
+    own = table_rows(section(DOCS / "results.md", "GCSR on Cora and Citeseer, tested with GCN"))
+    page = " ".join(TEXTS[DOCS / "choose-a-method.md"].split())
+    assert (
+        f"reaches {default['random'][1]} where the whole graph reaches {default['whole'][1]}"
+        in page
+    )
+    assert f"`facebook-pagepage` {default['random'][4]} of {default['whole'][4]}" in page
+    for rows, columns in ((authors, (1, 2, 3)), (default, range(1, 6))):
+        for column in columns:
+            last = min(methods, key=lambda m: float(rows[m][column].split()[0]))
+            assert last == "coarsening", column
+    honest = " ".join(TEXTS[DOCS / "honest-evaluation.md"].split())
+    leaking, fair = own["Citeseer, 120 nodes"][2:]
+    assert f"paper's prior {leaking}, as published; without test labels {fair}" in honest
+
+
+def test_winners_that_the_methods_page_names_won():
+    rows = table_rows(section(DOCS / "results.md", DEFAULTS))
+    methods = [method.name for method in BUILT_IN]
+    count = len(rows["method"])
+    best = [max(methods, key=lambda m: float(rows[m][column])) for column in range(1, count)]
+    told = " ".join(TEXTS[DOCS / "choose-a-method.md"].split())
+    names = re.search(r"condensed graph came from (.*?) \(", told)
+    assert names
+    assert re.findall(r"`([^`]+)`", names[1]) == best
+
+
+def test_readme_and_results_show_the_same_table():
+    heading = "GCSR on Cora and Citeseer, tested with GCN"
+    measured = table_rows(section(DOCS / "results.md", heading))
+    shown = table_rows(section(ROOT / "README.md", "Results"))
+    assert {name: row for name, row in shown.items() if name in measured} == measured
+
+
+# -- the site itself -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory) -> Path:
+    for needed in ("mkdocs", "material", "mkdocstrings"):
+        if importlib.util.find_spec(needed) is None:
+            pytest.skip(f"{needed} is not installed; `make docs` installs it")
+    folder = tmp_path_factory.mktemp("site")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_every_page_is_built(site):
+    built = {path.stem for path in site.glob("*.html")}
+    assert built >= {page.stem for page in PAGES[1:]} | {"changelog"}
+
+
+def test_reading_it_needs_no_network(site):
+    for page in site.glob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        for tag in re.findall(r"<(?:script|link|img|iframe|source)\b[^>]*>", text):
+            assert not re.search(r"(?:src|href)=\"?(?:https?:)?//", tag), f"{page.name}: {tag}"
+        assert "fonts.g" not in text
+
+
+def test_docstrings_are_rendered(site):
+    reference = (site / "api.html").read_text(encoding="utf-8")
+    assert not re.search(r":(?:class|func|meth|mod|data|math):", reference)
+    for said in ("Eq. 8", "leak_every_label", "safetensors file"):
+        assert said in reference, said
