@@ -31,6 +31,9 @@ def reproduce(
     dataset: Annotated[
         list[str] | None, typer.Option(help="Only this dataset; repeatable.")
     ] = None,
+    method: Annotated[
+        list[str] | None, typer.Option(help="Only cells of this method; repeatable.")
+    ] = None,
     quick: Annotated[
         bool,
         typer.Option(
@@ -100,6 +103,7 @@ def reproduce(
                 store,
                 protocol=protocol,
                 datasets=datasets,
+                methods=method or [],
                 root=root,
                 download=download,
                 device=device,

@@ -28,6 +28,7 @@ def reproduce(
     *,
     protocol: Protocol,
     datasets: Sequence[str] = (),
+    methods: Sequence[str] = (),
     root: Path | None = None,
     download: bool | None = None,
     device: str = "auto",
@@ -35,7 +36,7 @@ def reproduce(
     keep_graphs: Path | None = None,
     progress: Progress = silent,
 ) -> dict[Cell, Outcome]:
-    """Measure the cells of an experiment (of some datasets only) that ``store`` does not hold.
+    """Measure the cells of an experiment (of some datasets or methods) that ``store`` does not hold.
 
     Every finished cell is in the store before the next begins. A dataset that cannot be had, or a
     cell that cannot be computed, is told in the outcome; the rest runs. ``download``: whether missing
@@ -50,7 +51,14 @@ def reproduce(
     data = Data(root, not protocol.quick if download is None else download)
     shelf = None if keep_graphs is None else Shelf(keep_graphs)
     plan = Plan(store.path, protocol, data, pick_device(device), shelf)
-    wanted = [c for c in experiment.cells if not datasets or c.dataset in datasets]
+    known = {cell.method for cell in experiment.cells}
+    for name in methods:
+        require_one_of("method", name, sorted(known))
+    wanted = [
+        cell
+        for cell in experiment.cells
+        if (not datasets or cell.dataset in datasets) and (not methods or cell.method in methods)
+    ]
     groups = _groups(wanted)
     stage, total = f"cells of {experiment.name}", len(wanted)
     found: dict[Cell, Outcome] = {}
