@@ -225,6 +225,13 @@ def test_other_sizes(gcsr: Run, tiny: None, loads: list[str], tmp_path: Path) ->
     assert (ours["graphs"], ours["runs"]) == (2, 3)
 
 
+def test_kept_graphs_of_a_smoke_run_say_so(
+    gcsr: Run, tiny: None, loads: list[str], tmp_path: Path
+) -> None:
+    gcsr("reproduce", "tiny", "--quick", "--dataset", "cora", "--out", tmp_path, "--keep-graphs")
+    assert len(list((tmp_path / "graphs-quick").glob("*.safetensors"))) == 5
+
+
 def test_ctrl_c(
     gcsr: Run, tiny: None, loads: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

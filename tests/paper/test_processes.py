@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -15,7 +16,9 @@ from typing import Any
 import pytest
 from paper_helpers import standins
 
-from gcsr.paper import Store, experiment
+from gcsr.paper import Experiment, Line, Protocol, Store, experiment, reproduce
+from gcsr.paper.cells import looking
+from gcsr.paper.jobs import WorkerError
 
 CLOCKED = ("finished", "condense_seconds", "evaluate_seconds")
 OUTPUTS = ["table2-quick.csv", "table2-quick.md", "table2-quick.png", "table2-quick.svg"]
@@ -165,6 +168,23 @@ def test_a_job_that_dies_costs_its_cells(data: Path, tmp_path: Path) -> None:
     assert "failed: the worker process died (exit code -9)" in text
     again = started(data, tmp_path, name="table4")
     assert "failed" not in again.communicate(timeout=120)[0] and again.returncode == 0
+
+
+@pytest.mark.slow
+def test_a_fault_of_the_library_in_a_job_is_not_swallowed(data: Path, tmp_path: Path) -> None:
+    """Its traceback arrives, and no worker is left."""
+    cells = [looking("nothing known", "random", "cora", nodes) for nodes in (6, 9)]
+    lines = tuple(Line("cora", c.nodes, "a", cells=(c,)) for c in cells)
+    with pytest.raises(WorkerError, match=r"(?s)Traceback.*KeyError: 'nothing known'"):
+        reproduce(
+            Experiment("t", "t", lines),
+            Store(tmp_path / "rows.jsonl"),
+            protocol=Protocol(1, 1, quick=True),
+            root=data,
+            device="cpu",
+            jobs=2,
+        )
+    assert multiprocessing.active_children() == []
 
 
 def _works(pid: int) -> bool:

@@ -43,11 +43,11 @@ def reproduce(
     ] = False,
     graphs: Annotated[
         int | None,
-        typer.Option(min=1, help="Condensed graphs per cell. [default: 5, with --quick 1]"),
+        typer.Option(min=1, help="Condensed graphs per cell; by default 5, with --quick 1."),
     ] = None,
     runs: Annotated[
         int | None,
-        typer.Option(min=1, help="Networks per condensed graph. [default: 10, with --quick 1]"),
+        typer.Option(min=1, help="Networks per condensed graph; by default 10, with --quick 1."),
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder of tables, figures and finished cells.")] = Path(
         "reproduced"
@@ -59,14 +59,14 @@ def reproduce(
         bool,
         typer.Option(
             "--keep-graphs",
-            help="Keep condensed graphs in OUT/graphs: other tables then take them from there.",
+            help="Keep condensed graphs in OUT/graphs; other tables with this option take them.",
         ),
     ] = False,
     download: Annotated[
         bool | None,
         typer.Option(
             "--download/--no-download",
-            help="Whether missing datasets are fetched. [default: yes, with --quick no]",
+            help="Whether missing datasets are fetched; by default yes, with --quick no.",
         ),
     ] = None,
     device: options.Device = "auto",
@@ -81,7 +81,12 @@ def reproduce(
     from gcsr.paper import EXPERIMENTS, Protocol, Store, experiment  # noqa: PLC0415 - imports torch
     from gcsr.paper import reproduce as run  # noqa: PLC0415
     from gcsr.paper.compare import compare  # noqa: PLC0415
-    from gcsr.paper.outputs import prepare_folder, rows_file, write_outputs  # noqa: PLC0415
+    from gcsr.paper.outputs import (  # noqa: PLC0415
+        graphs_folder,
+        prepare_folder,
+        rows_file,
+        write_outputs,
+    )
 
     if listed:
         require(name is None, f"NAME: {name!r} is not accepted with --list, which names them all.")
@@ -108,7 +113,7 @@ def reproduce(
                 download=download,
                 device=device,
                 jobs=jobs,
-                keep_graphs=out / "graphs" if keep_graphs else None,
+                keep_graphs=graphs_folder(out, protocol) if keep_graphs else None,
                 progress=progress,
             )
     finally:

@@ -19,6 +19,11 @@ def rows_file(folder: Path, protocol: Protocol) -> Path:
     return folder / f"rows{_mark(protocol)}.jsonl"
 
 
+def graphs_folder(folder: Path, protocol: Protocol) -> Path:
+    """Where condensed graphs are kept if that is asked for."""
+    return folder / f"graphs{_mark(protocol)}"
+
+
 def prepare_folder(folder: Path) -> None:
     """Make the folder now rather than find out after hours that it cannot be made."""
     try:
