@@ -8,12 +8,41 @@ label is read, and nothing is larger than nodes x features or nodes x classes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
-from gcsr.condense.initialise import JITTER, Start
+from gcsr.condense.initialise import JITTER, Start, propagated_features
+from gcsr.condense.teachers import class_shares
+from gcsr.devices import stream
+from gcsr.progress import Progress
+from gcsr.views import CondensingView
 
 ROUNDS = 30
+
+
+def class_centres(
+    view: CondensingView,
+    budget: Tensor,
+    seeds: Sequence[int],
+    *,
+    hops: int,
+    teacher: str,
+    teacher_seed: int,
+    soft: bool,
+    device: torch.device,
+    dtype: torch.dtype,
+    progress: Progress,
+) -> list[Start]:
+    """A clustered start for every seed; all of them ask the same teachers."""
+    shares = class_shares(view, teacher, seed=teacher_seed, device=device, progress=progress)
+    features = propagated_features(view.visible, hops, device, dtype)
+    shares = shares.to(features)
+    return [
+        cluster_start(features, shares, budget, stream(seed, "clusters"), soft=soft)
+        for seed in seeds
+    ]
 
 
 def cluster_start(

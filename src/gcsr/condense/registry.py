@@ -15,6 +15,8 @@ from gcsr.condense.methods import (
     MTT,
     SFGC,
     SGDD,
+    Automatic,
+    Clusters,
     Coarsening,
     GCond,
     GCondX,
@@ -36,6 +38,8 @@ BUILT_IN: tuple[type[Condenser], ...] = (
     SGDD,
     MTT,
     GCSR,
+    Clusters,
+    Automatic,
 )
 # The letters of the paper, for those who think in them.
 ALIASES = {
@@ -73,15 +77,20 @@ def build(name: str, settings: Mapping[str, Any]) -> Condenser:
     """A condenser of the named method; an unknown setting is explained, not swallowed."""
     chosen = method(name)
     known = {f.name for f in fields(chosen)}
-    named = {}
+    handed_on: frozenset[str] = getattr(chosen, "passes_on", frozenset())
+    named: dict[str, Any] = {}
+    pins: dict[str, Any] = {}
     for given, value in settings.items():
         key = setting_name(given)
-        if key not in known:
-            near = get_close_matches(key, known, n=1)
+        accepted = sorted((known | handed_on) - {"pins"})
+        if key not in accepted:
+            near = get_close_matches(key, accepted, n=1)
             hint = f"; did you mean {near[0]}?" if near else ""
             raise InputError(
-                f"{given}: not a setting of {name}; accepted: {', '.join(sorted(known))}{hint or '.'}"
+                f"{given}: not a setting of {name}; accepted: {', '.join(accepted)}{hint or '.'}"
             )
-        require(key not in named, f"{given}: given twice.")
-        named[key] = value
+        require(key not in named and key not in pins, f"{given}: given twice.")
+        (named if key in known else pins)[key] = value
+    if pins:
+        named["pins"] = pins
     return chosen(**named)

@@ -21,7 +21,7 @@ from gcsr.views import CondensingView, VisibleGraph
 
 Teacher = Literal["gcn", "appnp", "self-trained"]
 TEACHERS: tuple[str, ...] = ("gcn", "appnp", "self-trained")
-NETWORKS = 5
+NETWORKS, HIDDEN = 5, 64
 RECIPE = TrainingRecipe(epochs=200, dropout=0.5, validate_every=2)
 
 
@@ -75,7 +75,7 @@ class _Classroom:
     ) -> Tensor:
         """What networks trained on ``targets`` of ``nodes`` say of everyone, training labels kept."""
         visible, validation = self.view.visible, self.view.validation
-        model = testing_model(name)
+        model = testing_model(name, HIDDEN)
         topology = SparseTopology(visible.adjacency, self.device)
         x = visible.x.to(self.device)
         elsewhere = validation.adjacency is not visible.adjacency

@@ -1,5 +1,7 @@
 """Condensation methods, one short file each."""
 
+from gcsr.condense.methods.auto import Automatic
+from gcsr.condense.methods.clusters import Clusters
 from gcsr.condense.methods.coarsening import Coarsening
 from gcsr.condense.methods.dcg import DCG
 from gcsr.condense.methods.gcond import GCond
@@ -18,6 +20,8 @@ __all__ = [
     "MTT",
     "SFGC",
     "SGDD",
+    "Automatic",
+    "Clusters",
     "Coarsening",
     "GCond",
     "GCondX",

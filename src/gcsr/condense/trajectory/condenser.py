@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor
 
-from gcsr.condense.clusters import cluster_start
+from gcsr.condense.clusters import class_centres
 from gcsr.condense.condenser import Condenser, Made, resource
 from gcsr.condense.fields import real_number, whole_number
 from gcsr.condense.initialise import Start, propagated_features, sample_training_rows
@@ -18,7 +18,7 @@ from gcsr.condense.labels import block_labels, class_budget
 from gcsr.condense.points import Points
 from gcsr.condense.select import CURVE_POINTS, BestValidated, Chooser
 from gcsr.condense.structure import State, Structure
-from gcsr.condense.teachers import TEACHERS, Teacher, class_shares
+from gcsr.condense.teachers import TEACHERS, Teacher
 from gcsr.condense.together import (
     PRECISIONS,
     UNITS,
@@ -194,16 +194,18 @@ class TrajectoryCondenser(Condenser):
         progress: Progress,
     ) -> list[Start]:
         """Class-wise centres of all visible nodes."""
-        visible, dtype = view.visible, PRECISIONS[self.dtype]
-        shares = class_shares(
-            view, self.teacher, seed=self.expert_seed, device=device, progress=progress
-        ).to(dtype)
-        features = propagated_features(visible, self.k, device, dtype)
-        budget = torch.bincount(labels, minlength=visible.num_classes)
-        return [
-            cluster_start(features, shares, budget, stream(seed, "clusters"), soft=self.soft_labels)
-            for seed in seeds
-        ]
+        return class_centres(
+            view,
+            torch.bincount(labels, minlength=view.visible.num_classes),
+            seeds,
+            hops=self.k,
+            teacher=self.teacher,
+            teacher_seed=self.expert_seed,
+            soft=self.soft_labels,
+            device=device,
+            dtype=PRECISIONS[self.dtype],
+            progress=progress,
+        )
 
     def _chooser(
         self, targets: Tensor, validation: Target, device: torch.device

@@ -1,0 +1,93 @@
+"""What takes part in the race: methods with settings in units of the data.
+
+The numbers come from runs on seven graphs, compared by validation accuracy; ``docs/automatic.md`` has
+the table. Rates are in root mean squares of X', ``alpha`` and ``beta`` in mean diagonals of X'X'ᵀ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Settings = tuple[tuple[str, Any], ...]
+# Slow experts: the matched steps are then those of early training, as in the paper.
+SLOW = {"expert_rate": 1e-3}
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A method and its settings, sorted by name so that equal candidates are equal."""
+
+    method: str
+    settings: Settings = ()
+
+    @property
+    def label(self) -> str:
+        """How the race calls it."""
+        told = " ".join(f"{name}={value}" for name, value in self.settings)
+        return f"{self.method} {told}".strip()
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Its settings by name."""
+        return dict(self.settings)
+
+    def with_settings(self, **settings: Any) -> Candidate:
+        """The same method with some settings replaced."""
+        return candidate(self.method, self.options | settings)
+
+
+def candidate(method: str, settings: Mapping[str, Any]) -> Candidate:
+    """A candidate whose settings are in order."""
+    return Candidate(method, tuple(sorted(settings.items())))
+
+
+# Always in the race: no answer validates worse than these.
+SIMPLE = (Candidate("random"), Candidate("herding"))
+
+
+def clustered_starts(teachers: Iterable[str], hops: Iterable[int]) -> list[Candidate]:
+    """Centres by every teacher and number of hops, with hard and soft labels."""
+    return [
+        candidate("clusters", {"teacher": teacher, "k": k, "soft_labels": soft})
+        for teacher in teachers
+        for k in hops
+        for soft in (True, False)
+    ]
+
+
+def matched_from(start: Candidate) -> list[Candidate]:
+    """Trajectory matching from a clustered start: gentle, because the start is good already."""
+    begin = start.options | {"initialise": "clusters"}
+    return [
+        candidate("mtt", begin | {"feature_rate": 1e-4}),
+        candidate("mtt", begin | {"feature_rate": 3e-4} | SLOW),
+        candidate("gcsr", begin | {"feature_rate": 1e-4, "alpha": 0.1, "beta": 1.0}),
+        candidate("gcsr", begin | {"feature_rate": 3e-4, "alpha": 60.0, "beta": 60.0} | SLOW),
+    ]
+
+
+def matched_from_samples() -> list[Candidate]:
+    """The paper's own start, in relative units: the defaults, and what its numbers are on citations."""
+    return [
+        candidate("gcsr", {}),
+        candidate("gcsr", {"alpha": 60.0, "beta": 60.0, "feature_rate": 3e-4} | SLOW),
+    ]
+
+
+def pinned(
+    found: Iterable[Candidate], pins: Mapping[str, Any], known: Mapping[str, set[str]]
+) -> list[Candidate]:
+    """Candidates as the user pinned them, each once.
+
+    One whose method does not have a pinned setting is left out; Random and Herding, which have none,
+    stay.
+    """
+    kept: dict[Candidate, None] = {}
+    for one in found:
+        if one in SIMPLE:
+            kept[one] = None
+        elif set(pins) <= known[one.method]:
+            kept[one.with_settings(**pins)] = None
+    return list(kept)

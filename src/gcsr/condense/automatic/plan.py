@@ -1,0 +1,119 @@
+"""How much of the race fits into a budget, by a count of operations.
+
+Nothing is timed: the same graph, size, budget and kind of device give the same plan, and so the same
+result. Seconds are those of one core, or of a data-centre GPU, give or take a factor of two.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gcsr.views import CondensingView
+
+# Operations per second that small networks reach, and seconds that no work goes below.
+SPEED = {"cpu": 2.5e10, "cuda": 5e12}
+LEAST = {"cpu": 0.1, "cuda": 0.5}
+LEAST_ITERATION = {"cpu": 1e-3, "cuda": 1e-3}
+TEACHERS = ("gcn", "self-trained", "appnp")
+HOPS = (1, 2, 0)
+MATCHED = 6
+FINALISTS = 3
+SCOUT_ITERATIONS = 300
+MOST_ITERATIONS = 3000
+
+
+@dataclass(frozen=True)
+class Look:
+    """How closely a round looks: GCNs of some width, trained for some epochs."""
+
+    hidden: int
+    epochs: int
+    networks: range
+
+
+# Narrow networks tell good starts from bad ones; the last word have networks nobody met before, as
+# wide as those of the protocol.
+FIRST = Look(64, 60, range(2))
+CLOSER = Look(128, 150, range(2))
+LAST = Look(256, 200, range(10, 13))
+CLOSELY = 6
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which starts are tried, and for how many iterations matching is.
+
+    Args:
+        teachers, hops: of the clustered starts.
+        scouts: iterations of every matched candidate; 0: there are none.
+        iterations: of the matched candidates that did best.
+        seconds: what all this is expected to take.
+    """
+
+    teachers: tuple[str, ...]
+    hops: tuple[int, ...]
+    scouts: int
+    iterations: int
+    seconds: float
+
+
+def plan_for(view: CondensingView, nodes: int, budget: float, kind: str) -> Plan:
+    """The largest plan that is expected to take no more than ``budget`` seconds per graph."""
+    costs = _Costs(view, nodes, kind)
+    starts = [(TEACHERS[:teachers], HOPS[:hops]) for teachers, hops in _LADDER]
+    for chosen in reversed(starts):
+        base = costs.starts(*chosen)
+        left = budget - base
+        scouting = costs.matching(SCOUT_ITERATIONS) * MATCHED
+        if chosen == starts[-1] and left >= scouting + costs.matching(SCOUT_ITERATIONS * 2):
+            per_iteration = costs.matching(1000) / 1000
+            more = int((left - scouting) / per_iteration / 2) // 100 * 100
+            more = min(more, MOST_ITERATIONS)
+            seconds = base + scouting + 2 * costs.matching(more)
+            return Plan(*chosen, SCOUT_ITERATIONS, more, seconds)
+        if left >= 0:
+            return Plan(*chosen, 0, 0, base)
+    return Plan(*starts[0], 0, 0, costs.starts(*starts[0]))
+
+
+# Teachers and hops of the clustered starts, from the least to the most.
+_LADDER = ((1, 1), (1, 3), (2, 2), (2, 3), (3, 3))
+
+
+class _Costs:
+    """Seconds that parts of the race are expected to take."""
+
+    def __init__(self, view: CondensingView, nodes: int, kind: str) -> None:
+        visible, validation = view.visible, view.validation
+        self._speed, self._least = SPEED[kind], LEAST[kind]
+        self._least_iteration = LEAST_ITERATION[kind]
+        self._features = int(visible.x.shape[1])
+        self._all, self._small = visible.num_nodes, nodes
+        degree = visible.adjacency.nnz / max(1, visible.num_nodes)
+        self._train = min(self._all, visible.train.numel() * (1 + degree))
+        known = int(validation.x.shape[0])
+        self._judged = min(known, validation.nodes.numel() * (1 + degree))
+
+    def starts(self, teachers: tuple[str, ...], hops: tuple[int, ...]) -> float:
+        """Teachers, and the judging of every start."""
+        total = 0.0
+        for teacher in teachers:
+            rows = self._all if teacher == "self-trained" else self._train
+            total += self._seconds(5 * 64 * (200 * 6 * rows + 100 * 2 * self._judged))
+        count = 2 * len(teachers) * len(hops)
+        closer = 2 + min(count, CLOSELY)
+        total += count * self._judge(FIRST) + closer * self._judge(CLOSER)
+        return total + (2 + FINALISTS) * self._judge(LAST)
+
+    def matching(self, iterations: int) -> float:
+        """One candidate that matches trajectories, and its judging."""
+        n, d = self._small, self._features
+        step = 5 * 8 * n * d * 256 if n > d else 40 * n * n * d + 5 * 8 * n * n * 256
+        return iterations * max(self._least_iteration, step / self._speed) + self._judge(CLOSER)
+
+    def _judge(self, look: Look) -> float:
+        rows = look.epochs * 6 * self._small + 20 * 2 * self._judged
+        return self._seconds(len(look.networks) * look.hidden * rows)
+
+    def _seconds(self, rows_times_hidden: float) -> float:
+        return max(self._least, rows_times_hidden * self._features / self._speed)

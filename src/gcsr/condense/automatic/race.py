@@ -1,0 +1,119 @@
+"""Successive halving by validation accuracy: many candidates looked at briefly, few of them closely."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gcsr.condense.automatic.candidates import (
+    SIMPLE,
+    Candidate,
+    clustered_starts,
+    matched_from,
+    matched_from_samples,
+    pinned,
+)
+from gcsr.condense.automatic.judge import Judge
+from gcsr.condense.automatic.plan import (
+    CLOSELY,
+    CLOSER,
+    FINALISTS,
+    FIRST,
+    LAST,
+    Look,
+    Plan,
+)
+from gcsr.condense.condenser import Made
+from gcsr.errors import InputError
+from gcsr.progress import Progress
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """A candidate, what it made, and the validation accuracies of each round it was in."""
+
+    candidate: Candidate
+    made: Made
+    scores: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Contest:
+    """What a race needs: how to make a candidate, who judges, what the user pinned."""
+
+    make: Callable[[Candidate], Made]
+    judge: Judge
+    pins: Mapping[str, Any]
+    known: Mapping[str, set[str]]
+    progress: Progress
+
+    def enter(self, found: Iterable[Candidate], stage: str) -> list[Entry]:
+        """Make every candidate, as pinned."""
+        chosen = pinned(found, self.pins, self.known)
+        entries = []
+        for done, one in enumerate(chosen):
+            self.progress(stage, _percent(done, len(chosen)), 100)
+            try:
+                entries.append(Entry(one, self.make(one)))
+            except InputError:
+                # Settings that do not go together, or a loss that was not finite: out of the race.
+                continue
+        self.progress(stage, 100, 100)
+        return entries
+
+    def score(self, entries: Iterable[Entry], name: str, look: Look) -> None:
+        """Judge entries that have no score of this round yet."""
+        waiting = [entry for entry in entries if name not in entry.scores]
+        for done, entry in enumerate(waiting):
+            entry.scores[name] = self.judge(entry.made, look)
+            self.progress(f"judging, {name}", _percent(done, len(waiting)), 100)
+        self.progress(f"judging, {name}", 100, 100)
+
+
+def race(contest: Contest, plan: Plan) -> tuple[Entry, list[Entry]]:
+    """The winner, and everyone who took part.
+
+    Starts meet narrow networks first; the best of them, and the simple ones, meet the networks of the
+    protocol; matching begins from the best start; the last word have networks nobody met before.
+    """
+    simple = contest.enter(SIMPLE, "simple candidates")
+    starts = contest.enter(clustered_starts(plan.teachers, plan.hops), "clustered starts")
+    contest.score(starts, "first look", FIRST)
+    close = simple + _best(starts, "first look", CLOSELY)
+    contest.score(close, "closer look", CLOSER)
+    entries = simple + starts
+    if plan.scouts:
+        found = matched_from_samples()
+        clustered = [entry for entry in close if entry not in simple]
+        if clustered:
+            found += matched_from(_best(clustered, "closer look", 1)[0].candidate)
+        scouts = contest.enter(
+            (one.with_settings(iterations=plan.scouts) for one in found), "matching"
+        )
+        contest.score(scouts, "closer look", CLOSER)
+        longer = contest.enter(
+            (
+                entry.candidate.with_settings(iterations=plan.iterations)
+                for entry in _best(scouts, "closer look", 2)
+            ),
+            "longer matching",
+        )
+        contest.score(longer, "closer look", CLOSER)
+        close += scouts + longer
+        entries += scouts + longer
+    last = simple + [
+        entry for entry in _best(close, "closer look", FINALISTS) if entry not in simple
+    ]
+    contest.score(last, "last word", LAST)
+    # The first of equals is the simplest: entries come in that order.
+    return max(last, key=lambda entry: entry.scores["last word"]), entries
+
+
+def _percent(done: int, total: int) -> int:
+    return 100 * done // total
+
+
+def _best(entries: Iterable[Entry], name: str, count: int) -> list[Entry]:
+    """The best of a round; of equals the earlier."""
+    return sorted(entries, key=lambda entry: -entry.scores[name])[:count]

@@ -1,0 +1,154 @@
+"""Automatic: the method and settings that validate best on this graph, within a budget."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar
+
+import torch
+
+from gcsr.condense.automatic import (
+    Candidate,
+    Contest,
+    Entry,
+    Judge,
+    Plan,
+    candidates,
+    plan_for,
+    race,
+)
+from gcsr.condense.condenser import Condenser, Made
+from gcsr.condense.fields import real_number
+from gcsr.condense.methods.clusters import Clusters
+from gcsr.condense.methods.gcsr import GCSR
+from gcsr.condense.methods.herding import Herding
+from gcsr.condense.methods.mtt import MTT
+from gcsr.condense.methods.random import Random
+from gcsr.errors import InputError, require
+from gcsr.parallel import part_of
+from gcsr.progress import Progress
+from gcsr.views import CondensingView
+
+CONTESTANTS: dict[str, type[Condenser]] = {
+    method.name: method for method in (Random, Herding, Clusters, MTT, GCSR)
+}
+OWN = ("nodes", "ratio")
+KNOWN = {name: {f.name for f in fields(method)} - set(OWN) for name, method in CONTESTANTS.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Automatic(Condenser):
+    """A race of candidates, judged by the validation accuracy of GCNs trained on what they made.
+
+    Random and Herding always take part, so the answer validates no worse than they do. Candidates are
+    clustered starts, and trajectory matching (MTT, GCSR) from the best of them and from sampled rows,
+    with rates and regularisers in units of the data. Test labels are never read.
+
+    Args:
+        budget: seconds that one graph should take on one core or a GPU. It decides how many
+            candidates run, and how long, by a count of operations: nothing is timed, so the same
+            budget gives the same result.
+        pins: settings of the candidates that are not up for choice. ``gcsr.condense(..., k=2)`` and
+            ``--set k=2`` end up here.
+    """
+
+    name: ClassVar[str] = "auto"
+    summary: ClassVar[str] = "what validates best: clusters, GCSR, MTT, Herding or Random"
+    # Some candidates see another draw of dropout on another device.
+    same_on_every_device: ClassVar[bool] = False
+    # What :func:`~gcsr.condense.registry.build` hands on as ``pins``.
+    passes_on: ClassVar[frozenset[str]] = frozenset().union(*KNOWN.values())
+
+    budget: float = 60.0
+    pins: Mapping[str, Any] = field(default_factory=dict)
+
+    def _check(self) -> None:
+        real_number(self, "budget")
+        require(isinstance(self.pins, Mapping), f"pins: {self.pins!r} is not a mapping.")
+        unknown = sorted(set(self.pins) - self.passes_on)
+        require(
+            not unknown,
+            f"{unknown[0] if unknown else ''}: no candidate has this setting; accepted:"
+            f" {', '.join(sorted(self.passes_on))}.",
+        )
+        failure: InputError | None = None
+        for one in self._field():
+            try:
+                _built(one, 1)
+                return
+            except InputError as error:
+                failure = error
+        raise failure or InputError("pins: no candidate has all of these settings.")
+
+    def _field(self) -> list[Candidate]:
+        """Everyone who could take part, the simple ones aside."""
+        start = candidates.clustered_starts(("gcn",), (1,))
+        matched = candidates.matched_from(start[0]) + candidates.matched_from_samples()
+        return candidates.pinned([*start, *matched], self.pins, KNOWN)
+
+    @property
+    def leaks_test_labels(self) -> bool:
+        """A pinned prior over all labels leaks, as it does in GCSR."""
+        return self.pins.get("prior") == "all"
+
+    def _make(
+        self,
+        view: CondensingView,
+        nodes: int,
+        seeds: Sequence[int],
+        device: torch.device,
+        progress: Progress,
+    ) -> list[Made]:
+        judge = Judge(view.validation, view.visible.num_classes, device)
+        plan = plan_for(view, nodes, self.budget, device.type)
+
+        def chosen(done: int, seed: int) -> Made:
+            def make(one: Candidate) -> Made:
+                return _built(one, nodes)._make(view, nodes, [seed], device, _unheard)[0]
+
+            part = part_of(progress, done, len(seeds))
+            winner, entries = race(Contest(make, judge, self.pins, KNOWN, part), plan)
+            return _told(winner, entries, plan)
+
+        return [chosen(done, seed) for done, seed in enumerate(seeds)]
+
+
+def _built(one: Candidate, nodes: int) -> Condenser:
+    return CONTESTANTS[one.method](nodes=nodes, **one.options)
+
+
+def _unheard(stage: str, done: int, total: int) -> None:
+    """Candidates are counted as a whole."""
+
+
+def _told(winner: Entry, entries: Sequence[Entry], plan: Plan) -> Made:
+    """The winner, with the story of the race."""
+    made, one = winner.made, winner.candidate
+    notes = [*made.notes]
+    if one in candidates.SIMPLE:
+        notes.append(
+            f"{one.method} validated best: nothing that was tried beat a choice of real nodes"
+        )
+    story = {
+        "chosen": {"method": one.method, "settings": one.options},
+        "plan": {
+            "teachers": list(plan.teachers),
+            "hops": list(plan.hops),
+            "scouting_iterations": plan.scouts,
+            "iterations": plan.iterations,
+            "expected_seconds": plan.seconds,
+        },
+        "race": [
+            {"method": e.candidate.method, "settings": e.candidate.options, "validation": e.scores}
+            for e in entries
+        ],
+    }
+    return Made(
+        made.x,
+        made.adjacency,
+        made.y,
+        tuple(notes),
+        {**made.details, "automatic": story},
+        made.measured,
+    )

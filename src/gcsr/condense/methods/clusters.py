@@ -1,0 +1,86 @@
+"""Clusters: class-wise centres of all visible nodes, as trained networks class them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+
+from gcsr.condense.clusters import class_centres
+from gcsr.condense.condenser import Condenser, Made
+from gcsr.condense.fields import whole_number
+from gcsr.condense.labels import block_labels, class_budget
+from gcsr.condense.teachers import TEACHERS, Teacher
+from gcsr.errors import require, require_one_of
+from gcsr.progress import Progress
+from gcsr.views import CondensingView
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clusters(Condenser):
+    r"""K-means centres of :math:`\hat A^k X` within each class, without edges (A' = I).
+
+    It learns nothing itself and takes seconds; GCSR and MTT can start from it
+    (``initialise="clusters"``).
+
+    Args:
+        k: hops of message passing before nodes are grouped.
+        teacher: who says the class of nodes without a training label: ``gcn``, ``appnp``, or
+            ``self-trained`` (GCNs taught by those GCNs).
+        soft_labels: whether Y' are the mean class shares of the nodes behind a centre.
+        expert_seed: the teachers' seed.
+    """
+
+    name: ClassVar[str] = "clusters"
+    summary: ClassVar[str] = "class-wise centres of all visible nodes, labelled by teachers"
+    # Dropout of the teachers is another draw on another device.
+    same_on_every_device: ClassVar[bool] = False
+
+    k: int = 1
+    teacher: Teacher = "self-trained"
+    soft_labels: bool = True
+    expert_seed: int = 0
+
+    def _check(self) -> None:
+        whole_number(self, "k", "expert_seed")
+        require_one_of("teacher", self.teacher, TEACHERS)
+        require(
+            isinstance(self.soft_labels, bool),
+            f"soft_labels: {self.soft_labels!r} is not accepted; a truth value is.",
+        )
+
+    def _make(
+        self,
+        view: CondensingView,
+        nodes: int,
+        seeds: Sequence[int],
+        device: torch.device,
+        progress: Progress,
+    ) -> list[Made]:
+        visible = view.visible
+        budget = class_budget(visible.train_labels, visible.num_classes, nodes)
+        starts = class_centres(
+            view,
+            budget,
+            seeds,
+            hops=self.k,
+            teacher=self.teacher,
+            teacher_seed=self.expert_seed,
+            soft=self.soft_labels,
+            device=device,
+            dtype=torch.float32,
+            progress=progress,
+        )
+        progress("clustering", 1, 1)
+        labels, identity = block_labels(budget), torch.eye(nodes)
+        return [
+            Made(
+                start.x,
+                identity,
+                start.targets if self.soft_labels and start.targets is not None else labels,
+                start.notes,
+            )
+            for start in starts
+        ]
