@@ -19,7 +19,7 @@ def condense(
     *,
     nodes: int | None = None,
     ratio: float | None = None,
-    method: str = "gcsr",
+    method: str | None = None,
     preset: str = "default",
     seed: int = 0,
     device: str | torch.device = "auto",
@@ -66,7 +66,7 @@ def condense_many(
     seeds: Sequence[int],
     nodes: int | None = None,
     ratio: float | None = None,
-    method: str = "gcsr",
+    method: str | None = None,
     preset: str = "default",
     device: str | torch.device = "auto",
     progress: Progress = silent,
@@ -97,12 +97,17 @@ def condense_many(
     )
 
 
+def default_method(preset: str) -> str:
+    """Who condenses where nobody was named: the automatic mode; authors' settings are GCSR's."""
+    return "auto" if preset == "default" else "gcsr"
+
+
 def make_condenser(
     graph: Graph,
     *,
     nodes: int | None,
     ratio: float | None,
-    method: str,
+    method: str | None,
     preset: str,
     settings: dict[str, Any],
 ) -> tuple[Condenser, str]:
@@ -113,6 +118,7 @@ def make_condenser(
         f"graph: a gcsr.Graph is needed, not {type(graph).__name__}; gcsr.load makes one.",
     )
     size = {"nodes": nodes, "ratio": ratio}
+    method = method or default_method(preset)
     if preset == "default":
         return build(method, {**size, **settings}), preset
     visible = graph.train.numel() if graph.inductive else graph.num_nodes

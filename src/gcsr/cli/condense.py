@@ -33,7 +33,20 @@ def condense(
     ratio: Annotated[
         float | None, typer.Option(help="The same, as a share of the nodes that may be seen.")
     ] = None,
-    method: Annotated[str, typer.Option(help="See `gcsr methods`.")] = "gcsr",
+    method: Annotated[
+        str | None,
+        typer.Option(
+            help="See `gcsr methods`. By default auto: what validates best within the budget; with"
+            " a preset gcsr."
+        ),
+    ] = None,
+    budget: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            help="What the automatic mode may take per graph, by a count of operations.",
+        ),
+    ] = None,
     preset: Annotated[
         str,
         typer.Option(
@@ -77,11 +90,18 @@ def condense(
     paths = output_paths(out, graphs)
     require_writable(paths)
 
-    from gcsr.api import condense_many  # noqa: PLC0415 - torch takes a second to import
+    from gcsr.api import condense_many, default_method  # noqa: PLC0415 - imports torch
     from gcsr.condense import PRESETS, build  # noqa: PLC0415
     from gcsr.devices import pick_device  # noqa: PLC0415
 
+    require_one_of("preset", preset, PRESETS)
+    method = method or default_method(preset)
     settings = parse_settings(method, assignments or [])
+    if budget is not None:
+        require(
+            method == "auto", f"--budget: is for the automatic mode, not for --method {method}."
+        )
+        settings["budget"] = budget
     for key, text in (("expert_memory", expert_memory), ("expert_disk", expert_disk)):
         if text is not None:
             option = f"--{key.replace('_', '-')}"
@@ -89,7 +109,6 @@ def condense(
             settings[key] = parse_bytes(option, text)
     # What is wrong without looking at the data is said before the data are read.
     build(method, {"nodes": nodes, "ratio": ratio, **settings})
-    require_one_of("preset", preset, PRESETS)
     target = pick_device(device)
     with progress_bars() as progress:
         graph = load_graph(
@@ -139,11 +158,19 @@ def _summary(out: Path, paths: list[Path], made: list[CondensedGraph]) -> dict[s
     }
 
 
+def _makers(made: list[CondensedGraph]) -> str:
+    """The method; for the automatic mode, which ones it chose."""
+    name = str(made[0].provenance["method"])
+    found = [graph.provenance["automatic"]["chosen"]["method"] for graph in made if name == "auto"]
+    chosen = ", ".join(sorted(set(found)))
+    return f"{name}, which chose {chosen}" if chosen else name
+
+
 def _tell(paths: list[Path], made: list[CondensedGraph]) -> None:
     summary = _summary(paths[0], paths, made)
     each = " each" if len(made) > 1 else ""
     print(
-        f"{summary['dataset']}: {summary['nodes']} nodes{each} by {summary['method']}"
+        f"{summary['dataset']}: {summary['nodes']} nodes{each} by {_makers(made)}"
         f" ({100 * summary['ratio']:.2f} % of what is condensed),"
         f" {byte_count(summary['bytes']['condensed'])} instead of"
         f" {byte_count(summary['bytes']['original'])}, {summary['seconds']:.1f} s"
