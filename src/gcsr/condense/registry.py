@@ -69,19 +69,25 @@ def setting_name(given: str) -> str:
     return ALIASES.get(given, given.replace("-", "_"))
 
 
+def known_setting(name: str, given: str) -> str:
+    """The field of the named method that a user means; any other is explained."""
+    known = {f.name for f in fields(method(name))}
+    key = setting_name(given)
+    if key not in known:
+        near = get_close_matches(key, known, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise InputError(
+            f"{given}: not a setting of {name}; accepted: {', '.join(sorted(known))}{hint or '.'}"
+        )
+    return key
+
+
 def build(name: str, settings: Mapping[str, Any]) -> Condenser:
     """A condenser of the named method; an unknown setting is explained, not swallowed."""
     chosen = method(name)
-    known = {f.name for f in fields(chosen)}
-    named = {}
+    named: dict[str, Any] = {}
     for given, value in settings.items():
-        key = setting_name(given)
-        if key not in known:
-            near = get_close_matches(key, known, n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise InputError(
-                f"{given}: not a setting of {name}; accepted: {', '.join(sorted(known))}{hint or '.'}"
-            )
+        key = known_setting(name, given)
         require(key not in named, f"{given}: given twice.")
         named[key] = value
     return chosen(**named)
