@@ -69,15 +69,16 @@ def setting_name(given: str) -> str:
     return ALIASES.get(given, given.replace("-", "_"))
 
 
-def known_setting(name: str, given: str) -> str:
-    """The field of the named method that a user means; any other is explained."""
-    known = {f.name for f in fields(method(name))}
+def known_setting(chosen: type[Condenser], given: str) -> str:
+    """The field of the method that a user means; any other is explained."""
+    known = {f.name for f in fields(chosen)}
     key = setting_name(given)
     if key not in known:
         near = get_close_matches(key, known, n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
         raise InputError(
-            f"{given}: not a setting of {name}; accepted: {', '.join(sorted(known))}{hint or '.'}"
+            f"{given}: not a setting of {chosen.name}; accepted: {', '.join(sorted(known))}"
+            f"{hint or '.'}"
         )
     return key
 
@@ -87,7 +88,7 @@ def build(name: str, settings: Mapping[str, Any]) -> Condenser:
     chosen = method(name)
     named: dict[str, Any] = {}
     for given, value in settings.items():
-        key = known_setting(name, given)
+        key = known_setting(chosen, given)
         require(key not in named, f"{given}: given twice.")
         named[key] = value
     return chosen(**named)

@@ -12,11 +12,12 @@ settings (:func:`by_kind`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from typing import Any
 
-from gcsr.condense import Condenser, build
+from gcsr.condense import Condenser
 from gcsr.condense.registry import method as method_of
 from gcsr.errors import InputError, require
 from gcsr.tune.space import SIZES, Dimension, Range, Space
@@ -139,9 +140,9 @@ def _around(method: type[Condenser], field: Field[Any]) -> Dimension | None:
     return Range(low, high, log=True, whole=isinstance(default, int))
 
 
-def _accepts(method: type[Condenser], name: str, value: float) -> bool:
+def _accepts(method: Callable[..., Condenser], name: str, value: float) -> bool:
     try:
-        build(method.name, {"nodes": 1, name: value})
+        method(**{"nodes": 1, name: value})
     except InputError:
         return False
     return True

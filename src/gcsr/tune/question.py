@@ -25,7 +25,7 @@ JUDGE = (
     f" {JUDGE_SEED}"
 )
 # At most this many combinations of ends are tried before a space is refused.
-COMBINATIONS = 4096
+COMBINATIONS = 256
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,6 +32,8 @@ REFUSALS: tuple[type[Exception], ...] = (
     torch.OutOfMemoryError,
     MemoryError,
 )
+# The first iterates are hardly more than the start, and say little of the settings.
+FIRST_LOOK_THAT_PRUNES = 3
 OnTrial = Callable[[Trial], None]
 
 
@@ -222,7 +224,7 @@ class _Pruning:
         self._trial, self._graphs = trial, graphs
         self._lock = threading.Lock()
         self._heard: dict[int, dict[int, float]] = {}
-        self._last = 0  # the start says nothing of most settings
+        self._last = self._looks = 0
 
     def __call__(self, iteration: int, scores: Mapping[int, float]) -> None:
         """Hear the scores of some of the graphs."""
@@ -232,6 +234,7 @@ class _Pruning:
             if len(heard) < self._graphs or iteration <= self._last:
                 return
             self._last = iteration
+            self._looks += 1
             self._trial.report(sum(heard.values()) / len(heard), iteration)
-            if self._trial.should_prune():
+            if self._looks >= FIRST_LOOK_THAT_PRUNES and self._trial.should_prune():
                 raise _PrunedError

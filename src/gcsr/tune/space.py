@@ -95,10 +95,11 @@ class Space:
     @classmethod
     def of(cls, method: str, given: Mapping[str, object]) -> Space:
         """Dimensions from text or from Python values; what is wrong is one sentence."""
-        kinds = typing.get_type_hints(method_of(method))
+        chosen = method_of(method)
+        kinds = typing.get_type_hints(chosen)
         dimensions: dict[str, Dimension] = {}
         for name, what in given.items():
-            key = known_setting(method, name)
+            key = known_setting(chosen, name)
             require(key not in SIZES, f"{name}: is not searched; it is given once, on its own.")
             require(key not in dimensions, f"{name}: given twice.")
             dimensions[key] = dimension(name, what, kinds[key])
