@@ -102,31 +102,39 @@ def tune(
     changes = _assigned(assignments or [])
     # What is wrong without looking at the data is said before the data are read.
     space_for(method, space, changes)
-    with progress_bars() as progress:
-        graph = load_graph(
-            data,
-            root=root,
-            features=features,
-            undirected=undirected,
-            inductive=inductive,
-            progress=progress,
-        )
-        asked = Question.of(
-            graph,
-            nodes=nodes,
-            ratio=ratio,
-            method=method,
-            space=space,
-            changes=changes,
-            preset=preset,
-            seed=seed,
-            graphs=graphs,
-        )
-        path = study or Path(f"{Path(data).stem}-{method}-{asked.nodes}.tune.sqlite")
-        with Search(asked, study=path, device=device) as search:
-            remember_written([path])
-            result = _run(search, trials, seconds, progress)
-        made = result.condense(device=device, progress=progress) if paths and result.best else []
+    left: list[str] = []
+    try:
+        with progress_bars() as progress:
+            graph = load_graph(
+                data,
+                root=root,
+                features=features,
+                undirected=undirected,
+                inductive=inductive,
+                progress=progress,
+            )
+            asked = Question.of(
+                graph,
+                nodes=nodes,
+                ratio=ratio,
+                method=method,
+                space=space,
+                changes=changes,
+                preset=preset,
+                seed=seed,
+                graphs=graphs,
+            )
+            path = study or Path(f"{Path(data).stem}-{method}-{asked.nodes}.tune.sqlite")
+            with Search(asked, study=path, device=device) as search:
+                remember_written([path])
+                result = _run(search, trials, seconds, progress, left)
+            made = (
+                result.condense(device=device, progress=progress) if paths and result.best else []
+            )
+    finally:
+        # Once the bars are gone.
+        for line in left:
+            print(line, file=sys.stderr)
     if made:
         write_graphs(made, paths)
     if plot is not None:
@@ -163,17 +171,18 @@ def _assigned(assignments: Sequence[str]) -> dict[str, object]:
     return found
 
 
-def _run(search: Search, trials: int, seconds: float | None, progress: Progress) -> Tuning:
-    """Run the trials; Ctrl-C says what was found and how to go on."""
+def _run(
+    search: Search, trials: int, seconds: float | None, progress: Progress, left: list[str]
+) -> Tuning:
+    """Run the trials; after Ctrl-C ``left`` has what was found and how to go on."""
     try:
         on_trial = _best_so_far(search.result(), progress)
         search.run(trials=trials, seconds=seconds, progress=progress, on_trial=on_trial)
     except KeyboardInterrupt:
         found = search.result()
-        print(f"{len(found.trials)} of {trials} trials are kept", end="", file=sys.stderr)
+        left.append(f"{len(found.trials)} of {trials} trials are kept; the same command continues")
         if found.ranked:
-            print(f"; best so far: {_said(found)}", end="", file=sys.stderr)
-        print("; the same command continues", file=sys.stderr)
+            left.append(f"best so far: {_said(found)}")
         raise
     return search.result()
 
