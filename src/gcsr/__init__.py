@@ -22,6 +22,7 @@ from gcsr.errors import InputError
 from gcsr.evaluate import Evaluation, evaluate, evaluate_full
 from gcsr.graph import Graph
 from gcsr.training import TrainingRecipe
+from gcsr.tune import Tuning, tune
 from gcsr.version import __version__
 from gcsr.views import View
 
@@ -44,6 +45,7 @@ __all__ = [
     "KCenter",
     "Random",
     "TrainingRecipe",
+    "Tuning",
     "View",
     "__version__",
     "analyse",
@@ -52,4 +54,5 @@ __all__ = [
     "evaluate",
     "evaluate_full",
     "load",
+    "tune",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 
@@ -10,6 +11,18 @@ class Progress(Protocol):
 
     def __call__(self, stage: str, done: int, total: int) -> None:
         """Report ``done`` of ``total`` steps of ``stage``."""
+        ...
+
+
+class Watch(Protocol):
+    """Called with how the iterates of a condensation validate, while it runs; may raise to end it."""
+
+    def __call__(self, iteration: int, scores: Mapping[int, float]) -> None:
+        """Hear the validation accuracy of an iterate, by the seed of its graph.
+
+        Graphs that are made together may be told of one by one and from several threads; the
+        iterations of each come in order.
+        """
         ...
 
 

@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from gcsr.graph import Graph
+from gcsr.progress import Watch
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,12 +77,14 @@ class CondensingView:
     """All that condensing, selecting and tuning may look at.
 
     ``every_label`` is ``None`` unless the caller of :meth:`View.condensing` asked for the leak.
+    ``watch``, if there is one, is told how iterates do on ``validation``.
     """
 
     visible: VisibleGraph
     validation: Target
     source: Source
     every_label: Tensor | None = None
+    watch: Watch | None = None
 
 
 class View:

@@ -181,10 +181,10 @@ def test_best_validated_iterate_is_one_of_those_seen(graph):
 
 
 def test_best_validated_iterate_is_the_first_of_equals(graph, monkeypatch):
-    from gcsr.condense.select import BestValidated
+    from gcsr.condense.select import QuickScore
 
     scores = iter([0.5, 0.7, 0.7, 0.6])
-    monkeypatch.setattr(BestValidated, "_score", lambda *_: next(scores))
+    monkeypatch.setattr(QuickScore, "__call__", lambda *_: next(scores))
     small = made(graph, iterations=3, iterate="best-val", feature_rate=0.1)
     assert small.provenance["validation"]["values"] == [0.5, 0.7, 0.7, 0.6]
     # The schedule of a shorter run is another one; the iterate is found by its distance instead.

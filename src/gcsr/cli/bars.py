@@ -21,6 +21,12 @@ class Stages:
         self._tasks: dict[str, rich_progress.TaskID] = {}
         self._done: dict[str, int] = {}
 
+    def describe(self, stage: str, text: str) -> None:
+        """Show ``text`` in place of the stage's name."""
+        if stage not in self._tasks:
+            self(stage, 0, 0)
+        self._bars.update(self._tasks[stage], description=text)
+
     def __call__(self, stage: str, done: int, total: int) -> None:
         """Report; a total of zero means that nobody knows."""
         if stage not in self._tasks:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from difflib import get_close_matches
 from importlib.metadata import entry_points
-from typing import Any
+from typing import Any, get_type_hints
 
 from gcsr.condense.condenser import Condenser
 from gcsr.condense.methods import (
@@ -73,24 +73,39 @@ def setting_name(given: str) -> str:
     return ALIASES.get(given, given.replace("-", "_"))
 
 
+def setting_kinds(chosen: type[Condenser]) -> dict[str, Any]:
+    """The type of every setting of a method, those that it hands on to others included."""
+    kinds: dict[str, Any] = {}
+    for one in (*chosen.hands_on_to, chosen):
+        hints = get_type_hints(one)
+        kinds |= {f.name: hints[f.name] for f in fields(one) if f.name != "pins"}
+    return kinds
+
+
+def known_setting(chosen: type[Condenser], given: str) -> str:
+    """The setting of the method that a user means; any other is explained."""
+    known = setting_kinds(chosen)
+    key = setting_name(given)
+    if key not in known:
+        near = get_close_matches(key, known, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise InputError(
+            f"{given}: not a setting of {chosen.name}; accepted: {', '.join(sorted(known))}"
+            f"{hint or '.'}"
+        )
+    return key
+
+
 def build(name: str, settings: Mapping[str, Any]) -> Condenser:
     """A condenser of the named method; an unknown setting is explained, not swallowed."""
     chosen = method(name)
-    known = {f.name for f in fields(chosen)}
-    handed_on: frozenset[str] = getattr(chosen, "passes_on", frozenset())
+    own = {f.name for f in fields(chosen)}
     named: dict[str, Any] = {}
     pins: dict[str, Any] = {}
     for given, value in settings.items():
-        key = setting_name(given)
-        accepted = sorted((known | handed_on) - {"pins"})
-        if key not in accepted:
-            near = get_close_matches(key, accepted, n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise InputError(
-                f"{given}: not a setting of {name}; accepted: {', '.join(accepted)}{hint or '.'}"
-            )
+        key = known_setting(chosen, given)
         require(key not in named and key not in pins, f"{given}: given twice.")
-        (named if key in known else pins)[key] = value
+        (named if key in own else pins)[key] = value
     if pins:
         named["pins"] = pins
     return chosen(**named)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import torch
@@ -9,7 +10,7 @@ from torch import Tensor
 
 from gcsr.models import SparseTopology, testing_model
 from gcsr.training import TrainingRecipe, fit, topology_of
-from gcsr.views import Target
+from gcsr.views import CondensingView, Target
 
 QUICK = TrainingRecipe(epochs=200, validate_every=10)
 QUICK_RUNS = 2
@@ -83,6 +84,37 @@ class Chooser(Protocol):
         ...
 
 
+class QuickScore:
+    """Mean validation accuracy of some GCNs that are quickly trained on a condensed graph."""
+
+    def __init__(
+        self, validation: Target, device: torch.device, *, networks: int = QUICK_RUNS, seed: int = 0
+    ) -> None:
+        self.model = testing_model("gcn")
+        self.networks, self.seed = networks, seed
+        topology = SparseTopology(validation.adjacency, device)
+        x = validation.x.to(device)
+        self.validate = self.model.prepare(x, topology, validation.nodes)
+        self.labels = validation.labels.to(device)
+        self.features = int(x.shape[1])
+
+    def __call__(self, x: Tensor, a: Tensor, targets: Tensor) -> float:
+        """Score X' and A' whose rows have the class shares ``targets``."""
+        # As in evaluation, networks are float32 whatever the iterate is.
+        fitted = fit(
+            self.model,
+            self.model.prepare(x.float(), topology_of(a.float())),
+            targets.float(),
+            self.validate,
+            self.labels,
+            features=self.features,
+            recipe=QUICK,
+            networks=range(self.networks),
+            seed=self.seed,
+        )
+        return float(fitted.validation.mean())
+
+
 class BestValidated(Best):
     """Keeps, for every graph, the iterate on which a quickly trained GCN validates best.
 
@@ -94,29 +126,48 @@ class BestValidated(Best):
     def __init__(self, targets: Tensor, validation: Target, device: torch.device) -> None:
         super().__init__()
         self.targets = targets
-        self.model = testing_model("gcn")
-        topology = SparseTopology(validation.adjacency, device)
-        x = validation.x.to(device)
-        self.validate = self.model.prepare(x, topology, validation.nodes)
-        self.labels = validation.labels.to(device)
-        self.features = int(x.shape[1])
+        self.score = QuickScore(validation, device)
 
     def __call__(self, iteration: int, x: Tensor, a: Tensor) -> None:
         """Score every graph of an iterate, X' and A', and keep those that improved."""
-        found = [self._score(x[g], a[g], self.targets[g]) for g in range(x.shape[0])]
+        found = [self.score(x[g], a[g], self.targets[g]) for g in range(x.shape[0])]
         self.offer(iteration, x, a, torch.tensor(found, dtype=torch.float64))
 
-    def _score(self, x: Tensor, a: Tensor, targets: Tensor) -> float:
-        # As in evaluation, networks are float32 whatever the iterate is.
-        fitted = fit(
-            self.model,
-            self.model.prepare(x.float(), topology_of(a.float())),
-            targets.float(),
-            self.validate,
-            self.labels,
-            features=self.features,
-            recipe=QUICK,
-            networks=range(QUICK_RUNS),
-            seed=0,
-        )
-        return float(fitted.validation.mean())
+
+Look = Callable[[int, Tensor, Tensor], None]
+
+
+def looking(
+    chooser: Chooser | None,
+    view: CondensingView,
+    seeds: Sequence[int],
+    targets: Tensor,
+    device: torch.device,
+    *,
+    every: int = 1,
+) -> Look | None:
+    """Who looks at iterates: the chooser, and whoever watches how they validate.
+
+    A chooser that validates is overheard. For any other an iterate whose number is a multiple of
+    ``every`` is scored for the watch alone, which changes no result.
+    """
+    watch = view.watch
+    if watch is None:
+        return chooser
+    if isinstance(chooser, BestValidated):
+
+        def overheard(iteration: int, x: Tensor, a: Tensor) -> None:
+            chooser(iteration, x, a)
+            watch(iteration, dict(zip(seeds, chooser.scores[-1][1].tolist(), strict=True)))
+
+        return overheard
+    score = QuickScore(view.validation, device)
+
+    def asked(iteration: int, x: Tensor, a: Tensor) -> None:
+        if chooser is not None:
+            chooser(iteration, x, a)
+        if iteration % every == 0:
+            found = {seed: score(x[g], a[g], targets[g]) for g, seed in enumerate(seeds)}
+            watch(iteration, found)
+
+    return asked

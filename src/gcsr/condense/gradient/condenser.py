@@ -20,7 +20,7 @@ from gcsr.condense.gradient.source import RealSettings, RealSource
 from gcsr.condense.gradient.step import Learned, Step
 from gcsr.condense.initialise import Start, propagated_features, sample_training_rows
 from gcsr.condense.labels import block_labels, class_budget
-from gcsr.condense.select import CURVE_POINTS, BestValidated, epochs_to_look_at
+from gcsr.condense.select import CURVE_POINTS, BestValidated, epochs_to_look_at, looking
 from gcsr.condense.together import (
     PRECISIONS,
     UNITS,
@@ -186,16 +186,17 @@ class GradientCondenser(Condenser):
             learned = step.adjacency()
             return identity if learned is None else self._returned(learned)
 
+        targets = step.classes.targets.repeat(len(seeds), 1, 1)
         chooser = None
         if self.iterate == "best-val":
-            targets = step.classes.targets.repeat(len(seeds), 1, 1)
             chooser = BestValidated(targets, view.validation, source.device)
+        look = looking(chooser, view, seeds, targets, source.device)
         losses = match_gradients(
             step,
             Schedule(self.epochs, self.outer),
             seeds=seeds,
             progress=progress,
-            look=None if chooser is None else lambda i, at: chooser(i, at.x, adjacency()),
+            look=None if look is None else lambda i, at: look(i, at.x, adjacency()),
             look_at=epochs_to_look_at(self.epochs),
         )
         x, a = step.x, adjacency()

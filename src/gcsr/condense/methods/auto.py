@@ -57,8 +57,7 @@ class Automatic(Condenser):
     summary: ClassVar[str] = "what validates best: clusters, GCSR, MTT, Herding or Random"
     # Some candidates see another draw of dropout on another device.
     same_on_every_device: ClassVar[bool] = False
-    # What :func:`~gcsr.condense.registry.build` hands on as ``pins``.
-    passes_on: ClassVar[frozenset[str]] = frozenset().union(*KNOWN.values())
+    hands_on_to: ClassVar[tuple[type[Condenser], ...]] = tuple(CONTESTANTS.values())
 
     budget: float = 60.0
     pins: Mapping[str, Any] = field(default_factory=dict)
@@ -66,12 +65,9 @@ class Automatic(Condenser):
     def _check(self) -> None:
         real_number(self, "budget")
         require(isinstance(self.pins, Mapping), f"pins: {self.pins!r} is not a mapping.")
-        unknown = sorted(set(self.pins) - self.passes_on)
-        require(
-            not unknown,
-            f"{unknown[0] if unknown else ''}: no candidate has this setting; accepted:"
-            f" {', '.join(sorted(self.passes_on))}.",
-        )
+        accepted = set[str]().union(*KNOWN.values())
+        for name in self.pins:
+            require(name in accepted, f"pins: no candidate has the setting {name!r}.")
         failure: InputError | None = None
         for one in self._field():
             try:

@@ -16,7 +16,7 @@ from gcsr.condense.fields import real_number, whole_number
 from gcsr.condense.initialise import Start, propagated_features, sample_training_rows
 from gcsr.condense.labels import block_labels, class_budget
 from gcsr.condense.points import Points
-from gcsr.condense.select import CURVE_POINTS, BestValidated, Chooser
+from gcsr.condense.select import CURVE_POINTS, BestValidated, Chooser, looking
 from gcsr.condense.structure import State, Structure
 from gcsr.condense.teachers import TEACHERS, Teacher
 from gcsr.condense.together import (
@@ -211,9 +211,10 @@ class TrajectoryCondenser(Condenser):
         self, targets: Tensor, validation: Target, device: torch.device
     ) -> tuple[Chooser | None, int]:
         """Who chooses the iterate (``None``: the last), and how many iterations apart they look."""
+        tenth = max(1, self.iterations // 10)
         if self.iterate == "last":
-            return None, 1
-        return BestValidated(targets, validation, device), max(1, self.iterations // 10)
+            return None, tenth
+        return BestValidated(targets, validation, device), tenth
 
     def _make(
         self,
@@ -271,6 +272,8 @@ class TrajectoryCondenser(Condenser):
                 return structure.topology(Points(at.x), at.state)[1]
 
         chooser, look_every = self._chooser(targets, view.validation, device)
+        tenth = max(1, self.iterations // 10)
+        look = looking(chooser, view, seeds, targets, device, every=tenth)
         step = Step(
             iterate,
             targets,
@@ -284,7 +287,7 @@ class TrajectoryCondenser(Condenser):
             teachers.experts.trajectories,
             schedules=[stream(seed, "expert schedule") for seed in seeds],
             progress=progress,
-            look=None if chooser is None else lambda i, at: chooser(i, at.x, adjacency(at)),
+            look=None if look is None else lambda i, at: look(i, at.x, adjacency(at)),
             look_every=look_every,
             breaks=self._breaks,
         )

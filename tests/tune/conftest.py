@@ -1,0 +1,17 @@
+"""The judge of trials trains for a few epochs only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from tune_helpers import QUICK
+
+from gcsr.condense import select
+
+
+@pytest.fixture(autouse=True, scope="module")
+def quick_judge() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(select, "QUICK", QUICK)
+        yield

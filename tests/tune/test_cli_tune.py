@@ -1,0 +1,178 @@
+"""``gcsr tune``: what it prints, writes and refuses."""
+
+from __future__ import annotations
+
+import inspect
+import io
+import json
+import os
+import pty
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from tune_helpers import GRAPH
+
+from gcsr import CondensedGraph
+from gcsr.cli import main
+from gcsr.cli.bars import progress_bars
+
+SOURCE = Path(inspect.getfile(CondensedGraph)).parents[1]
+SMALL = ["iterations=4", "experts=1", "expert-epochs=4", "max-start=3", "hidden=8", "N=2"]
+FIXED = [f"--set={setting}" for setting in SMALL]
+SEARCHED = ["--set=feature_rate=0.03..30:log", "--set=alpha=0.1,1,10"]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch) -> Path:
+    GRAPH.to_npz(tmp_path / "graph.npz")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def gcsr(capsys):
+    def run(*argv: object) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = main([str(word) for word in argv])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def tuned(gcsr, *more: object) -> tuple[int, str, str]:
+    small = ("--nodes=9", "--trials=3", "--device=cpu")
+    return gcsr("tune", "graph.npz", *small, *FIXED, *SEARCHED, *more)
+
+
+def test_it_tells_the_best_and_how_to_make_it_again(gcsr, folder):
+    code, out, err = tuned(gcsr, "--out=best.safetensors", "--plot=tune.svg")
+    assert (code, err) == (0, "")
+    assert "graph: 9 nodes by gcsr, 3 trials, 0 of them pruned, in graph-gcsr-9.tune.sqlite" in out
+    assert "validation, %" in out and "best: trial" in out
+    assert (folder / "tune.svg").read_text().startswith("<?xml")
+    best = CondensedGraph.load(folder / "best.safetensors")
+    assert best.provenance["tuned"]["trials"] == 3
+    assert best.provenance["tuned"]["study"] == "graph-gcsr-9.tune.sqlite"
+    line = next(line for line in out.splitlines() if line.startswith("make it again: "))
+    words = shlex.split(line.removeprefix("make it again: "))
+    assert words[0] == "gcsr" and words[-2:] == ["--out", "best.safetensors"]
+    assert gcsr(*words[1:-1], "again.safetensors")[0] == 0
+    again = CondensedGraph.load(folder / "again.safetensors")
+    assert torch.equal(best.x, again.x) and torch.equal(best.adjacency, again.adjacency)
+    # The same command again continues, and as all trials are there it only tells.
+    files = {path: path.stat().st_mtime_ns for path in folder.glob("*.sqlite")}
+    told = tuned(gcsr, "--json")
+    assert told[0] == 0 and len(json.loads(told[1])["trials"]) == 3
+    assert {path: path.stat().st_mtime_ns for path in folder.glob("*.sqlite")} == files
+
+
+def test_json_alone_is_printed(gcsr):
+    code, out, err = tuned(gcsr, "--study=s.sqlite", "--json", "--graphs=2", "--seed=4")
+    told = json.loads(out)
+    assert (code, err) == (0, "")
+    assert told["method"] == "gcsr" and told["graphs"] == 2 and told["study"] == "s.sqlite"
+    assert told["best"]["score"] == max(trial["score"] for trial in told["trials"])
+    assert told["settings"]["alpha"] in (0.1, 1.0, 10.0) and told["settings"]["iterations"] == 4
+    assert "--graphs 2" in told["command"] and "--seed 4" in told["command"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "sentence"),
+    [
+        (["--set=alpha"], "--set: 'alpha' is not accepted; name=low..high"),
+        (["--set=tau=3..1"], "tau: '3..1' is not accepted; the first end of a range"),
+        (["--set=alpha=3"], "--set: 'alpha' is given twice."),
+        (["--set=alfa=3"], "alfa: not a setting of gcsr"),
+        (["--space=gone"], "space: 'gone' is not known; accepted: paper, wide or a TOML file."),
+        (["--method=gone"], "method: 'gone' is not known"),
+        (["--trials=0"], "Invalid value for '--trials'"),
+        (["--seconds=0"], "seconds: 0.0 is not accepted"),
+        (["--plot=tune.pdf"], "plot: 'tune.pdf' is not accepted"),
+        (["--plot=gone/deep/tune.png"], "plot: the folder gone does not exist."),
+        (["--out=gone/best.safetensors"], "out: the folder gone does not exist."),
+        (["--set=prior=all"], "prior: 'all' counts test labels"),
+        (["--preset=paper"], "preset: 'paper' has no settings for 'graph'"),
+        (["--study=graph.npz"], "study: graph.npz is not a study but something else."),
+        (["--ratio=0.1"], "nodes, ratio: exactly one"),
+    ],
+)
+def test_mistakes_are_one_sentence_and_leave_nothing(gcsr, folder, argv, sentence):
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    code, out, err = tuned(gcsr, *argv)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"error: {sentence}") and len(err.splitlines()) == 1
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_without_optuna_a_sentence_says_how_to_get_it(gcsr, monkeypatch):
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    code, out, err = tuned(gcsr)
+    assert (code, out) == (2, "")
+    assert err == "error: optuna: is not installed; `pip install 'gcsr[tune]'` brings it.\n"
+
+
+def test_all_trials_refused_is_said(gcsr):
+    argv = ["--method=sgdd", "--nodes=9", "--set=epochs=1", "--set=structure_loss=gone,off"]
+    code, _, err = gcsr("tune", "graph.npz", *argv)
+    assert code == 2 and "structure_loss: 'gone' is not known" in err
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_the_bar_shows_the_best_so_far(gcsr, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("TERM", "xterm")
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    assert tuned(gcsr)[0] == 0
+    shown = terminal.getvalue()
+    assert "trials, best so far 9" in shown and "3/3" in shown
+    with progress_bars() as progress:
+        progress.describe("unheard of", "is begun")
+    assert "is begun" in terminal.getvalue()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_ctrl_c_tells_the_best_and_how_to_go_on(folder):
+    ours, theirs = pty.openpty()
+    argv = ["tune", "graph.npz", "--nodes=9", "--trials=1000", "--device=cpu", *FIXED, *SEARCHED]
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "gcsr.cli", *argv],
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        env={**os.environ, "PYTHONPATH": str(SOURCE), "TERM": "xterm", "COLUMNS": "120"},
+    )
+    signal.signal(signal.SIGINT, previous)
+    os.close(theirs)
+    shown = b""
+    try:
+        while b"best so far" not in shown:
+            shown += os.read(ours, 4096)
+        process.send_signal(signal.SIGINT)
+        while chunk := _read(ours):
+            shown += chunk
+        output, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        os.close(ours)
+    assert (process.returncode, output) == (130, b"")
+    end = shown.decode().replace("\r\n", "\n")
+    assert "of 1000 trials are kept; the same command continues\nbest so far: trial " in end
+    assert end.endswith("interrupted; written before that: graph-gcsr-9.tune.sqlite\n")
+    assert "Traceback" not in end
+
+
+def _read(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, 4096)
+    except OSError:  # the other end is closed
+        return b""

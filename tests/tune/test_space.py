@@ -1,0 +1,148 @@
+"""What can be searched, and how it is written."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gcsr import InputError
+from gcsr.condense import methods
+from gcsr.tune import Choices, Range, Space
+from gcsr.tune.grids import NAMED, by_kind, named_space
+from gcsr.tune.question import space_for
+from gcsr.tune.space import dimension
+
+numbers = st.floats(allow_nan=False, allow_infinity=False)
+positive = st.floats(min_value=1e-300, max_value=1e300)
+
+
+@given(st.lists(numbers, min_size=1, unique=True))
+def test_choices_of_numbers_are_read_as_they_are_written(values):
+    written = Choices(tuple(values))
+    assert dimension("alpha", str(written), float) == written
+
+
+@given(st.lists(st.none() | st.integers(), min_size=1, unique=True))
+def test_choices_with_none_are_read_as_they_are_written(values):
+    written = Choices(tuple(values))
+    assert dimension("gntk_nodes", str(written), int | None) == written
+
+
+@given(st.tuples(positive, positive).filter(lambda ends: ends[0] < ends[1]), st.booleans())
+def test_ranges_are_read_as_they_are_written(ends, log):
+    written = Range(*ends, log=log)
+    assert dimension("alpha", str(written), float) == written
+
+
+@given(st.tuples(st.integers(), st.integers()).filter(lambda ends: ends[0] < ends[1]))
+def test_whole_ranges_stay_whole(ends):
+    found = dimension("k", f"{ends[0]}..{ends[1]}", int)
+    assert found == Range(*ends, whole=True)
+    assert found.count == ends[1] - ends[0] + 1
+
+
+@given(numbers, numbers)
+def test_a_range_upside_down_is_refused(low, high):
+    low, high = max(low, high), min(low, high)
+    with pytest.raises(InputError, match="first end of a range is below"):
+        dimension("alpha", f"{low!r}..{high!r}", float)
+
+
+@given(st.text(max_size=12))
+def test_any_text_is_a_dimension_or_a_sentence(text):
+    try:
+        found = dimension("alpha", text, float)
+    except InputError as error:
+        assert str(error).startswith("alpha: ")
+    else:
+        assert all(isinstance(end, float) and math.isfinite(end) for end in found.ends)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("alpha=0..1:log", "alpha: '0..1:log' is not accepted; a range with :log begins above 0"),
+        ("alpha=1..2:lin", "alpha: '1..2:lin' is not accepted; a value, a,b,c"),
+        ("alpha=1..two", "alpha: 'two' is not accepted; a number is"),
+        ("alpha=1..inf", "first end of a range is below"),
+        ("alpha=1,nan", "alpha: 'nan' is not accepted; a finite value is"),
+        ("alpha=1,,2", "alpha: '' is not accepted; a number is"),
+        ("alpha=1,1.0", "alpha: 1 is given twice"),
+        ("k=1..2.5", "k: '2.5' is not accepted; a whole number is"),
+        ("model=sgc..gcn", "model: 'sgc..gcn' is not accepted; a range is for numbers"),
+        ("alfa=1,2", "alfa: not a setting of gcsr; .*did you mean alpha"),
+        ("nodes=10,20", "nodes: is not searched"),
+    ],
+)
+def test_what_cannot_be_searched_is_one_sentence(text, sentence):
+    name, _, value = text.partition("=")
+    with pytest.raises(InputError, match=f"^{sentence}|{sentence}"):
+        Space.of("gcsr", {name: value})
+
+
+def test_letters_of_the_paper_name_dimensions_too():
+    space = Space.of("gcsr", {"N": "5,20", "expert-steps": [1, 2], "tau": 0.9})
+    assert list(space.dimensions) == ["student_steps", "expert_steps", "tau"]
+    assert space.fixed == {"tau": 0.9} and space.count == 4
+    with pytest.raises(InputError, match="student_steps: given twice"):
+        Space.of("gcsr", {"N": "5,20", "student_steps": 3})
+
+
+def test_a_file_says_the_same_as_the_command_line(tmp_path):
+    path = tmp_path / "space.toml"
+    path.write_text('alpha = "0.1..10:log"\nstudent_steps = [5, 20]\nmodel = "gcn"\nbeta = 1\n')
+    said = {"alpha": "0.1..10:log", "student_steps": "5,20", "model": "gcn", "beta": "1"}
+    assert named_space("gcsr", str(path)) == Space.of("gcsr", said)
+    path.write_text("alpha = [")
+    with pytest.raises(InputError, match=r"space: .* is not TOML"):
+        named_space("gcsr", str(path))
+    path.write_text("alpha = {low = 1}")
+    with pytest.raises(InputError, match=r"alpha: .* is not accepted"):
+        named_space("gcsr", str(path))
+    with pytest.raises(InputError, match=r"gone.toml cannot be read"):
+        named_space("gcsr", str(tmp_path / "gone.toml"))
+    with pytest.raises(InputError, match="space: 'papier' is not known; accepted: paper, wide or"):
+        named_space("gcsr", "papier")
+
+
+def test_the_papers_grid_is_the_papers():
+    """The section on hyper-parameters of the paper, number by number."""
+    assert named_space("gcsr", "paper").dimensions == {
+        "student_steps": Choices((5, 20, 50, 100)),
+        "expert_steps": Choices((1, 2)),
+        "feature_rate": Choices((1e-5, 1e-4, 1e-3, 1e-2)),
+        "student_rate": Choices((0.01,)),
+        "alpha": Range(0.1, 1000, log=True),
+        "beta": Range(0.1, 1000, log=True),
+        "tau": Range(0.9, 1.0),
+        "gamma": Choices((0.5,)),
+    }
+
+
+@pytest.mark.parametrize("method", methods())
+@pytest.mark.parametrize("name", NAMED)
+def test_every_method_has_both_spaces_and_accepts_their_ends(method, name):
+    chosen = methods()[method]
+    for setting, one in named_space(method, name).dimensions.items():
+        for end in one.ends:
+            chosen(nodes=10, **{setting: end})
+
+
+@pytest.mark.parametrize("method", methods())
+def test_a_method_without_a_grid_is_searched_around_its_defaults(method):
+    chosen = methods()[method]
+    for setting, one in by_kind(method).dimensions.items():
+        assert one.low <= getattr(chosen(nodes=10), setting) <= one.high
+        for end in one.ends:
+            chosen(nodes=10, **{setting: end})
+
+
+def test_what_is_searched_by_default():
+    paper = named_space("gcsr", "paper")
+    assert space_for("gcsr", None, {}) == paper
+    assert space_for("gcsr", None, {"k": "3"}).searched == paper.searched
+    assert list(space_for("gcsr", None, {"k": "0..3"}).dimensions) == ["k"]
+    assert space_for("gcsr", "paper", {"tau": "0.5"}).fixed["tau"] == 0.5
