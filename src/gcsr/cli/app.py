@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from gcsr.cli import analyse, bench, condense, demo, evaluate, inspect, listing, reproduce
+from gcsr.cli import analyse, bench, condense, demo, evaluate, inspect, listing, report, reproduce
 from gcsr.cli.interrupts import forget_written, interrupted
 from gcsr.errors import InputError
 from gcsr.version import __version__
@@ -52,6 +52,7 @@ app.command("condense")(condense.condense)
 app.command("evaluate")(evaluate.evaluate)
 app.command("inspect")(inspect.inspect)
 app.command("analyse")(analyse.analyse)
+app.command("report")(report.report)
 app.command("reproduce")(reproduce.reproduce)
 app.command("bench")(bench.bench)
 
