@@ -25,6 +25,8 @@ COMMANDS = [
 SHORTER = {
     "condense": "--set iterations=20 --set experts=2",
     "evaluate": "--runs 2 --epochs 20",
+    "report": "--runs 1 --epochs 5 --tsne-nodes 100",
+    "demo": "--runs 1",
     "reproduce": "--quick",
     "bench": "--repeats 2",
 }

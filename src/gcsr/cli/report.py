@@ -144,8 +144,7 @@ def _page(
             names=names,
             recipe=recipe,
             progress=progress,
-            **({"absent": absent} if absent else {}),
-            **options,
+            **{**options, **({"absent": absent} if absent else {})},
         )
     return page, any(one.leaks_test_labels for one in small)
 

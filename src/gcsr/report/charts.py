@@ -61,7 +61,7 @@ def strips(lines: Sequence[Strip]) -> Html:
         value = tag(
             "div",
             tag("b", f"{line.mean:.1f}"),
-            tag("span", f" ± {line.std:.1f} %"),
+            tag("span", f" {deviation(line.scores, line.std)} %".replace("  ", " ")),
             class_="value",
         )
         rows.append(tag("div", label, track, value, class_=f"strip {line.kind}"))
@@ -74,6 +74,11 @@ def strips(lines: Sequence[Strip]) -> Html:
     return tag(
         "div", *rows, tag("div", tag("div"), axis, tag("div"), class_="strip"), class_="strips"
     )
+
+
+def deviation(scores: Sequence[float], std: float) -> str:
+    """A standard deviation; one run has none."""
+    return f"± {std:.1f}" if len(scores) > 1 else ""
 
 
 def _range(values: Sequence[float]) -> tuple[float, float]:
@@ -96,8 +101,38 @@ class Series:
     highlighted: float | None = None
 
 
+@dataclass(frozen=True)
+class Dot:
+    """A published number and ours."""
+
+    published: float
+    ours: float
+    name: str
+    kind: str
+
+
+def scatter(dots: Sequence[Dot], names: dict[str, str]) -> Html:
+    """Ours over the published: on the diagonal they are equal."""
+    low, high = _range([value for dot in dots for value in (dot.published, dot.ours)])
+    equal = Series("equal", [(low, low), (high, high)], "published")
+    kept = [(kind, name) for kind, name in names.items() if any(d.kind == kind for d in dots)]
+    return line_chart(
+        [equal, *(Series(name, (), kind) for kind, name in kept)],
+        x="published, %",
+        y="Ours over published accuracy, %",
+        described="Ours over published accuracies; the table has the numbers",
+        dots=dots,
+    )
+
+
 def line_chart(
-    lines: Sequence[Series], *, x: str, y: str, described: str, names: Sequence[str] = ()
+    lines: Sequence[Series],
+    *,
+    x: str,
+    y: str,
+    described: str,
+    names: Sequence[str] = (),
+    dots: Sequence[Dot] = (),
 ) -> Html:
     """Curves on one pair of axes; ``names`` replaces the numbers below whole places."""
     points = [point for line in lines for point in line.points]
@@ -118,7 +153,8 @@ def line_chart(
     drawn, marks = [], []
     for line in lines:
         path = " ".join(f"{across(a):.2f},{down(b):.2f}" for a, b in line.points)
-        drawn.append(tag("polyline", points=path, class_=f"line {line.kind}"))
+        if path:
+            drawn.append(tag("polyline", points=path, class_=f"line {line.kind}"))
         shown = line.points if line.marked else ()
         marks += [
             tag(
@@ -129,6 +165,15 @@ def line_chart(
             )
             for a, b in shown
         ]
+    marks += [
+        tag(
+            "span",
+            class_=f"mark {dot.kind}",
+            style=f"left:{across(dot.published):.2f}%;top:{down(dot.ours):.2f}%",
+            title=f"{dot.name}: {dot.ours:.1f}, published {dot.published:.1f}",
+        )
+        for dot in dots
+    ]
     rules = ticks(low, high, 4)
     drawn = [
         *(
@@ -159,7 +204,7 @@ def line_chart(
                 tag("span", said, class_="x-tick", style=f"left:{across(place):.2f}%")
                 for place, said in below
             ),
-            class_="plot",
+            class_="plot square" if dots else "plot",
             role="img",
             aria_label=described,
         ),
@@ -239,7 +284,7 @@ def _heat_cell(value: float) -> Html:
         return tag("td", NOTHING)
     share = round(100 * min(max(value, 0.0), 1.0))
     # ".87" leaves room for forty per line.
-    said = f"{value:.2f}".removeprefix("0")
+    said = "1.0" if value >= 0.995 else f"{value:.2f}".removeprefix("0")
     return tag("td", said, style=f"--heat:{share}%", class_="high" if share > 52 else None)
 
 
@@ -251,12 +296,17 @@ def shares(rows: Sequence[tuple[str, float, float]], first: str, second: str) ->
         bars = (
             tag("span", class_=kind, style=f"width:{100 * value / most:.1f}%")
             for kind, value in (("first", a), ("second", b))
+            if first or kind == "second"
         )
-        said = tag("span", f"{100 * a:.1f} / {100 * b:.1f} %", class_="value")
+        said = tag(
+            "span",
+            f"{100 * a:.1f} / {100 * b:.1f} %" if first else f"{100 * b:.1f} %",
+            class_="value",
+        )
         lines.append(tag("li", tag("span", name), tag("div", *bars), said))
     keys = tag(
         "ul",
-        tag("li", tag("i", class_="first"), first),
+        tag("li", tag("i", class_="first"), first) if first else None,
         tag("li", tag("i", class_="second"), second),
         class_="keys",
     )

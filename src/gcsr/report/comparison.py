@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from gcsr.condensed import CondensedGraph
 from gcsr.errors import require
-from gcsr.report.charts import data_table, heat_table, strips
-from gcsr.report.evidence import SMALL, Evidence, Scored
+from gcsr.report.charts import data_table, deviation, heat_table, strips
+from gcsr.report.evidence import RANDOM, SMALL, WHOLE, Evidence, Scored
 from gcsr.report.html import Html, joined, tag
 from gcsr.report.page import Banner, Page, Panel, Tile
-from gcsr.report.panels import MOST_WRITTEN, strip, written
+from gcsr.report.panels import MOST_WRITTEN, beside_each_other, strip, written
 from gcsr.report.remake import command
-from gcsr.report.said import NOTHING, byte_count, decimal, number, part, seconds, text
+from gcsr.report.said import NOTHING, byte_count, counted, decimal, number, part, seconds, text
 from gcsr.report.single import FEW_RUNS
 
 SETTINGS_OF_RESULT = ("method", "preset", "seed", "device")
@@ -67,11 +67,16 @@ def _banners(
 
 
 def _tiles(scores: Sequence[Scored]) -> Iterator[Tile]:
-    for heading, kinds in (("Best condensed", (SMALL,)), ("Whole graph", ("whole",))):
-        of_kind = [one for one in scores if one.kind in kinds]
+    for heading, kind in (
+        ("Best without a leak", SMALL),
+        ("Random nodes", RANDOM),
+        ("Whole graph", WHOLE),
+    ):
+        of_kind = [s for s in scores if s.kind == kind and not s.evaluation.leaks_test_labels]
         if of_kind:
             best = max(of_kind, key=lambda one: one.evaluation.mean)
-            detail = f"± {best.evaluation.std:.1f} · {best.name}"
+            spread = deviation(best.evaluation.scores, best.evaluation.std)
+            detail = f"{spread} · {best.name}".removeprefix(" · ")
             yield Tile(heading, f"{best.evaluation.mean:.1f} %", detail)
 
 
@@ -80,8 +85,8 @@ def _accuracy(first: Evidence, scores: Sequence[Scored]) -> Panel:
         return Panel("Accuracy", tag("p", first.untested or first.absent, class_="absent"))
     tested = scores[0].evaluation
     lead = (
-        f"A {tested.model} trained on each and tested on the real {tested.dataset}. A dot is one"
-        " network, the line their mean, the band one standard deviation."
+        f"Networks ({tested.model}) trained on each and tested on the real {tested.dataset}. A dot is"
+        " one network, the line their mean, the band one standard deviation."
     )
     return Panel("Accuracy", strips([strip(one) for one in scores]), lead)
 
@@ -101,7 +106,8 @@ def _table(found: Sequence[Evidence], scores: Sequence[Scored]) -> Panel:
                 f"{one.small.num_nodes:,}",
                 NOTHING
                 if score is None
-                else f"{score.evaluation.mean:.1f} ± {score.evaluation.std:.1f}",
+                else f"{score.evaluation.mean:.1f}"
+                f" {deviation(score.evaluation.scores, score.evaluation.std)}",
                 NOTHING if analysis is None else decimal(analysis.ccns_distance.frobenius, 2),
                 decimal(one.condensed.weighted_edge_homophily, 2),
                 NOTHING if analysis is None else decimal(analysis.silhouette, 2),
@@ -131,7 +137,7 @@ def _similarity(found: Sequence[Evidence]) -> Panel:
     first = found[0].analysis
     views = [] if first is None else [heat_table(first.original.ccns, "CCNS, original")]
     views += [heat_table(one.condensed.ccns, one.name) for one in found]
-    return Panel("CCNS", tag("div", *views, class_="pair tables"))
+    return Panel("CCNS", beside_each_other(views, found[0]))
 
 
 def _settings(found: Sequence[Evidence]) -> Panel:
@@ -144,8 +150,10 @@ def _settings(found: Sequence[Evidence]) -> Panel:
     rows = [
         (key, [written(each[key]) if key in each else NOTHING for each in told]) for key in names
     ]
-    differing = [row for row in rows if len(set(row[1])) > 1]
-    same = [row for row in rows if len(set(row[1])) == 1]
+    shared = [(key, values) for key, values in rows if values.count(NOTHING) < len(told) - 1]
+    own = [row for row in rows if row not in shared]
+    differing = [row for row in shared if len(set(row[1]) - {NOTHING}) > 1]
+    same = [row for row in shared if row not in differing]
     headings = ("setting", *(one.name for one in found))
 
     def table(kept: list[tuple[str, list[str]]], caption: str) -> Html:
@@ -156,9 +164,10 @@ def _settings(found: Sequence[Evidence]) -> Panel:
         body.append(tag("div", table(differing, "Settings that differ"), class_="differing"))
     else:
         body.append(tag("p", "No setting differs.", class_="absent"))
-    if same:
-        summary = tag("summary", f"{len(same)} settings that are the same")
-        body.append(tag("details", summary, table(same, "Settings that are the same")))
+    for kept, said in ((same, "the same wherever they exist"), (own, "of one result alone")):
+        if kept:
+            summary = tag("summary", f"{counted(len(kept), 'setting')} {said}")
+            body.append(tag("details", summary, table(kept, f"Settings {said}")))
     return Panel("Settings", joined(*body))
 
 

@@ -76,17 +76,28 @@ def _nearest(nearest: Nearest) -> dict[str, Any]:
 def heat_data(matrices: OrderedMatrices) -> dict[str, Any]:
     """A' and X'X'ᵀ class by class."""
     a, starts = shrunk(matrices.adjacency, MOST_ROWS)
-    others = a[~np.eye(a.shape[0], dtype=bool)]
-    high = float(others.max()) if others.size and others.max() > 0 else float(a.max()) or 1.0
     gram, _ = shrunk(matrices.gram, MOST_ROWS)
-    most = float(np.abs(gram).max()) or 1.0
+    high, most = _beside_diagonal(a), _beside_diagonal(gram)
     common = {"classes": packed(matrices.classes[starts], "i2")}
     return {
         "nodes": int(matrices.order.size),
         "adjacency": {**grey(a, 0.0, high), **common},
-        "gram": {**grey(gram, -most, most), **common},
+        "gram": {**grey(gram, *_signed_scale(gram, most)), **common},
         "order": packed(matrices.order[starts], "u2"),
     }
+
+
+def _signed_scale(matrix: np.ndarray, most: float) -> tuple[float, float]:
+    """Both signs around zero, or from the least entry up where none is negative."""
+    low = float(matrix.min())
+    return (-most, most) if low < 0 else (low, max(most, low))
+
+
+def _beside_diagonal(matrix: np.ndarray) -> float:
+    """The largest entry off the diagonal, which would outshine the rest."""
+    others = np.abs(matrix[~np.eye(matrix.shape[0], dtype=bool)])
+    high = float(others.max()) if others.size else 0.0
+    return high or float(np.abs(matrix).max()) or 1.0
 
 
 def similarity_data(values: np.ndarray) -> dict[str, Any]:

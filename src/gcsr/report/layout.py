@@ -8,7 +8,7 @@ import numpy as np
 STRONGEST = 6
 # Rounds, fewer where every one takes long.
 LEAST_ROUNDS, MOST_ROUNDS, PAIRS_IN_ALL = 40, 300, 1.2e8
-GRAVITY = 0.06
+GRAVITY = 0.12
 
 
 def arranged(weights: np.ndarray, classes: np.ndarray) -> np.ndarray:

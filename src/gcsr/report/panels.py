@@ -57,8 +57,8 @@ def accuracy(found: Evidence) -> Made:
         return Panel("Accuracy", _absence(found.untested or "Nothing was trained.")), {}
     tested = found.scores[0].evaluation
     lead = (
-        f"A {tested.model} trained on each and tested on the real {tested.dataset}. A dot is one"
-        " network, the line their mean, the band one standard deviation."
+        f"Networks ({tested.model}) trained on each and tested on the real {tested.dataset}. A dot is"
+        " one network, the line their mean, the band one standard deviation."
     )
     return Panel("Accuracy", strips([strip(one) for one in found.scores]), lead), {}
 
@@ -66,7 +66,7 @@ def accuracy(found: Evidence) -> Made:
 def graph(found: Evidence) -> Made:
     """The condensed graph, drawn."""
     data = graph_data(found.small, found.analysis)
-    lead = "Nodes by class, the strongest edges nearest. Move over a node, or step with arrow keys."
+    lead = "Nodes that A' joins strongly lie near each other. Point at a node, or use arrow keys."
     if not data["edges_in_all"]:
         lead = (
             "A' has no edges between nodes (no structure). Nodes with similar features are drawn near"
@@ -95,15 +95,25 @@ def beside(found: Evidence) -> Made:
                 class_="remark",
             )
         )
-        trained, kept = found.analysis.training_balance, found.condensed.balance
-        pairs = [
-            (class_name(c), float(trained.shares[c]), float(kept.shares[c]))
-            for c in range(found.small.num_classes)
-        ]
-        summary = tag("summary", "Classes of training and condensed nodes")
-        body.append(tag("details", summary, shares(pairs, "training nodes", "condensed")))
     title = "The graph in numbers" if found.analysis is None else "Beside the real graph"
     return Panel(title, joined(*body), half=True, short="Numbers"), {}
+
+
+def classes(found: Evidence) -> Made:
+    """How many nodes every class has."""
+    kept = found.condensed.balance.shares
+    trained = kept if found.analysis is None else found.analysis.training_balance.shares
+    rows = [
+        (class_name(c), float(trained[c]), float(kept[c])) for c in range(found.small.num_classes)
+    ]
+    if found.analysis is None:
+        lead = "Shares of the classes; those of the training nodes are not known."
+        body = shares([(name, 0.0, own) for name, _, own in rows], "", "condensed")
+    else:
+        apart = found.analysis.class_distance
+        lead = f"Shares of the classes; total variation {decimal(apart)}."
+        body = shares(rows, "training nodes", "condensed")
+    return Panel("Classes", body, lead, half=True), {}
 
 
 def _statistics(sides: list[Portrait]) -> Iterator[tuple[str, list[str]]]:
@@ -112,7 +122,7 @@ def _statistics(sides: list[Portrait]) -> Iterator[tuple[str, list[str]]]:
     above = sides[-1].threshold
     yield f"edges above {above:g}", [_above(one, above) for one in sides]
     yield "density", [percent(one.density, 2) for one in sides]
-    yield "mean degree", [decimal(one.degrees.mean, 1) for one in sides]
+    yield f"mean degree ({above:g})", [decimal(one.degrees.mean, 1) for one in sides]
     yield "edge homophily", [decimal(one.edge_homophily) for one in sides]
     yield "… by weight", [decimal(one.weighted_edge_homophily) for one in sides]
     yield "node homophily", [decimal(one.node_homophily) for one in sides]
@@ -139,10 +149,16 @@ def similarity(found: Evidence) -> Made:
         )
     if written:
         views = [heat_table(values, f"CCNS, {name}") for name, values in sides]
-        return Panel("CCNS", tag("div", *views, class_="pair tables"), lead, half=True), {}
+        return Panel("CCNS", beside_each_other(views, found), lead, half=True), {}
     views = [heat_view(f"ccns-{name}", f"CCNS, {name}", _within(v)) for name, v in sides]
     data = {f"ccns-{name}": similarity_data(values) for name, values in sides}
     return Panel("CCNS", tag("div", *views, class_="pair"), lead, half=True), data
+
+
+def beside_each_other(tables: list[Html], found: Evidence) -> Html:
+    """Similarity tables next to each other where they fit."""
+    least = 31 * found.small.num_classes + 24
+    return tag("div", *tables, class_="pair", style=f"--least:{least}px")
 
 
 def _within(values: np.ndarray) -> str:
@@ -161,7 +177,8 @@ def matrices(found: Evidence) -> Made:
     a = heat_view(
         "adjacency",
         "A', edge weights",
-        f"{_contrast(ordered.adjacency, ordered.classes)} The diagonal is beyond the scale.",
+        f"{_contrast(ordered.adjacency, ordered.classes)} The scale ends at the largest entry off the"
+        " diagonal.",
     )
     gram = heat_view(
         "gram", "X'X'ᵀ, products of features", _contrast(ordered.gram, ordered.classes)
@@ -253,7 +270,7 @@ def settings(found: Evidence) -> Made:
         "Settings": part(made, "settings"),
         "Data": part(made, "dataset"),
         "Versions": part(made, "versions"),
-        "Measured": part(made, "measured"),
+        "Measured": flat(part(made, "measured")),
     }
     single = ("method", "preset", "seed", "nodes", "ratio", "device", "leaks_test_labels")
     groups["Result"] = {key: made[key] for key in single if key in made}
@@ -283,6 +300,19 @@ def written(value: Any) -> str:
     if value is None:
         return "none"
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+
+
+def flat(values: dict[str, Any]) -> dict[str, Any]:
+    """Objects inside an object in line with the rest, and measurements to six digits."""
+    plain: dict[str, Any] = {}
+    for key, value in values.items():
+        inner = (
+            {f"{key} {name}": one for name, one in value.items()} if isinstance(value, dict) else {}
+        )
+        plain |= inner or {key: value}
+    return {
+        key: f"{value:.6g}" if isinstance(value, float) else value for key, value in plain.items()
+    }
 
 
 def _absence(sentence: str) -> Html:

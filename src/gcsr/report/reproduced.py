@@ -13,13 +13,15 @@ from gcsr.paper.compare import Compared, Number, compare, reasons
 from gcsr.paper.outputs import rows_file
 from gcsr.paper.render import NUMERIC, size, text_table
 from gcsr.paper.store import Row
-from gcsr.report.charts import Series, line_chart
+from gcsr.report.charts import Dot, Series, line_chart, scatter
 from gcsr.report.html import Html, joined, tag
 from gcsr.report.page import Banner, Page, Panel, Tile
 from gcsr.report.said import counted
 
 # A difference that fills half of its cell, in points.
 FULL_BAR = 10.0
+# Fewer are read from the table.
+FEWEST_DOTS = 4
 
 
 @dataclass(frozen=True)
@@ -159,7 +161,12 @@ def _overview(found: Sequence[Progressed]) -> Panel:
 
 
 def _panel(one: Progressed) -> Panel:
-    parts: list[Html | None] = [_curves(one) if one.experiment.axis else None, _table(one)]
+    done = [line for line in one.compared if _state(line) is None]
+    undone = [line for line in one.compared if _state(line) is not None]
+    parts: list[Html | None] = [_curves(one) or _scatter(one), _table(one, done)]
+    if undone:
+        summary = tag("summary", f"{counted(len(undone), 'line')} without a number")
+        parts.append(tag("details", summary, _table(one, undone)))
     parts += [tag("p", note, class_="remark") for note in one.experiment.notes]
     missing = [tag("li", sentence) for sentence in reasons(one.compared)]
     missing += [
@@ -170,28 +177,30 @@ def _panel(one: Progressed) -> Panel:
     counts = size(one.protocol.graphs, one.protocol.runs)
     quick = "Quick smoke run, no results. " if one.protocol.quick else ""
     title = f"{one.name}: {one.experiment.title}"
-    lead = f"{quick}{one.done} of {one.total} lines done; {counts} per cell."
+    cells = f"; {counts} per cell" if one.experiment.drawn else ""
+    lead = f"{quick}{one.done} of {one.total} lines done{cells}."
     return Panel(
         title, joined(*parts), lead, short=f"{one.name} {one.protocol.graphs}x{one.protocol.runs}"
     )
 
 
-def _table(one: Progressed) -> Html:
-    headings, rows = text_table(one.compared)
+def _table(one: Progressed, lines: Sequence[Compared]) -> Html:
+    headings, rows = text_table(lines)
+    # Bars are in points of accuracy.
+    bars = one.experiment.drawn
     sides = ["n" if name in NUMERIC else None for name in headings]
     head = [tag("th", h, scope="col", class_=s) for h, s in zip(headings, sides, strict=True)]
     body = []
-    for row, line in zip(rows, one.compared, strict=True):
+    for row, line in zip(rows, lines, strict=True):
         cells = [tag("td", cell, class_=s) for cell, s in zip(row, sides, strict=True)]
         fair = line.without_leak if line.without_leak is not None else line.ours
-        body.append(tag("tr", *cells, tag("td", _bar(fair), class_="gap"), class_=_state(line)))
-    last = tag("th", "to the published", scope="col")
+        bar = tag("td", _bar(fair), class_="gap") if bars else None
+        body.append(tag("tr", *cells, bar, class_=_state(line)))
+    last = tag("th", "to the published", scope="col") if bars else None
+    said = f"; bars: difference without leak, up to ±{FULL_BAR:g} points" if bars else ""
     table = tag(
         "table",
-        tag(
-            "caption",
-            f"{one.experiment.title}; bars: difference without leak, ±{FULL_BAR:g} points",
-        ),
+        tag("caption", f"{one.experiment.title}{said}"),
         tag("thead", tag("tr", *head, last)),
         tag("tbody", *body),
     )
@@ -200,7 +209,7 @@ def _table(one: Progressed) -> Html:
 
 
 def _state(line: Compared) -> str | None:
-    return None if line.ours.state == "done" else "undone"
+    return None if any(number.state == "done" for number in line.numbers) else "undone"
 
 
 def _bar(number: Number) -> Html | None:
@@ -210,6 +219,23 @@ def _bar(number: Number) -> Html | None:
     left = 50.0 if number.difference >= 0 else 50 - share
     kind = "up" if number.difference >= 0 else "down"
     return tag("i", class_=kind, style=f"left:{left:.1f}%;width:{max(share, 0.8):.1f}%")
+
+
+def _scatter(one: Progressed) -> Html | None:
+    if not one.experiment.drawn:
+        return None
+    dots = [
+        Dot(line.line.published, number.mean, _named(line), kind)
+        for line in one.compared
+        for kind, number in zip(("first", "second"), line.numbers, strict=False)
+        if number.mean is not None and line.line.published is not None
+    ]
+    return scatter(dots, {"first": "ours", "second": "ours, without leak"}) if len(dots) >= FEWEST_DOTS else None
+
+
+def _named(line: Compared) -> str:
+    nodes = "" if line.line.nodes is None else f" {line.line.nodes}"
+    return f"{line.line.dataset}{nodes}, {line.line.label}"
 
 
 def _curves(one: Progressed) -> Html | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gcsr.report import panels
+from gcsr.report.charts import deviation
 from gcsr.report.evidence import RANDOM, WHOLE, Evidence
 from gcsr.report.page import Banner, Page, Panel, Tile
 from gcsr.report.said import byte_count, counted, notes, number, part, seconds, text
@@ -32,6 +33,7 @@ def single_page(found: Evidence, *, full_epochs: int) -> Page:
         panels.matrices,
         panels.node_map,
         panels.training,
+        panels.classes,
         panels.cost,
         panels.settings,
     ):
@@ -96,7 +98,8 @@ def _tiles(found: Evidence) -> Iterator[Tile]:
     own, random, whole = found.own, found.rivals(RANDOM), found.rivals(WHOLE)
     if own is not None and random is not None and whole is not None:
         accuracy = own.evaluation
-        tested = f"± {accuracy.std:.1f} · {accuracy.model}, {own.size}"
+        spread = f"{deviation(accuracy.scores, accuracy.std)} · {accuracy.model}, {own.size}"
+        tested = spread.removeprefix(" · ")
         yield Tile("Test accuracy", f"{accuracy.mean:.1f} %", tested)
         reached = 100 * accuracy.mean / whole.evaluation.mean if whole.evaluation.mean else 0.0
         yield Tile(

@@ -81,7 +81,7 @@ function startGraph(g) {
     }
     const edge = css("--card");
     context.lineWidth = 1.25;
-    const r = radius * Math.min(1.8, Math.sqrt(view.scale / 220) || 1);
+    const r = radius * Math.min(1.8, Math.sqrt(view.scale / 230));
     for (let i = 0; i < g.nodes; i++) {
       const dim = faded(classes[i]) || (focus >= 0 && i !== focus && !friends.has(i));
       context.globalAlpha = dim ? 0.28 : 1;
@@ -120,8 +120,9 @@ function startGraph(g) {
     const title = byId("node-title");
     const facts = byId("node-facts");
     if (node < 0) {
-      title.textContent = "No node chosen";
-      facts.replaceChildren(element("p", "Point at a node or step through them."));
+      title.textContent = from.length ? "Strongest edges" : "No node chosen";
+      const rows = Array.from(from.slice(0, 8), (_, e) => row(`${pointed(from[e])} – ${pointed(to[e])}`, short(weights[e])));
+      facts.replaceChildren(element("p", "Point at a node, or step through them, to see its own."), element("ul", null, ...rows));
       return;
     }
     const icon = document.createElement("canvas");
@@ -145,6 +146,7 @@ function startGraph(g) {
     }
     facts.replaceChildren(...parts);
   }
+  const pointed = (node) => `node ${node} (${classes[node] < 0 ? "–" : classes[node]})`;
   const row = (name, value) => element("li", null, element("span", name), element("span", value));
 
   function hover(x, y, view, pressed) {
@@ -219,4 +221,5 @@ function startGraph(g) {
   threshold();
   const present = [...new Set(classes)].sort((a, b) => (a < 0 ? 1 : b < 0 ? -1 : a - b));
   legend(byId("legend"), present);
+  tell(-1);
 }

@@ -8,10 +8,12 @@ function plane(canvas, paint, hover) {
   function draw() {
     const { context, width, height } = fit(canvas);
     const margin = 26;
-    const scale = (view.zoom * (Math.min(width * 0.72, height) - 2 * margin)) / 2;
-    // Wider than high: let the picture use some of the width.
-    const stretch = Math.max(1, Math.min((width - 2 * margin) / (2 * scale / view.zoom), 1.5));
-    const at = (px, py) => [width / 2 + (px * stretch - view.x) * scale, height / 2 + (py - view.y) * scale];
+    const free = [width - 2 * margin, height - 2 * margin];
+    const least = Math.min(...free);
+    const scale = (view.zoom * least) / 2;
+    // Neither axis means anything: the picture may use some more of the longer side.
+    const [across, down] = free.map((side) => Math.min(1.5, side / least));
+    const at = (px, py) => [width / 2 + (px * across - view.x) * scale, height / 2 + (py * down - view.y) * scale];
     shown = { width, height, scale, at };
     paint(context, shown);
   }
