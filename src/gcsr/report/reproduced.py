@@ -8,10 +8,11 @@ from pathlib import Path
 from statistics import fmean
 
 from gcsr.errors import InputError, require
-from gcsr.paper import EXPERIMENTS, Experiment, Protocol, Store, recall
+from gcsr.paper import EXPERIMENTS, Experiment, Outcome, Protocol, Store
 from gcsr.paper.compare import Compared, Number, compare, reasons
 from gcsr.paper.outputs import rows_file
 from gcsr.paper.render import NUMERIC, size, text_table
+from gcsr.paper.runner import recalled
 from gcsr.paper.store import Row
 from gcsr.report.charts import Dot, Series, line_chart, scatter
 from gcsr.report.html import Html, joined, tag
@@ -32,6 +33,7 @@ class Progressed:
     protocol: Protocol
     compared: list[Compared]
     untouched: dict[str, int]
+    keys: frozenset[str]
 
     @property
     def done(self) -> int:
@@ -61,7 +63,7 @@ def reproduced_page(folder: Path) -> Page:
         bool(found),
         f"{folder}: its {counted(len(rows), 'row')} belong to no table of this version.",
     )
-    shown = {one_key for one in found for one_key in _keys(one)}
+    shown = frozenset().union(*(one.keys for one in found))
     gaps = [g for one in found if not one.protocol.quick for g in _gaps(one.compared)]
     return Page(
         title=f"Reproduced tables: {folder.name}",
@@ -80,15 +82,29 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _progressed(store: Store) -> Iterator[Progressed]:
+    measured = {
+        _kind(row["method"], row["dataset"], row.get("nodes")) for row in store if _told(row)
+    }
     for experiment in EXPERIMENTS.values():
-        for protocol in _protocols(store):
-            lines = compare(experiment, recall(experiment, store, protocol))
+        # A key takes a moment to compute; most cells of a large table are plainly not there.
+        possible = {
+            cell
+            for cell in experiment.cells
+            if _kind(cell.method, cell.dataset, cell.nodes) in measured
+        }
+        for protocol in _protocols(store) if possible else ():
+            outcomes = {
+                cell: recalled(cell, store, protocol) if cell in possible else Outcome("not run")
+                for cell in experiment.cells
+            }
+            lines = compare(experiment, outcomes)
             begun = {o.line.dataset for o in lines if any(n.state == "done" for n in o.numbers)}
             if begun:
                 kept = [one for one in lines if one.line.dataset in begun]
                 others = [one.line.dataset for one in lines if one.line.dataset not in begun]
                 untouched = {name: others.count(name) for name in dict.fromkeys(others)}
-                yield Progressed(experiment, protocol, kept, untouched)
+                keys = frozenset(found.row["key"] for found in outcomes.values() if found.row)
+                yield Progressed(experiment, protocol, kept, untouched, keys)
 
 
 def _protocols(store: Store) -> list[Protocol]:
@@ -107,8 +123,12 @@ def _protocols(store: Store) -> list[Protocol]:
     return sorted(found, key=lambda p: (-p.graphs * p.runs, p.graphs))
 
 
-def _keys(one: Progressed) -> Iterator[str]:
-    return (cell.key(one.protocol) for cell in one.experiment.cells)
+def _kind(method: str, dataset: str, nodes: int | None) -> tuple[str, str, int | None]:
+    return method, dataset, nodes
+
+
+def _told(row: Row) -> bool:
+    return isinstance(row.get("method"), str) and isinstance(row.get("dataset"), str)
 
 
 def _gaps(compared: Sequence[Compared]) -> list[float]:
@@ -230,7 +250,11 @@ def _scatter(one: Progressed) -> Html | None:
         for kind, number in zip(("first", "second"), line.numbers, strict=False)
         if number.mean is not None and line.line.published is not None
     ]
-    return scatter(dots, {"first": "ours", "second": "ours, without leak"}) if len(dots) >= FEWEST_DOTS else None
+    return (
+        scatter(dots, {"first": "ours", "second": "ours, without leak"})
+        if len(dots) >= FEWEST_DOTS
+        else None
+    )
 
 
 def _named(line: Compared) -> str:
