@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from report_helpers import EVIL, FAST, dense_result, evil
+from report_helpers import EVIL, FAST, data_of, dense_result, evil
 
 from gcsr import CondensedGraph, Graph, report
 from gcsr.report import folder_report
@@ -63,6 +65,16 @@ def ink(browser: Any, canvas: str) -> int:
         "let n = 0; for (let i = 3; i < d.length; i += 4) n += d[i] > 0; return n;",
         canvas,
     )
+
+
+def place_on(canvas: Any, places: str, node: int) -> tuple[int, int]:
+    """Where a node is drawn, from the middle of the canvas."""
+    px, py = np.frombuffer(base64.b64decode(places), "<i2")[2 * node : 2 * node + 2] / 32767
+    margin, below = 26, 54  # the buttons' place
+    free = [canvas.size["width"] - 2 * margin, canvas.size["height"] - margin - below]
+    across, down = (min(1.5, side / min(free)) for side in free)
+    half = min(free) / 2
+    return round(px * across * half), round((margin - below) / 2 + py * down * half)
 
 
 def test_loads_from_disk_without_complaint_or_network(visit: Visit, page: str) -> None:
@@ -152,18 +164,11 @@ def test_pointing_at_a_node_tells_its_weights_and_nearest_real_nodes(
     browser = visit(page)
     canvas = browser.find_element("id", "graph-canvas")
     browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", canvas)
-    width, height = canvas.size["width"], canvas.size["height"]
-    node = browser.find_element("id", "node-title")
-    # Somewhere along these points lies a node.
-    for step in range(40):
-        x = round(width * (0.1 + 0.02 * step)) - width // 2
-        for y in (-height // 4, 0, height // 4):
-            ActionChains(browser, duration=0).move_to_element_with_offset(canvas, x, y).perform()
-            if node.text.startswith("Node"):
-                break
-        if node.text.startswith("Node"):
-            break
-    number = int(re.findall(r"\d+", node.text)[0])
+    title = browser.find_element("id", "node-title")
+    number = 4
+    x, y = place_on(canvas, data_of(page)["graph"]["places"], number)
+    ActionChains(browser, duration=0).move_to_element_with_offset(canvas, x, y).perform()
+    assert title.text == f"Node {number}, class {int(small.y[number])}"
     tip = browser.find_element("css selector", ".stage .tip").text
     assert f"node {number}" in tip and "nearest real node" in tip
     weights = small.adjacency[number].clone()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Protocol
 
 import torch
@@ -15,6 +16,11 @@ QUICK = TrainingRecipe(epochs=200, validate_every=10)
 QUICK_RUNS = 2
 # A curve of at most this many points is kept with the result.
 CURVE_POINTS = 100
+
+
+def recorded(values: Tensor) -> list[float | None]:
+    """A curve as plain JSON, which has no word for what is not finite."""
+    return [value if math.isfinite(value) else None for value in values.tolist()]
 
 
 class Best:
@@ -46,7 +52,7 @@ class Best:
         kept = self.scores[:: max(1, every)]
         return {
             "iterations": [iteration for iteration, _ in kept],
-            "values": [float(scores[graph]) for _, scores in kept],
+            "values": recorded(torch.stack([scores[graph] for _, scores in kept])),
         }
 
 

@@ -8,7 +8,8 @@ import numpy as np
 STRONGEST = 6
 # Rounds, fewer where every one takes long.
 LEAST_ROUNDS, MOST_ROUNDS, PAIRS_IN_ALL = 40, 300, 1.2e8
-GRAVITY = 0.12
+# Summed attraction of a node; what draws a class together, and everything to the middle.
+PULL, CLASS_GRAVITY, GRAVITY = 1.5, 0.12, 0.25
 
 
 def arranged(weights: np.ndarray, classes: np.ndarray) -> np.ndarray:
@@ -33,8 +34,8 @@ def arranged(weights: np.ndarray, classes: np.ndarray) -> np.ndarray:
         force = ideal**2 / squared - pull * np.sqrt(squared) / ideal
         move = points * force.sum(1, keepdims=True) - force @ points
         for members in groups:
-            move[members] -= GRAVITY * (points[members] - points[members].mean(0))
-        move -= GRAVITY / 2 * points
+            move[members] -= CLASS_GRAVITY * (points[members] - points[members].mean(0))
+        move -= GRAVITY * points
         length = np.sqrt((move * move).sum(1, keepdims=True))
         warmth = 0.2 * (1 - i / rounds) ** 1.5 + 1e-3
         points = points + move / np.maximum(length, 1e-9) * np.minimum(length, warmth)
@@ -68,7 +69,10 @@ def _strongest(weights: np.ndarray, count: int) -> np.ndarray:
     order = np.argsort(-w, axis=1, kind="stable")[:, :kept]
     mask = np.zeros(w.shape, dtype=bool)
     np.put_along_axis(mask, order, True, axis=1)
-    return np.where(mask | mask.T, np.sqrt(w / high), 0).astype(np.float32)
+    pull = np.where(mask | mask.T, np.sqrt(w / high), 0)
+    # A node that is everybody's neighbour pulls each of them less.
+    total = np.sqrt(np.maximum(pull.sum(1), 1e-9))
+    return np.asarray(PULL * pull / np.outer(total, total), dtype=np.float32)
 
 
 def similar_rows(x: np.ndarray) -> np.ndarray:

@@ -10,14 +10,10 @@ import numpy as np
 
 from gcsr.analyse import Portrait
 from gcsr.report.charts import (
-    SMOOTHED_FROM,
-    Series,
     Strip,
     data_table,
     heat_table,
-    line_chart,
     shares,
-    smoothed,
     strips,
 )
 from gcsr.report.cost import cost_sheet
@@ -31,11 +27,9 @@ from gcsr.report.said import (
     NOTHING,
     class_name,
     counted,
-    curve,
     decimal,
     part,
     percent,
-    text,
 )
 
 Made = tuple[Panel, dict[str, Any]]
@@ -54,7 +48,7 @@ def strip(one: Scored) -> Strip:
 def accuracy(found: Evidence) -> Made:
     """Small, random and whole side by side."""
     if not found.scores:
-        return Panel("Accuracy", _absence(found.untested or "Nothing was trained.")), {}
+        return Panel("Accuracy", absence(found.untested or "Nothing was trained.")), {}
     tested = found.scores[0].evaluation
     lead = (
         f"Networks ({tested.model}) trained on each and tested on the real {tested.dataset}. A dot is"
@@ -199,9 +193,9 @@ def node_map(found: Evidence) -> Made:
     title = "t-SNE map"
     if found.analysis is None:
         why = "The map needs the features of the real nodes."
-        return Panel(title, _absence(why), half=True, short="t-SNE"), {}
+        return Panel(title, absence(why), half=True, short="t-SNE"), {}
     if found.analysis.map is None:
-        return Panel(title, _absence("No map was asked for."), half=True, short="t-SNE"), {}
+        return Panel(title, absence("No map was asked for."), half=True, short="t-SNE"), {}
     data = map_data(found.analysis.map)
     count = found.analysis.map.real_nodes.size
     lead = (
@@ -211,47 +205,6 @@ def node_map(found: Evidence) -> Made:
     return Panel(title, map_view(count, found.small.num_nodes), lead, half=True, short="t-SNE"), {
         "map": data
     }
-
-
-def training(found: Evidence) -> Made:
-    """Matching loss, and what chose the iterate."""
-    made = found.small.provenance
-    loss = curve(made, "matching_loss")
-    charts = []
-    if loss:
-        lines = [Series("matching loss", loss, "first")]
-        if len(loss) >= SMOOTHED_FROM:
-            lines = [
-                Series("as recorded", loss, "faint"),
-                Series("running median", smoothed(loss), "first"),
-            ]
-        described = f"Matching loss from {loss[0][1]:.4g} to {loss[-1][1]:.4g}"
-        unit = "epoch" if "epochs" in part(made, "settings") else "iteration"
-        charts.append(line_chart(lines, x=unit, y="Matching loss", described=described))
-    for name, said, best in (
-        ("validation", "Validation accuracy, %", max),
-        ("kernel_error", "Kernel's validation error", min),
-    ):
-        points = curve(made, name)
-        if points:
-            scale = 100 if name == "validation" else 1
-            points = [(place, scale * value) for place, value in points]
-            kept = best(points, key=lambda point: point[1])
-            # Of equals the first was kept.
-            kept = next(point for point in points if point[1] == kept[1])
-            line = Series(said, points, "second", len(points) <= 120, kept[0])
-            described = f"{said}: best {kept[1]:.4g} at iteration {kept[0]:g}"
-            chart = line_chart(
-                [line], x=f"best: {kept[1]:.4g} at {kept[0]:g}", y=said, described=described
-            )
-            charts.append(chart)
-    if not charts:
-        why = f"{text(made, 'method')} recorded no loss: it selects or merges nodes, or kept no curve."
-        return Panel("Matching loss and validation", _absence(why), half=True, short="Training"), {}
-    if len(charts) == 1 and loss:
-        why = "No validation curve: the last iterate was kept."
-        charts.append(_absence(why))
-    return Panel("Matching loss and validation", joined(*charts), half=True, short="Training"), {}
 
 
 def cost(found: Evidence) -> Made:
@@ -315,5 +268,6 @@ def flat(values: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _absence(sentence: str) -> Html:
+def absence(sentence: str) -> Html:
+    """A sentence in place of what is not there."""
     return tag("p", sentence, class_="absent")

@@ -8,6 +8,7 @@ from typing import Any
 from gcsr.report import panels
 from gcsr.report.charts import deviation
 from gcsr.report.evidence import RANDOM, WHOLE, Evidence
+from gcsr.report.learning import training
 from gcsr.report.page import Banner, Page, Panel, Tile
 from gcsr.report.said import byte_count, counted, notes, number, part, seconds, text
 
@@ -32,7 +33,7 @@ def single_page(found: Evidence, *, full_epochs: int) -> Page:
         panels.similarity,
         panels.matrices,
         panels.node_map,
-        panels.training,
+        training,
         panels.classes,
         panels.cost,
         panels.settings,

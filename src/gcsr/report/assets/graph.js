@@ -61,7 +61,7 @@ function startGraph(g) {
         context.lineTo(...spots[to[e]]);
       }
       const share = (band + 1) / bands;
-      context.lineWidth = 0.5 + 2.2 * share;
+      context.lineWidth = (0.5 + 2.2 * share) * Math.max(0.35, crowd);
       context.globalAlpha = (focus >= 0 ? 0.35 : 1) * (0.1 + 0.55 * share * crowd);
       context.stroke();
     }

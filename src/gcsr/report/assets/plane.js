@@ -2,18 +2,19 @@
 function plane(canvas, paint, hover) {
   const view = { zoom: 1, x: 0, y: 0 };
   const tip = canvas.parentElement.querySelector(".tip");
+  const margin = 26;
+  const below = canvas.parentElement.querySelector(".zoom") ? 54 : margin;
   let shown = null;
   let held = null;
 
   function draw() {
     const { context, width, height } = fit(canvas);
-    const margin = 26;
-    const free = [width - 2 * margin, height - 2 * margin];
+    const free = [width - 2 * margin, height - margin - below];
     const least = Math.min(...free);
     const scale = (view.zoom * least) / 2;
     // Neither axis means anything: the picture may use some more of the longer side.
     const [across, down] = free.map((side) => Math.min(1.5, side / least));
-    const at = (px, py) => [width / 2 + (px * across - view.x) * scale, height / 2 + (py * down - view.y) * scale];
+    const at = (px, py) => [width / 2 + (px * across - view.x) * scale, (height + margin - below) / 2 + (py * down - view.y) * scale];
     shown = { width, height, scale, at };
     paint(context, shown);
   }
