@@ -16,7 +16,8 @@ def test_version(gcsr: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    "verb", ["demo", "datasets", "methods", "condense", "evaluate", "inspect", "reproduce"]
+    "verb",
+    ["demo", "datasets", "methods", "condense", "evaluate", "inspect", "report", "reproduce"],
 )
 def test_every_verb_has_help(gcsr: Run, verb: str) -> None:
     result = gcsr(verb, "--help")

@@ -15,7 +15,7 @@ from helpers import planted_graph
 EVIL = "<script>alert(1)</script>"
 FAST = TrainingRecipe(epochs=4)
 TINY: dict[str, Any] = {
-    "iterations": 40,
+    "iterations": 3,
     "experts": 1,
     "expert_epochs": 4,
     "max_start": 3,

@@ -23,6 +23,7 @@ from gcsr.report.layout import arranged
 from gcsr.report.pack import fitted, grey, shrunk
 from gcsr.report.page import Page
 from gcsr.report.said import curve, ticks
+from helpers import planted_graph
 
 MOST_BYTES = 3_000_000
 
@@ -246,9 +247,16 @@ def test_bad_arguments_are_one_sentence(graph: Graph, small: CondensedGraph) -> 
         (lambda: report(small, graph, model="nothing"), "nothing"),
         (lambda: report(small, graph, subsets=0), "subsets"),
         (lambda: report(other, graph), "made from other"),
+        (lambda: report(replace(small, num_classes=1001)), "num_classes: 1001"),
     ):
         with pytest.raises(InputError, match=words):
             call()
+
+
+def test_inductive_graphs_are_shown() -> None:
+    graph = planted_graph(per_class=30, inductive=True)
+    page = report(result(graph), graph, runs=1, recipe=FAST, subsets=1, device="cpu", tsne_nodes=50)
+    assert "21 real nodes" in page and "--inductive" in page
 
 
 def test_soft_and_missing_labels_are_shown() -> None:

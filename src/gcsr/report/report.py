@@ -25,6 +25,8 @@ RUNS = 5
 SUBSETS = 3
 SAMPLED = 2000
 MOST_SAMPLED = 20_000
+# Beyond that a file is broken or hostile: similarities grow with the square.
+MOST_CLASSES = 1000
 NO_DATA = "No real graph was given, so there is no accuracy, no comparison and no map."
 NOT_ASKED = "No network was trained for this page."
 
@@ -74,6 +76,11 @@ def report(
         whole and 0 <= tsne_nodes <= MOST_SAMPLED,
         f"tsne_nodes: {tsne_nodes!r} is not accepted; a whole number from 0 to {MOST_SAMPLED} is.",
     )
+    for small in graphs:
+        require(
+            small.num_classes <= MOST_CLASSES,
+            f"num_classes: {small.num_classes} is not accepted; a page shows up to {MOST_CLASSES}.",
+        )
     pairs = list(zip(_names(graphs, names), graphs, strict=True))
     require_one_dataset(pairs)
     scores: list[Scored] = []

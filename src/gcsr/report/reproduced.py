@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
-from gcsr.errors import InputError, require
+from gcsr.errors import require
 from gcsr.paper import EXPERIMENTS, Experiment, Outcome, Protocol, Store
 from gcsr.paper.compare import Compared, Number, compare, reasons
 from gcsr.paper.outputs import rows_file
@@ -66,7 +66,7 @@ def reproduced_page(folder: Path) -> Page:
     shown = frozenset().union(*(one.keys for one in found))
     gaps = [g for one in found if not one.protocol.quick for g in _gaps(one.compared)]
     return Page(
-        title=f"Reproduced tables: {folder.name}",
+        title=f"Reproduced tables: {folder.resolve().name}",
         lead="Ours beside the published numbers. † leaks test labels, as the paper's own prior does.",
         banners=list(_banners(found, len(rows.keys() - shown))),
         tiles=list(_tiles(found, gaps)),
@@ -108,19 +108,22 @@ def _progressed(store: Store) -> Iterator[Progressed]:
 
 
 def _protocols(store: Store) -> list[Protocol]:
-    """How often cells of this file were repeated; a row of the whole graph does not say."""
-    found: dict[Protocol, None] = {}
+    """How often the cells of this file were repeated."""
+    quick = store.path == rows_file(store.path.parent, Protocol(quick=True))
+    condensed: dict[tuple[int, int], None] = {}
+    whole: dict[int, None] = {}
     for row in store:
-        try:
-            # Statistics are measured once, whole graphs have no size: any protocol finds them.
-            told = (row.get("graphs", 5), row.get("runs", 10), bool(row.get("quick")))
-            if "nodes" in row or len(store) == 1 or "statistic" in row:
-                found[Protocol(*told)] = None
-        except InputError:
-            continue
-    if not found:
-        found[Protocol(quick=store.path.name.endswith("-quick.jsonl"))] = None
-    return sorted(found, key=lambda p: (-p.graphs * p.runs, p.graphs))
+        graphs, runs = row.get("graphs"), row.get("runs")
+        if isinstance(graphs, int) and isinstance(runs, int) and min(graphs, runs) >= 1:
+            if "nodes" in row:
+                condensed[graphs, runs] = None
+            else:
+                whole[runs] = None
+    # Cells of the whole graph have no number of condensed graphs, statistics no runs either.
+    seen = {runs for _, runs in condensed}
+    lone = [(Protocol().graphs, runs) for runs in whole if runs not in seen]
+    told = [*condensed, *lone] or [(Protocol().graphs, Protocol().runs)]
+    return [Protocol(graphs, runs, quick) for graphs, runs in sorted(told, reverse=True)]
 
 
 def _kind(method: str, dataset: str, nodes: int | None) -> tuple[str, str, int | None]:
