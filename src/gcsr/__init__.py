@@ -21,6 +21,7 @@ from gcsr.datasets import load
 from gcsr.errors import InputError
 from gcsr.evaluate import Evaluation, evaluate, evaluate_full
 from gcsr.graph import Graph
+from gcsr.report import report
 from gcsr.training import TrainingRecipe
 from gcsr.tune import Tuning, tune
 from gcsr.version import __version__
@@ -54,5 +55,6 @@ __all__ = [
     "evaluate",
     "evaluate_full",
     "load",
+    "report",
     "tune",
 ]

@@ -16,7 +16,8 @@ def test_version(gcsr: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    "verb", ["demo", "datasets", "methods", "condense", "evaluate", "inspect", "reproduce"]
+    "verb",
+    ["demo", "datasets", "methods", "condense", "evaluate", "inspect", "report", "reproduce"],
 )
 def test_every_verb_has_help(gcsr: Run, verb: str) -> None:
     result = gcsr(verb, "--help")
@@ -80,7 +81,9 @@ def quick_demo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path
 def test_demo(gcsr: Run, quick_demo: Path) -> None:
     result = gcsr("demo", "--runs", 1)
     assert (result.code, result.err) == (0, "")
-    assert result.out.splitlines()[-1] == "wrote digits-50.safetensors"
+    wrote, look = result.out.splitlines()[-2:]
+    assert wrote == "wrote digits-50.safetensors"
+    assert look == "look at it: gcsr report digits-50.safetensors --out digits-50.html"
     for word in ("condensed by gcsr", "random subset", "whole graph", "1,797", "±", "kB"):
         assert word in result.out
     assert [path.name for path in quick_demo.iterdir()] == ["digits-50.safetensors"]

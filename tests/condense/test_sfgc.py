@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 import gcsr
-from gcsr import SFGC, Graph, InputError
+from gcsr import SFGC, CondensedGraph, Graph, InputError
 from gcsr.condense import paper_settings, preset_settings
 from gcsr.condense.embed import embed_training_nodes
 from gcsr.condense.presets.cells import SIZES
@@ -190,11 +190,13 @@ def test_spans_are_counted_in_snapshots_and_only_their_ends_are_kept(graph):
     assert told["bytes"] == 2 * 2 * weights
 
 
-def test_a_run_that_diverges_returns_its_best_iterate(graph):
+def test_a_run_that_diverges_returns_its_best_iterate(graph, tmp_path):
     settings = {"iterations": 120, "score_every": 1, "feature_rate": 1e30}
     small = made(graph, iterate="gntk", **settings)
     assert torch.isfinite(small.x).all()
     assert any("stopped being finite by iteration 50" in n for n in small.provenance["notes"])
+    again = CondensedGraph.load(small.save(tmp_path / "small.safetensors"))
+    assert again.provenance["matching_loss"]["values"][-1] is None
     with pytest.raises(InputError, match="feature_rate"):
         made(graph, iterate="last", **settings)
 

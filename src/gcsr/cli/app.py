@@ -10,7 +10,18 @@ from typing import Annotated
 
 import typer
 
-from gcsr.cli import analyse, bench, condense, demo, evaluate, inspect, listing, reproduce, tune
+from gcsr.cli import (
+    analyse,
+    bench,
+    condense,
+    demo,
+    evaluate,
+    inspect,
+    listing,
+    report,
+    reproduce,
+    tune,
+)
 from gcsr.cli.interrupts import forget_written, interrupted
 from gcsr.errors import InputError
 from gcsr.version import __version__
@@ -53,6 +64,7 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("inspect")(inspect.inspect)
 app.command("analyse")(analyse.analyse)
 app.command("tune")(tune.tune)
+app.command("report")(report.report)
 app.command("reproduce")(reproduce.reproduce)
 app.command("bench")(bench.bench)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ import typer
 from gcsr.cli import options
 from gcsr.cli.bars import prefixed, progress_bars
 from gcsr.cli.data import load_graph
-from gcsr.cli.files import require_writable, write_graphs
+from gcsr.cli.files import SUFFIX, require_writable, write_graphs
 from gcsr.cli.output import byte_count, console, print_json, print_leak, table
 from gcsr.progress import Progress
 
@@ -72,6 +73,12 @@ def demo(
     if small.leaks_test_labels:
         print_leak()
     print(f"wrote {path}")
+    print(f"look at it: {_report_command(path)}")
+
+
+def _report_command(path: Path) -> str:
+    page = path.with_name(f"{path.name.removesuffix(SUFFIX)}.html")
+    return shlex.join(["gcsr", "report", str(path), "--out", str(page)])
 
 
 def _compare(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -22,6 +23,11 @@ def epochs_to_look_at(epochs: int) -> frozenset[int]:
     """Every tenth of a run and, because gradient matching is often best early, powers of two."""
     tenths = range(0, epochs, max(1, epochs // 10))
     return frozenset(tenths) | {1 << power for power in range(epochs.bit_length())}
+
+
+def recorded(values: Tensor) -> list[float | None]:
+    """A curve as plain JSON, which has no word for what is not finite."""
+    return [value if math.isfinite(value) else None for value in values.tolist()]
 
 
 class Best:
@@ -53,7 +59,7 @@ class Best:
         kept = self.scores[:: max(1, every)]
         return {
             "iterations": [iteration for iteration, _ in kept],
-            "values": [float(scores[graph]) for _, scores in kept],
+            "values": recorded(torch.stack([scores[graph] for _, scores in kept])),
         }
 
 

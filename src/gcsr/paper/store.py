@@ -35,6 +35,9 @@ class Store:
     def __len__(self) -> int:
         return len(self._rows)
 
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self._rows.values())
+
     def get(self, key: str) -> Row | None:
         """The row of that key, if it was finished before."""
         return self._rows.get(key)

@@ -20,7 +20,7 @@ from gcsr.condense.gradient.source import RealSettings, RealSource
 from gcsr.condense.gradient.step import Learned, Step
 from gcsr.condense.initialise import Start, propagated_features, sample_training_rows
 from gcsr.condense.labels import block_labels, class_budget
-from gcsr.condense.select import CURVE_POINTS, BestValidated, epochs_to_look_at, looking
+from gcsr.condense.select import CURVE_POINTS, BestValidated, epochs_to_look_at, looking, recorded
 from gcsr.condense.together import (
     PRECISIONS,
     UNITS,
@@ -211,7 +211,7 @@ class GradientCondenser(Condenser):
                 labels,
                 (*starts[g].notes, *_skip_note(int(skipped[g]), self.epochs * self.outer)),
                 {
-                    "matching_loss": {"every": every, "values": losses[::every, g].tolist()},
+                    "matching_loss": {"every": every, "values": recorded(losses[::every, g])},
                     "neighbours": source.neighbours if self._real_edges else "none",
                     **({} if chooser is None else {chooser.measure: chooser.curve(g)}),
                 },

@@ -16,7 +16,7 @@ from gcsr.condense.fields import real_number, whole_number
 from gcsr.condense.initialise import Start, propagated_features, sample_training_rows
 from gcsr.condense.labels import block_labels, class_budget
 from gcsr.condense.points import Points
-from gcsr.condense.select import CURVE_POINTS, BestValidated, Chooser, looking
+from gcsr.condense.select import CURVE_POINTS, BestValidated, Chooser, looking, recorded
 from gcsr.condense.structure import State, Structure
 from gcsr.condense.teachers import TEACHERS, Teacher
 from gcsr.condense.together import (
@@ -300,7 +300,7 @@ class TrajectoryCondenser(Condenser):
         x, a = iterate.x, adjacency(iterate)
         if chooser is not None and chooser.x is not None and chooser.a is not None:
             x, a = chooser.x, chooser.a
-        rates = iterate.student_rate.tolist() if self._learned_rate is not None else None
+        rates = recorded(iterate.student_rate) if self._learned_rate is not None else None
         every = max(1, self.iterations // CURVE_POINTS)
         return [
             Made(
@@ -309,7 +309,7 @@ class TrajectoryCondenser(Condenser):
                 targets[g] if self.soft_labels else labels,
                 (*starts[g].notes, *notes),
                 {
-                    "matching_loss": {"every": every, "values": losses[::every, g].tolist()},
+                    "matching_loss": {"every": every, "values": recorded(losses[::every, g])},
                     **({} if chooser is None else {chooser.measure: chooser.curve(g)}),
                     **({} if rates is None else {"learned_student_rate": rates[g]}),
                     **knowledge,

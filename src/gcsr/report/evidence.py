@@ -1,0 +1,202 @@
+"""All that a page about one result is drawn from, measured here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from gcsr.analyse import Analysis, Portrait, analyse, portrait
+from gcsr.analyse.labelled import LabelledGraph
+from gcsr.analyse.matrices import OrderedMatrices, ordered_matrices
+from gcsr.api import condense_many
+from gcsr.condensed import CondensedGraph
+from gcsr.errors import require
+from gcsr.evaluate import Evaluation, evaluate, evaluate_full
+from gcsr.graph import Graph
+from gcsr.progress import Progress
+from gcsr.report.said import counted, number, part
+from gcsr.training import TrainingRecipe
+
+NEAREST = 3
+SMALL, RANDOM, WHOLE = "condensed", "random", "whole"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """How accuracies are measured.
+
+    Attributes:
+        model: the network that is trained and tested.
+        runs: networks per graph.
+        recipe: how they are trained.
+        subsets: random subsets of the same size that a result is compared with.
+        seed: of the networks.
+        device: where they are trained.
+    """
+
+    model: str
+    runs: int
+    recipe: TrainingRecipe
+    subsets: int
+    seed: int
+    device: torch.device
+
+    def __post_init__(self) -> None:
+        fine = isinstance(self.subsets, int) and not isinstance(self.subsets, bool)
+        require(
+            fine and self.subsets >= 1,
+            f"subsets: {self.subsets!r} is not accepted; a whole number >= 1 is.",
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """Networks trained on one thing: a condensed graph, random subsets, the whole graph."""
+
+    name: str
+    kind: str
+    evaluation: Evaluation
+    nbytes: int
+    condensing: float | None = None
+
+    @property
+    def seconds_each(self) -> float:
+        """Seconds per trained network, validation on the real graph included."""
+        return self.evaluation.seconds / len(self.evaluation.scores)
+
+    @property
+    def size(self) -> str:
+        """How many networks on how many graphs."""
+        one = self.evaluation
+        graphs = f"{counted(one.graphs, 'graph')} x " if one.graphs > 1 else ""
+        return f"{graphs}{counted(one.runs, 'run')}"
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """One result, what it looks like, and beside which graph it was held.
+
+    ``absent`` says why there is no real graph; ``untested`` why there are no accuracies.
+    """
+
+    name: str
+    small: CondensedGraph
+    condensed: Portrait
+    matrices: OrderedMatrices
+    analysis: Analysis | None
+    scores: tuple[Scored, ...]
+    absent: str = ""
+    untested: str = ""
+
+    @property
+    def own(self) -> Scored | None:
+        """Accuracy of this very result."""
+        return next((one for one in self.scores if one.kind == SMALL), None)
+
+    def rivals(self, kind: str) -> Scored | None:
+        """Accuracy of random subsets, or of the whole graph."""
+        return next((one for one in self.scores if one.kind == kind), None)
+
+
+def look(
+    name: str,
+    small: CondensedGraph,
+    graph: Graph | None,
+    scores: Sequence[Scored],
+    *,
+    tsne_nodes: int,
+    seed: int,
+    any_graph: bool,
+    absent: str,
+    untested: str,
+    progress: Progress,
+) -> Evidence:
+    """Analyse one result, beside the real graph where there is one."""
+    if graph is None:
+        bare = portrait(LabelledGraph.of_condensed(small), 0.01)
+        return Evidence(
+            name, small, bare, ordered_matrices(small), None, (), absent, untested or absent
+        )
+    analysis = analyse(
+        small,
+        graph,
+        nearest=min(NEAREST, int(graph.train.numel())),
+        tsne_nodes=tsne_nodes,
+        seed=seed,
+        any_graph=any_graph,
+        progress=progress,
+    )
+    return Evidence(
+        name,
+        small,
+        analysis.condensed,
+        analysis.matrices,
+        analysis,
+        tuple(scores),
+        untested=untested,
+    )
+
+
+def tested(
+    results: Sequence[tuple[str, CondensedGraph]],
+    graph: Graph,
+    trial: Trial,
+    *,
+    any_graph: bool,
+    progress: Progress,
+) -> list[Scored]:
+    """Accuracy of every result, of random subsets of each size, and of the whole graph."""
+    scores = []
+    for name, small in results:
+        found = _train([small], graph, trial, any_graph, _named(progress, name))
+        scores.append(Scored(name, SMALL, found, small.nbytes, _condensing(small)))
+    for nodes in sorted({min(small.num_nodes, _visible(graph)) for _, small in results}):
+        subsets = condense_many(
+            graph, nodes=nodes, method="random", seeds=range(trial.subsets), device=trial.device
+        )
+        found = _train(subsets, graph, trial, any_graph, _named(progress, f"random, {nodes}"))
+        said = f"random subset, {counted(nodes, 'node')}"
+        scores.append(Scored(said, RANDOM, found, subsets[0].nbytes))
+    whole = evaluate_full(
+        graph,
+        model=trial.model,
+        runs=trial.runs,
+        recipe=trial.recipe,
+        seed=trial.seed,
+        device=trial.device,
+        progress=_named(progress, "whole graph"),
+    )
+    return [*scores, Scored("whole graph", WHOLE, whole, graph.nbytes)]
+
+
+def _train(
+    made: Sequence[CondensedGraph], graph: Graph, trial: Trial, any_graph: bool, progress: Progress
+) -> Evaluation:
+    return evaluate(
+        made,
+        graph,
+        model=trial.model,
+        runs=trial.runs,
+        recipe=trial.recipe,
+        seed=trial.seed,
+        device=trial.device,
+        any_graph=any_graph,
+        progress=progress,
+    )
+
+
+def _visible(graph: Graph) -> int:
+    return int(graph.train.numel()) if graph.inductive else graph.num_nodes
+
+
+def _condensing(small: CondensedGraph) -> float | None:
+    return number(part(small.provenance, "measured"), "seconds")
+
+
+def _named(progress: Progress, what: str) -> Progress:
+    def report(stage: str, done: int, total: int) -> None:
+        progress(f"{what}: {stage}", done, total)
+
+    return report

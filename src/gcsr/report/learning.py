@@ -1,0 +1,61 @@
+"""How condensing went: the matching loss, and what chose the iterate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from gcsr.report.charts import SMOOTHED_FROM, Series, line_chart, smoothed
+from gcsr.report.evidence import Evidence
+from gcsr.report.html import Html, joined
+from gcsr.report.page import Panel
+from gcsr.report.panels import Made, absence
+from gcsr.report.said import curve, number, part, text
+
+TITLE = "Matching loss and validation"
+
+
+def training(found: Evidence) -> Made:
+    """The recorded curves, or why there are none."""
+    made = found.small.provenance
+    loss, choices = list(_loss(made)), list(_choices(made))
+    if not loss and not choices:
+        why = f"{text(made, 'method')} recorded no loss: it selects or merges nodes, or kept no curve."
+        return Panel(TITLE, absence(why), half=True, short="Training"), {}
+    if not choices:
+        choices = [absence("No validation curve: the last iterate was kept.")]
+    return Panel(TITLE, joined(*loss, *choices), half=True, short="Training"), {}
+
+
+def _loss(made: dict[str, Any]) -> Iterator[Html]:
+    loss = curve(made, "matching_loss")
+    if not loss:
+        return
+    lines = [Series("matching loss", loss, "first")]
+    if len(loss) >= SMOOTHED_FROM:
+        lines = [
+            Series("as recorded", loss, "faint"),
+            Series("running median", smoothed(loss), "first"),
+        ]
+    described = f"Matching loss from {loss[0][1]:.4g} to {loss[-1][1]:.4g}"
+    unit = "epoch" if "epochs" in part(made, "settings") else "iteration"
+    yield line_chart(lines, x=unit, y="Matching loss", described=described)
+
+
+def _choices(made: dict[str, Any]) -> Iterator[Html]:
+    for name, said, scale, best in (
+        ("validation", "Validation accuracy, %", 100, max),
+        ("kernel_error", "Kernel's validation error", 1, min),
+    ):
+        points = [(place, scale * value) for place, value in curve(made, name)]
+        if not points:
+            continue
+        # The first of equals is the one that was kept.
+        kept = best(points, key=lambda point: point[1])
+        chosen = number(part(made, name), "chosen")
+        if chosen is not None:
+            # Points may have been left out of a long curve.
+            kept = min(points, key=lambda point: abs(point[0] - chosen))
+        words = f"kept: {kept[1]:.4g} at {kept[0] if chosen is None else chosen:g}"
+        line = Series(said, points, "second", marked=True, highlighted=kept[0])
+        yield line_chart([line], x=words, y=said, described=f"{said}; {words}")
