@@ -39,7 +39,7 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=50)
     arguments = parser.parse_args()
     graph = gcsr.load("digits")
-    small = gcsr.condense(graph, nodes=arguments.nodes)
+    small = gcsr.condense(graph, nodes=arguments.nodes, method="gcsr")
     ours = gcsr.evaluate(small, graph, runs=10)
     whole = gcsr.evaluate_full(graph, runs=10)
     seen = propagated_features(gcsr.View(graph).condensing().visible, 2, torch.device("cpu"))

@@ -26,7 +26,7 @@ def citeseer(shared_data) -> Graph:
 
 @pytest.fixture(scope="module")
 def cora_small(cora) -> CondensedGraph:
-    return gcsr.condense(cora, nodes=70, **FEW)
+    return gcsr.condense(cora, method="gcsr", nodes=70, **FEW)
 
 
 def score(small: CondensedGraph, graph: Graph, **options) -> Evaluation:
@@ -35,7 +35,7 @@ def score(small: CondensedGraph, graph: Graph, **options) -> Evaluation:
 
 def test_cora_gcsr_beats_random_clearly(cora, cora_small):
     ours = score(cora_small, cora).mean
-    random = score(gcsr.condense(cora, nodes=70, method="random"), cora).mean
+    random = score(gcsr.condense(cora, method="gcsr", nodes=70, method="random"), cora).mean
     # Measured: 80.0 against 72.0.
     assert ours > 77
     assert ours > random + 4
@@ -57,21 +57,21 @@ def test_cora_budget_and_prior(cora, cora_small):
 
 def test_cora_is_the_same_twice(cora):
     quick = FEW | {"iterations": 10, "experts": 1}
-    first, second = (gcsr.condense(cora, nodes=35, **quick) for _ in range(2))
+    first, second = (gcsr.condense(cora, method="gcsr", nodes=35, **quick) for _ in range(2))
     assert torch.equal(first.x, second.x)
     assert torch.equal(first.adjacency, second.adjacency)
 
 
 def test_cora_coarse_memory_gives_the_same_graph(cora):
     quick = FEW | {"iterations": 10, "experts": 2, "max_start": 10, "expert_epochs": 20}
-    kept = gcsr.condense(cora, nodes=35, **quick)
-    replayed = gcsr.condense(cora, nodes=35, expert_memory=20_000_000, **quick)
+    kept = gcsr.condense(cora, method="gcsr", nodes=35, **quick)
+    replayed = gcsr.condense(cora, method="gcsr", nodes=35, expert_memory=20_000_000, **quick)
     assert torch.equal(kept.x, replayed.x)
 
 
 def test_citeseer_gcsr_beats_random(citeseer):
-    ours = score(gcsr.condense(citeseer, nodes=60, **FEW), citeseer).mean
-    random = score(gcsr.condense(citeseer, nodes=60, method="random"), citeseer).mean
+    ours = score(gcsr.condense(citeseer, method="gcsr", nodes=60, **FEW), citeseer).mean
+    random = score(gcsr.condense(citeseer, method="gcsr", nodes=60, method="random"), citeseer).mean
     # Measured: 68.8 against 65.2.
     assert ours > 66
     assert ours > random + 1
@@ -81,7 +81,7 @@ def test_citeseer_isolated_nodes_and_empty_rows_stay_finite(citeseer):
     assert (citeseer.x.abs().sum(1) == 0).any()
     short = {"iterations": 2, "experts": 1, "max_start": 3, "expert_epochs": 6, "hidden": 32}
     for model in ("cheby", "sage-textbook", "cheby-textbook"):
-        small = gcsr.condense(citeseer, nodes=30, model=model, **(FEW | short))
+        small = gcsr.condense(citeseer, method="gcsr", nodes=30, model=model, **(FEW | short))
         assert torch.isfinite(small.x).all()
 
 
@@ -95,7 +95,7 @@ def test_cora_with_the_papers_settings(cora):
     """The paper's cell at 2.6 %: 80.6; a prototype with ten experts 81.2. The prior leaks."""
     settings, _ = paper_settings("gcsr", "cora", 70)
     settings |= {"experts": 10, "iterations": 2000}
-    small = gcsr.condense(cora, nodes=70, device="cpu", **settings)
+    small = gcsr.condense(cora, method="gcsr", nodes=70, device="cpu", **settings)
     found = gcsr.evaluate(small, cora, runs=3, device="cpu")
     assert found.mean > 78
     assert found.leaks_test_labels
@@ -108,6 +108,8 @@ def test_citeseer_leaking_prior_beats_few_training_labels(citeseer):
     settings |= {"experts": 5}
     means = {}
     for prior in ("train", "all"):
-        small = gcsr.condense(citeseer, nodes=120, device="cpu", **(settings | {"prior": prior}))
+        small = gcsr.condense(
+            citeseer, method="gcsr", nodes=120, device="cpu", **(settings | {"prior": prior})
+        )
         means[prior] = gcsr.evaluate(small, citeseer, runs=2, device="cpu").mean
     assert means["all"] > means["train"] + 10

@@ -145,7 +145,7 @@ def test_preset_and_settings_are_checked_together(graph):
     """The authors' M = 1 on ogbn-arxiv allows a start that the default M = 2 does not."""
     renamed = graph.renamed("ogbn-arxiv")
     settings = {"max_start": 100, "iterations": 0, "experts": 1, "iterate": "last"}
-    made = gcsr.condense(renamed, nodes=9, preset="paper", device="cpu", **settings)
+    made = gcsr.condense(renamed, method="gcsr", nodes=9, preset="paper", device="cpu", **settings)
     assert made.provenance["settings"]["max_start"] == 100
 
 

@@ -16,6 +16,7 @@ from gcsr import Graph
 
 # Every setting that costs time, made small.
 TINY = [
+    "--method=gcsr",
     "--set=iterations=2",
     "--set=experts=1",
     "--set=expert-epochs=4",

@@ -116,5 +116,5 @@ def test_inspect_of_a_file_with_another_history(
 
 def test_inspect_knows_no_structure(gcsr: Run, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.safetensors"
-    gcsr("condense", data, "--nodes", 6, "--method", "mtt", *TINY, "--out", out)
+    gcsr("condense", data, "--nodes", 6, *TINY, "--method", "mtt", "--out", out)
     assert "none (the identity)" in gcsr("inspect", out).out

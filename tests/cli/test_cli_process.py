@@ -54,7 +54,18 @@ def test_a_reader_that_leaves_is_no_fault(tmp_path: Path) -> None:
 def test_ctrl_c_on_a_terminal(tmp_path: Path) -> None:
     """The bar says that the work has begun; Ctrl-C then ends it without a trace."""
     ours, theirs = pty.openpty()
-    argv = ["condense", "digits", "--nodes", "20", "--set", "K=100000", "--set", "experts=2"]
+    argv = [
+        "condense",
+        "digits",
+        "--method",
+        "gcsr",
+        "--nodes",
+        "20",
+        "--set",
+        "K=100000",
+        "--set",
+        "experts=2",
+    ]
     # A process that ignores Ctrl-C, as those in the background may, hands that down.
     previous = signal.signal(signal.SIGINT, signal.default_int_handler)
     process = subprocess.Popen(

@@ -230,7 +230,9 @@ def test_condense_takes_the_papers_letters(graph):
     letters = SMALL | {"N": 4, "M": 1, "K": 2, "eta1": 0.1, "eta2": 0.01, "hops": 1}
     for name in ("student_steps", "expert_steps", "iterations", "student_rate", "k"):
         del letters[name]
-    settings = gcsr.condense(graph, nodes=9, device="cpu", **letters).provenance["settings"]
+    settings = gcsr.condense(graph, method="gcsr", nodes=9, device="cpu", **letters).provenance[
+        "settings"
+    ]
     named = {
         "student_steps": 4,
         "expert_steps": 1,
@@ -243,14 +245,14 @@ def test_condense_takes_the_papers_letters(graph):
 
 
 def test_condense_is_the_class_of_that_name(graph):
-    ours = gcsr.condense(graph, nodes=9, seed=2, device="cpu", **SMALL)
+    ours = gcsr.condense(graph, method="gcsr", nodes=9, seed=2, device="cpu", **SMALL)
     assert torch.equal(ours.x, made(graph).x)
     assert ours.provenance["preset"] == "default"
 
 
 def test_setting_given_under_two_names_is_refused(graph):
     with pytest.raises(InputError, match="given twice"):
-        gcsr.condense(graph, nodes=9, N=3, student_steps=4)
+        gcsr.condense(graph, method="gcsr", nodes=9, N=3, student_steps=4)
 
 
 def test_paper_preset_holds_the_authors_numbers():
@@ -298,9 +300,9 @@ def test_paper_preset_makes_condensers_that_are_accepted():
 
 def test_paper_preset_of_an_unknown_graph_is_refused(graph):
     with pytest.raises(InputError, match="preset: 'paper' has no settings for 'planted'"):
-        gcsr.condense(graph, nodes=9, preset="paper")
+        gcsr.condense(graph, method="gcsr", nodes=9, preset="paper")
     with pytest.raises(InputError, match="preset: 'best' is not known"):
-        gcsr.condense(graph, nodes=9, preset="best")
+        gcsr.condense(graph, method="gcsr", nodes=9, preset="best")
 
 
 def test_settings_win_over_the_preset(graph):

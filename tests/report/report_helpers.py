@@ -28,7 +28,7 @@ def planted() -> Graph:
 
 
 def result(graph: Graph, nodes: int = 9, **settings: Any) -> CondensedGraph:
-    return condense(graph, nodes=nodes, device="cpu", **{**TINY, **settings})
+    return condense(graph, nodes=nodes, **{"method": "gcsr", "device": "cpu", **TINY, **settings})
 
 
 def evil(small: CondensedGraph) -> CondensedGraph:

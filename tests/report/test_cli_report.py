@@ -97,11 +97,12 @@ def test_the_command_makes_the_same_graph_again(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     how = ("--features", "standardise", "--inductive", "--seed", 3, "--device", "cpu")
-    settings = [f"--set={key}={value}" for key, value in TINY.items()]
+    chosen = {**TINY, "tau": 0.7, "iterate": "last"}
+    settings = [f"--set={key}={value}" for key, value in chosen.items()]
+    first_out = ("--out", "first.safetensors")
     made = gcsr(
-        "condense", "planted.npz", "--ratio", 0.4, *settings, "--set=tau=0.7", "--set=iterate=last",
-        *how, "--out", "first.safetensors",
-    )  # fmt: skip
+        "condense", "planted.npz", "--method=gcsr", "--ratio", 0.4, *settings, *how, *first_out
+    )
     assert made[0] == 0
     first = CondensedGraph.load("first.safetensors")
     words = shlex.split(command(first, "again.safetensors"))

@@ -43,7 +43,7 @@ def test_the_best_is_the_best_and_can_be_made_again(whole, tmp_path):
     assert whole.score == max(scores) == whole.ranked[0].score
     assert set(whole.settings) == {*tiny("gcsr"), "feature_rate", "alpha"}
     (small,) = whole.condense(device="cpu")
-    by_hand = gcsr.condense(GRAPH, nodes=9, device="cpu", **whole.settings)
+    by_hand = gcsr.condense(GRAPH, method="gcsr", nodes=9, device="cpu", **whole.settings)
     assert torch.equal(small.x, by_hand.x) and torch.equal(small.adjacency, by_hand.adjacency)
     view = View(GRAPH).condensing()
     judge = QuickScore(view.validation, torch.device("cpu"), networks=5, seed=1)
