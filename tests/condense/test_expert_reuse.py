@@ -144,7 +144,19 @@ def test_sizes_that_make_no_sense(text):
 def test_options_of_the_command_line(graph, folder, tmp_path, capsys):
     data, out = graph.to_npz(tmp_path / "graph.npz"), tmp_path / "out.safetensors"
     small = [f"--set={key}={value}" for key, value in SMALL.items()]
-    argv = ["condense", str(data), "--nodes", "9", "--out", str(out), "--device", "cpu", *small]
+    argv = [
+        "condense",
+        str(data),
+        "--method",
+        "gcsr",
+        "--nodes",
+        "9",
+        "--out",
+        str(out),
+        "--device",
+        "cpu",
+        *small,
+    ]
     assert main([*argv, "--expert-disk", "50MB", "--expert-memory", "1GiB"]) == 0
     assert len(entries(folder)) == 1
     forget_experts()

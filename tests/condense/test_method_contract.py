@@ -14,6 +14,8 @@ import torch
 
 from gcsr import CondensedGraph, Condenser, Graph, InputError
 from gcsr.condense import build, methods
+from gcsr.condense.automatic.plan import Look
+from gcsr.training import TrainingRecipe
 from helpers import planted_graph
 
 METHODS = methods()
@@ -30,6 +32,7 @@ TINY = {
     "outer": 2,
     "inner": 2,
     "embedding_epochs": 4,
+    "budget": 0,
 }
 BUDGET = [4, 3, 3]
 
@@ -37,6 +40,17 @@ BUDGET = [4, 3, 3]
 @pytest.fixture(params=[False, True], ids=["transductive", "inductive"])
 def graph(request) -> Graph:
     return planted_graph(inductive=request.param)
+
+
+@pytest.fixture(autouse=True)
+def brief_teachers_and_judges(monkeypatch):
+    """Networks that teach or judge are trained for a moment: how well is no matter here."""
+    # By name: the package's own attribute ``condense`` is the function.
+    teachers = importlib.import_module("gcsr.condense.teachers")
+    monkeypatch.setattr(teachers, "RECIPE", TrainingRecipe(epochs=4, dropout=0.5))
+    race = importlib.import_module("gcsr.condense.automatic.race")
+    for look in ("FIRST", "CLOSER", "LAST"):
+        monkeypatch.setattr(race, look, Look(8, 4, range(2)))
 
 
 @pytest.fixture(params=METHODS)
@@ -82,8 +96,8 @@ def test_no_method_is_left_out():
         }
     assert found <= set(methods().values())
     assert set(methods()) == set(METHODS)
-    listed = "random herding kcenter coarsening dcg gcond-x gcond sfgc sgdd mtt gcsr"
-    assert list(methods())[:11] == listed.split()
+    listed = "random herding kcenter coarsening dcg gcond-x gcond sfgc sgdd mtt gcsr clusters auto"
+    assert list(methods())[:13] == listed.split()
 
 
 def test_name_and_summary(name):
@@ -176,7 +190,8 @@ def test_provenance_tells_how_it_was_made(name, graph):
     assert told["dataset"]["content_hash"] == graph.content_hash
     assert told["dataset"]["inductive"] is graph.inductive
     # Bounds on memory and disk cannot change a result and are no part of how it came about.
-    bounds = {"expert_memory", "expert_disk"}
+    # Settings that are handed on to others have their own names there.
+    bounds = {"expert_memory", "expert_disk", "pins"}
     assert set(told["settings"]) == {field.name for field in fields(METHODS[name])} - bounds
     assert told["nodes"] == 10
     assert told["ratio"] == pytest.approx(10 / visible_nodes(graph))

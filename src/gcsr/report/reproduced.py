@@ -12,8 +12,8 @@ from gcsr.paper import EXPERIMENTS, Experiment, Outcome, Protocol, Store
 from gcsr.paper.compare import Compared, Number, compare, reasons
 from gcsr.paper.outputs import rows_file
 from gcsr.paper.render import NUMERIC, size, text_table
-from gcsr.paper.work import recalled
 from gcsr.paper.store import Row
+from gcsr.paper.work import recalled
 from gcsr.report.charts import Dot, Series, line_chart, scatter
 from gcsr.report.html import Html, joined, tag
 from gcsr.report.page import Banner, Page, Panel, Tile

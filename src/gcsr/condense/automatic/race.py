@@ -84,10 +84,11 @@ def race(contest: Contest, plan: Plan) -> tuple[Entry, list[Entry]]:
     contest.score(close, "closer look", CLOSER)
     entries = simple + starts
     if plan.scouts:
-        found = matched_from_samples()
         clustered = [entry for entry in close if entry not in simple]
-        if clustered:
-            found += matched_from(_best(clustered, "closer look", 1)[0].candidate)
+        best = [entry.candidate for entry in _best(clustered, "closer look", 1)]
+        # Pins may leave no start in the race, and matching from one all the same.
+        best += clustered_starts(plan.teachers[:1], plan.hops[:1])
+        found = matched_from_samples() + matched_from(best[0])
         scouts = contest.enter(
             (one.with_settings(iterations=plan.scouts) for one in found), "matching"
         )

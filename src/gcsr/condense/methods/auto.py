@@ -77,6 +77,12 @@ class Automatic(Condenser):
                 failure = error
         raise failure or InputError("pins: no candidate has all of these settings.")
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What determines the result, by name; pins under their own names."""
+        own = {name: value for name, value in super().settings.items() if name != "pins"}
+        return {**own, **self.pins}
+
     def _field(self) -> list[Candidate]:
         """Everyone who could take part, the simple ones aside."""
         start = candidates.clustered_starts(("gcn",), (1,))

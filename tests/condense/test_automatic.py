@@ -1,0 +1,149 @@
+"""The race: who takes part, who judges, who wins."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+import gcsr
+from gcsr import InputError, View
+from gcsr.condense import Automatic, build
+from gcsr.condense.automatic import Candidate, plan_for
+from gcsr.condense.automatic.candidates import SIMPLE, clustered_starts, pinned
+from gcsr.condense.automatic.plan import Look
+from gcsr.condense.methods.auto import KNOWN
+from gcsr.training import TrainingRecipe
+from helpers import planted_graph
+
+
+@pytest.fixture(autouse=True)
+def brief(monkeypatch):
+    teachers = importlib.import_module("gcsr.condense.teachers")
+    monkeypatch.setattr(teachers, "RECIPE", TrainingRecipe(epochs=30, validate_every=5))
+    race = importlib.import_module("gcsr.condense.automatic.race")
+    for name in ("FIRST", "CLOSER", "LAST"):
+        monkeypatch.setattr(race, name, Look(16, 20, range(2)))
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return planted_graph()
+
+
+def story(graph, **settings: Any) -> dict[str, Any]:
+    small = Automatic(nodes=9, **settings).condense(graph, device="cpu")
+    return small.provenance
+
+
+def test_it_is_what_condense_does_when_nobody_says_otherwise(graph):
+    small = gcsr.condense(graph, nodes=9, budget=0, device="cpu")
+    assert small.provenance["method"] == "auto"
+    named = graph.renamed("cora")
+    with_preset, _ = gcsr.api.make_condenser(
+        named, nodes=35, ratio=None, method=None, preset="paper", settings={}
+    )
+    assert with_preset.name == "gcsr"
+
+
+def test_the_winner_validates_no_worse_than_random_and_herding(graph):
+    told = story(graph, budget=0)["automatic"]
+    last = {
+        one["method"]: one["validation"]["last word"]
+        for one in told["race"]
+        if "last word" in one["validation"]
+    }
+    assert {"random", "herding"} <= set(last)
+    best = max(one["validation"].get("last word", 0) for one in told["race"])
+    chosen = [
+        one
+        for one in told["race"]
+        if (one["method"], one["settings"])
+        == (told["chosen"]["method"], told["chosen"]["settings"])
+    ]
+    assert chosen[0]["validation"]["last word"] == best >= max(last["random"], last["herding"])
+
+
+def test_what_won_can_be_made_again_by_name(graph):
+    small = Automatic(nodes=9, budget=0).condense(graph, seed=4, device="cpu")
+    chosen = small.provenance["automatic"]["chosen"]
+    again = build(chosen["method"], {"nodes": 9, **chosen["settings"]})
+    assert torch.equal(again.condense(graph, seed=4, device="cpu").x, small.x)
+
+
+def test_a_simple_winner_is_told(graph, monkeypatch):
+    auto = importlib.import_module("gcsr.condense.methods.auto")
+
+    def random_wins(contest, plan):
+        entry = contest.enter(SIMPLE, "simple candidates")[0]
+        return entry, [entry]
+
+    monkeypatch.setattr(auto, "race", random_wins)
+    told = story(graph, budget=0)
+    assert told["automatic"]["chosen"]["method"] == "random"
+    assert "random validated best" in told["notes"][-1]
+
+
+def test_test_labels_change_nothing(graph):
+    y = graph.y.clone()
+    y[graph.test] = (y[graph.test] + 1) % 3
+    ours, theirs = (
+        Automatic(nodes=9, budget=0).condense(g, device="cpu") for g in (graph, replace(graph, y=y))
+    )
+    assert torch.equal(ours.x, theirs.x)
+    assert ours.provenance["automatic"] == theirs.provenance["automatic"]
+
+
+def test_a_larger_budget_tries_more_and_the_same_budget_the_same(graph):
+    view = View(graph).condensing()
+    plans = [plan_for(view, 9, budget, "cpu") for budget in (0.0, 3.0, 1000.0)]
+    assert plans[0].scouts == 0 and len(plans[0].teachers) == 1
+    assert plans[2].scouts > 0 and plans[2].iterations > plans[2].scouts
+    assert len(plans[2].teachers) == 3
+    tried = [len(plan.teachers) * len(plan.hops) + plan.scouts for plan in plans]
+    assert tried == sorted(tried) and plans[1].seconds <= 3.0
+    assert plan_for(view, 9, 3.0, "cpu") == plans[1]
+
+
+def test_matching_takes_part_where_the_budget_allows_it(graph):
+    short = {"experts": 2, "expert_epochs": 8, "max_start": 4, "hidden": 8, "iterations": 2}
+    told = story(graph, budget=1000.0, pins=short)["automatic"]["race"]
+    methods = [one["method"] for one in told]
+    assert {"random", "herding", "gcsr", "mtt"} <= set(methods)
+    assert all(one["settings"]["experts"] == 2 for one in told if one["method"] == "gcsr")
+
+
+def test_pins_reach_every_candidate_that_has_them(graph):
+    told = story(graph, budget=0, pins={"k": 3, "soft_labels": False})
+    assert told["settings"]["k"] == 3
+    clusters = [one for one in told["automatic"]["race"] if one["method"] == "clusters"]
+    assert [one["settings"]["k"] for one in clusters] == [3]
+    assert build("auto", {"nodes": 9, "k": 3}).pins == {"k": 3}
+
+
+def test_candidates_that_cannot_be_pinned_are_left_out():
+    found = [*SIMPLE, *clustered_starts(("gcn",), (1,)), Candidate("gcsr")]
+    kept = pinned(found, {"alpha": 2.0}, KNOWN)
+    assert kept == [*SIMPLE, Candidate("gcsr", (("alpha", 2.0),))]
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"budget": -1}, "budget: -1 is not accepted"),
+        ({"pins": {"colour": 1}}, "no candidate has the setting 'colour'"),
+        ({"pins": {"alpha": -1.0}}, "alpha: -1.0 is not accepted"),
+        ({"pins": {"k": -1}}, "k: -1 is not accepted"),
+    ],
+)
+def test_bad_settings_are_refused_before_any_work(settings, said):
+    with pytest.raises(InputError, match=said):
+        Automatic(nodes=9, **settings)
+
+
+def test_a_pinned_leak_is_marked(graph):
+    assert Automatic(nodes=9, pins={"prior": "all"}).leaks_test_labels
+    assert not Automatic(nodes=9).leaks_test_labels

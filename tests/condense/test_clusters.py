@@ -1,0 +1,131 @@
+"""Class-wise centres, and who says the classes."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gcsr import GCSR, MTT, InputError, View
+from gcsr.condense import Clusters
+from gcsr.condense.clusters import cluster_start, k_means
+from gcsr.condense.teachers import class_shares
+from gcsr.devices import stream
+from gcsr.training import TrainingRecipe
+from helpers import planted_graph
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(autouse=True)
+def brief_teachers(monkeypatch):
+    teachers = importlib.import_module("gcsr.condense.teachers")
+    monkeypatch.setattr(teachers, "RECIPE", TrainingRecipe(epochs=30, validate_every=5))
+
+
+def test_k_means_finds_groups_that_lie_apart():
+    centres = torch.tensor([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]])
+    x = centres.repeat_interleave(5, 0) + 0.1 * torch.randn(15, 2, generator=stream(0, "noise"))
+    found, groups = k_means(x, 3, stream(1, "clusters"))
+    order = groups[::5]
+    assert sorted(order.tolist()) == [0, 1, 2]
+    assert torch.equal(groups, order.repeat_interleave(5))
+    torch.testing.assert_close(found[order], x.view(3, 5, 2).mean(1))
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10_000), n=st.integers(1, 30), k=st.integers(1, 6))
+def test_every_row_is_with_the_nearest_centre_and_every_centre_is_a_mean(seed, n, k):
+    k = min(n, k)
+    x = torch.randn(n, 3, generator=stream(seed, "rows"), dtype=torch.float64)
+    centres, groups = k_means(x, k, stream(seed, "clusters"))
+    assert torch.isfinite(centres).all()
+    distances = torch.cdist(x, centres)
+    chosen = distances.gather(1, groups[:, None]).flatten()
+    # The last round moves the centres after it has grouped the rows: so small a graph has settled.
+    assert torch.all(chosen <= distances.min(1).values + 1e-9)
+    for group in groups.unique().tolist():
+        torch.testing.assert_close(centres[group], x[groups == group].mean(0))
+
+
+def test_equal_rows_are_no_trouble():
+    centres, groups = k_means(torch.ones(6, 4), 3, stream(0, "clusters"))
+    assert torch.equal(centres, torch.ones(3, 4))
+    assert groups.numel() == 6
+
+
+def test_labels_are_the_mean_of_what_is_known_of_the_grouped_nodes():
+    x = torch.tensor([[0.0], [0.1], [5.0], [9.0], [9.1]])
+    shares = torch.tensor([[1.0, 0.0], [0.6, 0.4], [0.7, 0.3], [0.0, 1.0], [0.2, 0.8]])
+    budget = torch.tensor([2, 1])
+    soft = cluster_start(x, shares, budget, stream(0, "clusters"), soft=True)
+    assert soft.targets is not None
+    order = soft.x[:2, 0].argsort()
+    torch.testing.assert_close(soft.x[:2][order], torch.tensor([[0.05], [5.0]]))
+    torch.testing.assert_close(soft.targets[:2][order], torch.tensor([[0.8, 0.2], [0.7, 0.3]]))
+    torch.testing.assert_close(soft.targets[2], torch.tensor([0.1, 0.9]))
+    hard = cluster_start(x, shares, budget, stream(0, "clusters"), soft=False)
+    assert hard.targets is not None
+    assert hard.targets.tolist() == [[1, 0], [1, 0], [0, 1]]
+
+
+def test_a_class_with_fewer_nodes_than_its_share_repeats_them_with_jitter():
+    x = torch.tensor([[1.0], [2.0], [3.0]])
+    shares = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    start = cluster_start(x, shares, torch.tensor([2, 3]), stream(0, "clusters"), soft=False)
+    assert start.x.shape == (5, 1)
+    assert start.x.unique().numel() == 5
+    assert (start.x[2:] - 3.0).abs().max() < 0.1
+    assert "2 nodes of class 1 repeat" in start.notes[0]
+
+
+@pytest.mark.parametrize("inductive", [False, True])
+@pytest.mark.parametrize("teacher", ["gcn", "appnp", "self-trained"])
+def test_teachers_keep_training_labels_and_learn_the_rest(teacher, inductive):
+    graph = planted_graph(inductive=inductive)
+    view = View(graph).condensing()
+    shares = class_shares(view, teacher, seed=0, device=CPU)
+    assert shares.shape == (view.visible.num_nodes, 3)
+    torch.testing.assert_close(shares.sum(1), torch.ones(view.visible.num_nodes))
+    known = torch.nn.functional.one_hot(view.visible.train_labels, 3).float()
+    assert torch.equal(shares[view.visible.train], known)
+    if not inductive:
+        assert (shares.argmax(1) == graph.y)[graph.test].double().mean() > 0.6
+
+
+@pytest.mark.parametrize("method", [Clusters(nodes=9), MTT(nodes=9, initialise="clusters",
+    iterations=3, experts=2, expert_epochs=8, max_start=4, hidden=8)])  # fmt: skip
+def test_test_labels_change_nothing(method):
+    graph = planted_graph()
+    y = graph.y.clone()
+    y[graph.test] = (y[graph.test] + 1) % 3
+    ours, theirs = (method.condense(g, device="cpu") for g in (graph, replace(graph, y=y)))
+    assert torch.equal(ours.x, theirs.x)
+    assert torch.equal(ours.y, theirs.y)
+
+
+def test_matching_from_centres_begins_where_the_centres_are():
+    graph = planted_graph()
+    short = {"experts": 2, "expert_epochs": 8, "max_start": 4, "hidden": 8, "iterate": "last"}
+    centres = Clusters(nodes=9, teacher="gcn", soft_labels=True, k=2).condense(graph, device="cpu")
+    begin = {"initialise": "clusters", "teacher": "gcn", "soft_labels": True, "k": 2}
+    for method in (GCSR, MTT):
+        still = method(nodes=9, iterations=0, **begin, **short).condense(graph, device="cpu")
+        moved = method(nodes=9, iterations=5, **begin, **short).condense(graph, device="cpu")
+        assert torch.equal(still.x, centres.x)
+        assert torch.equal(still.y, centres.y)
+        assert not torch.equal(moved.x, centres.x)
+        assert torch.equal(moved.y, centres.y)
+    assert not torch.equal(GCSR(nodes=9, iterations=0, **begin, **short).condense(
+        graph, device="cpu").adjacency, torch.eye(9))  # fmt: skip
+
+
+def test_soft_labels_of_sampled_rows_are_refused():
+    with pytest.raises(InputError, match="soft_labels: true needs initialise 'clusters'"):
+        MTT(nodes=9, soft_labels=True)
+    with pytest.raises(InputError, match="teacher: 'oracle'"):
+        Clusters(nodes=9, teacher="oracle")
