@@ -104,7 +104,7 @@ def test_an_interrupted_trial_leaves_no_trace(whole, tmp_path):
         search(trials=9, study=path, progress=interrupt)
     kept = optuna.load_study(study_name="gcsr", storage=f"sqlite:///{path}").get_trials()
     assert [trial.state.name for trial in kept] == ["COMPLETE", "COMPLETE", "FAIL"]
-    assert story(search(trials=9, study=path)) == story(whole)
+    assert story(search(trials=4, study=path)) == story(whole)[:4]
 
 
 def test_a_killed_process_can_be_continued(whole, tmp_path):
