@@ -120,7 +120,8 @@ def test_pins_reach_every_candidate_that_has_them(graph):
     told = story(graph, budget=0, pins={"k": 3, "soft_labels": False})
     assert told["settings"]["k"] == 3
     clusters = [one for one in told["automatic"]["race"] if one["method"] == "clusters"]
-    assert [one["settings"]["k"] for one in clusters] == [3]
+    assert clusters and {one["settings"]["k"] for one in clusters} == {3}
+    assert {one["settings"]["soft_labels"] for one in clusters} == {False}
     assert build("auto", {"nodes": 9, "k": 3}).pins == {"k": 3}
 
 

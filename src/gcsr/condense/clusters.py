@@ -31,17 +31,21 @@ def class_centres(
     teacher: str,
     teacher_seed: int,
     soft: bool,
+    draw: int,
     device: torch.device,
     dtype: torch.dtype,
     progress: Progress,
 ) -> list[Start]:
-    """A clustered start for every seed; all of them ask the same teachers."""
+    """A clustered start for every seed; all of them ask the same teachers.
+
+    K-means ends where it began from leads: another ``draw`` begins elsewhere.
+    """
+    purpose = f"clusters {draw}" if draw else "clusters"
     shares = class_shares(view, teacher, seed=teacher_seed, device=device, progress=progress)
     features = propagated_features(view.visible, hops, device, dtype)
     shares = shares.to(features)
     return [
-        cluster_start(features, shares, budget, stream(seed, "clusters"), soft=soft)
-        for seed in seeds
+        cluster_start(features, shares, budget, stream(seed, purpose), soft=soft) for seed in seeds
     ]
 
 
@@ -89,8 +93,8 @@ def k_means(x: Tensor, k: int, generator: torch.Generator) -> tuple[Tensor, Tens
     """Centres ``(k, d)`` and the group of every row, by Lloyd's rounds from random rows.
 
     A k-means++ start, which prefers rows far from all others, validated worse: a centre counts as much
-    as any other node, however few stand behind it. Sums are products with a one-hot matrix, which give the same bytes on CUDA each time. A group that
-    runs empty keeps its centre.
+    as any other node, however few stand behind it. Sums are products with a one-hot matrix, which give
+    the same bytes on CUDA each time. A group that runs empty keeps its centre.
     """
     begin = torch.randperm(x.shape[0], generator=generator)[:k]
     centres = x[begin.to(x.device)].clone()

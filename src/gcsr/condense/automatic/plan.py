@@ -14,11 +14,15 @@ from gcsr.views import CondensingView
 SPEED = {"cpu": 2.5e10, "cuda": 5e12}
 LEAST = {"cpu": 0.1, "cuda": 0.5}
 LEAST_ITERATION = {"cpu": 1e-3, "cuda": 1e-3}
+# Work per stored number of a sparse product, in that of a dense one.
+SPARSE_FACTOR = 4.0
 TEACHERS = ("gcn", "self-trained", "appnp")
 HOPS = (1, 2, 0)
 MATCHED = 6
 FINALISTS = 3
 SCOUT_ITERATIONS = 300
+# How often a matched candidate looks at its iterates, the start and the end included.
+LOOKS = 11
 MOST_ITERATIONS = 3000
 
 
@@ -37,6 +41,8 @@ FIRST = Look(64, 60, range(2))
 CLOSER = Look(128, 150, range(2))
 LAST = Look(256, 200, range(10, 13))
 CLOSELY = 6
+# The best starts begin k-means elsewhere too, so often.
+REDRAWN, DRAWS = 2, 3
 
 
 @dataclass(frozen=True)
@@ -88,8 +94,12 @@ class _Costs:
         self._speed, self._least = SPEED[kind], LEAST[kind]
         self._least_iteration = LEAST_ITERATION[kind]
         self._features = int(visible.x.shape[1])
+        filled = float(visible.x.count_nonzero()) / max(1, visible.num_nodes)
         self._all, self._small = visible.num_nodes, nodes
         degree = visible.adjacency.nnz / max(1, visible.num_nodes)
+        # Rows of the real graph are multiplied as sparse ones where that takes less, on a CPU.
+        sparse = SPARSE_FACTOR * filled * (1 + degree) if kind == "cpu" else self._features
+        self._filled = min(float(self._features), sparse)
         self._train = min(self._all, visible.train.numel() * (1 + degree))
         known = int(validation.x.shape[0])
         self._judged = min(known, validation.nodes.numel() * (1 + degree))
@@ -99,21 +109,23 @@ class _Costs:
         total = 0.0
         for teacher in teachers:
             rows = self._all if teacher == "self-trained" else self._train
-            total += self._seconds(5 * 64 * (200 * 6 * rows + 100 * 2 * self._judged))
+            total += self._seconds(5 * 64 * self._filled * (1200 * rows + 200 * self._judged))
         count = 2 * len(teachers) * len(hops)
-        closer = 2 + min(count, CLOSELY)
+        closer = 2 + min(count, CLOSELY) + REDRAWN * DRAWS
         total += count * self._judge(FIRST) + closer * self._judge(CLOSER)
         return total + (2 + FINALISTS) * self._judge(LAST)
 
     def matching(self, iterations: int) -> float:
         """One candidate that matches trajectories, and its judging."""
         n, d = self._small, self._features
+        looking = self._judge(CLOSER) + LOOKS * self._judge(Look(256, 200, range(2)))
         step = 5 * 8 * n * d * 256 if n > d else 40 * n * n * d + 5 * 8 * n * n * 256
-        return iterations * max(self._least_iteration, step / self._speed) + self._judge(CLOSER)
+        return iterations * max(self._least_iteration, step / self._speed) + looking
 
     def _judge(self, look: Look) -> float:
-        rows = look.epochs * 6 * self._small + 20 * 2 * self._judged
-        return self._seconds(len(look.networks) * look.hidden * rows)
+        small = look.epochs * 6 * self._small * self._features
+        real = 20 * 2 * self._judged * self._filled
+        return self._seconds(len(look.networks) * look.hidden * (small + real))
 
-    def _seconds(self, rows_times_hidden: float) -> float:
-        return max(self._least, rows_times_hidden * self._features / self._speed)
+    def _seconds(self, operations: float) -> float:
+        return max(self._least, operations / self._speed)

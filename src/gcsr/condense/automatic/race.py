@@ -18,9 +18,11 @@ from gcsr.condense.automatic.judge import Judge
 from gcsr.condense.automatic.plan import (
     CLOSELY,
     CLOSER,
+    DRAWS,
     FINALISTS,
     FIRST,
     LAST,
+    REDRAWN,
     Look,
     Plan,
 )
@@ -74,15 +76,26 @@ class Contest:
 def race(contest: Contest, plan: Plan) -> tuple[Entry, list[Entry]]:
     """The winner, and everyone who took part.
 
-    Starts meet narrow networks first; the best of them, and the simple ones, meet the networks of the
-    protocol; matching begins from the best start; the last word have networks nobody met before.
+    Starts meet narrow networks first; the best of them, and the simple ones, meet wider networks, and
+    the two best begin k-means elsewhere too; matching begins from the best start; the last word have
+    networks nobody met before.
     """
     simple = contest.enter(SIMPLE, "simple candidates")
     starts = contest.enter(clustered_starts(plan.teachers, plan.hops), "clustered starts")
     contest.score(starts, "first look", FIRST)
     close = simple + _best(starts, "first look", CLOSELY)
     contest.score(close, "closer look", CLOSER)
-    entries = simple + starts
+    again = contest.enter(
+        (
+            entry.candidate.with_settings(draw=draw)
+            for entry in _best(close[len(simple) :], "closer look", REDRAWN)
+            for draw in range(1, 1 + DRAWS)
+        ),
+        "other draws",
+    )
+    contest.score(again, "closer look", CLOSER)
+    close += again
+    entries = simple + starts + again
     if plan.scouts:
         clustered = [entry for entry in close if entry not in simple]
         best = [entry.candidate for entry in _best(clustered, "closer look", 1)]

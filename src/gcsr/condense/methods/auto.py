@@ -59,7 +59,7 @@ class Automatic(Condenser):
     same_on_every_device: ClassVar[bool] = False
     hands_on_to: ClassVar[tuple[type[Condenser], ...]] = tuple(CONTESTANTS.values())
 
-    budget: float = 60.0
+    budget: float = 120.0
     pins: Mapping[str, Any] = field(default_factory=dict)
 
     def _check(self) -> None:

@@ -30,6 +30,7 @@ class Clusters(Condenser):
         teacher: who says the class of nodes without a training label: ``gcn``, ``appnp``, or
             ``self-trained`` (GCNs taught by those GCNs).
         soft_labels: whether Y' are the mean class shares of the nodes behind a centre.
+        draw: which of many random beginnings k-means has.
         expert_seed: the teachers' seed.
     """
 
@@ -41,10 +42,11 @@ class Clusters(Condenser):
     k: int = 1
     teacher: Teacher = "self-trained"
     soft_labels: bool = True
+    draw: int = 0
     expert_seed: int = 0
 
     def _check(self) -> None:
-        whole_number(self, "k", "expert_seed")
+        whole_number(self, "k", "draw", "expert_seed")
         require_one_of("teacher", self.teacher, TEACHERS)
         require(
             isinstance(self.soft_labels, bool),
@@ -69,6 +71,7 @@ class Clusters(Condenser):
             teacher=self.teacher,
             teacher_seed=self.expert_seed,
             soft=self.soft_labels,
+            draw=self.draw,
             device=device,
             dtype=torch.float32,
             progress=progress,

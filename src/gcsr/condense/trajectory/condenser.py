@@ -53,6 +53,7 @@ class TrajectoryCondenser(Condenser):
             of all visible nodes, whose class a ``teacher`` says.
         teacher: who that is: ``gcn``, ``appnp``, or ``self-trained`` (GCNs taught by those GCNs).
         soft_labels: whether Y' are then the mean shares of the nodes behind a centre.
+        draw: which of many random beginnings k-means then has.
         model: the condensing model (``sgc`` is linear here, as in the paper).
         iterations: K of Algorithm 1.
         student_steps, student_rate: N and η₁.
@@ -74,6 +75,7 @@ class TrajectoryCondenser(Condenser):
     initialise: Literal["sample", "clusters"] = "sample"
     teacher: Teacher = "gcn"
     soft_labels: bool = False
+    draw: int = 0
     model: str = "sgc"
     hidden: int = 256
     iterations: int = 1000
@@ -108,7 +110,7 @@ class TrajectoryCondenser(Condenser):
         require_one_of("units", self.units, UNITS)
         require_one_of("iterate", self.iterate, self.ITERATES)
         require_one_of("dtype", self.dtype, PRECISIONS)
-        whole_number(self, "k", "iterations", "expert_seed", "expert_disk")
+        whole_number(self, "k", "draw", "iterations", "expert_seed", "expert_disk")
         whole_number(
             self,
             "hidden",
@@ -202,6 +204,7 @@ class TrajectoryCondenser(Condenser):
             teacher=self.teacher,
             teacher_seed=self.expert_seed,
             soft=self.soft_labels,
+            draw=self.draw,
             device=device,
             dtype=PRECISIONS[self.dtype],
             progress=progress,
