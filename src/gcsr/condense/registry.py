@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
-from difflib import get_close_matches
 from importlib.metadata import entry_points
 from typing import Any
 
 from gcsr.condense.condenser import Condenser
+from gcsr.condense.fields import require_setting
 from gcsr.condense.methods import (
     DCG,
     GCSR,
@@ -22,7 +22,7 @@ from gcsr.condense.methods import (
     KCenter,
     Random,
 )
-from gcsr.errors import InputError, require, require_one_of
+from gcsr.errors import require, require_one_of
 
 BUILT_IN: tuple[type[Condenser], ...] = (
     Random,
@@ -76,12 +76,7 @@ def build(name: str, settings: Mapping[str, Any]) -> Condenser:
     named = {}
     for given, value in settings.items():
         key = setting_name(given)
-        if key not in known:
-            near = get_close_matches(key, known, n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise InputError(
-                f"{given}: not a setting of {name}; accepted: {', '.join(sorted(known))}{hint or '.'}"
-            )
+        require_setting(name, key, known, given=given)
         require(key not in named, f"{given}: given twice.")
         named[key] = value
     return chosen(**named)
