@@ -1,5 +1,8 @@
 """Graph data condensation: a tiny synthetic graph that trains a GNN about as well as the original."""
 
+from importlib import import_module
+from types import ModuleType
+
 from gcsr.analyse import Analysis, analyse
 from gcsr.api import condense, condense_many
 from gcsr.condense import (
@@ -53,3 +56,10 @@ __all__ = [
     "evaluate_full",
     "load",
 ]
+
+
+def __getattr__(name: str) -> ModuleType:
+    # PyG takes a second to import and is needed by few.
+    if name == "pyg":
+        return import_module("gcsr.pyg")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
