@@ -4,7 +4,7 @@ from importlib import import_module
 from types import ModuleType
 
 from gcsr.analyse import Analysis, analyse
-from gcsr.api import condense, condense_many
+from gcsr.api import condense, condense_many, sparsify
 from gcsr.condense import (
     DCG,
     GCSR,
@@ -55,6 +55,7 @@ __all__ = [
     "evaluate",
     "evaluate_full",
     "load",
+    "sparsify",
 ]
 
 

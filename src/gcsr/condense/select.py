@@ -83,17 +83,13 @@ class Chooser(Protocol):
         ...
 
 
-class BestValidated(Best):
-    """Keeps, for every graph, the iterate on which a quickly trained GCN validates best.
+class QuickValidation:
+    """How well GCNs validate that are quickly trained on a condensed graph.
 
     Only validation labels are read.
     """
 
-    measure = "validation"
-
-    def __init__(self, targets: Tensor, validation: Target, device: torch.device) -> None:
-        super().__init__()
-        self.targets = targets
+    def __init__(self, validation: Target, device: torch.device) -> None:
         self.model = testing_model("gcn")
         topology = SparseTopology(validation.adjacency, device)
         x = validation.x.to(device)
@@ -101,12 +97,15 @@ class BestValidated(Best):
         self.labels = validation.labels.to(device)
         self.features = int(x.shape[1])
 
-    def __call__(self, iteration: int, x: Tensor, a: Tensor) -> None:
-        """Score every graph of an iterate, X' and A', and keep those that improved."""
-        found = [self._score(x[g], a[g], self.targets[g]) for g in range(x.shape[0])]
-        self.offer(iteration, x, a, torch.tensor(found, dtype=torch.float64))
-
-    def _score(self, x: Tensor, a: Tensor, targets: Tensor) -> float:
+    def score(
+        self,
+        x: Tensor,
+        a: Tensor,
+        targets: Tensor,
+        networks: range = range(QUICK_RUNS),
+        seed: int = 0,
+    ) -> float:
+        """Mean accuracy of the numbered networks, each at its best epoch."""
         # As in evaluation, networks are float32 whatever the iterate is.
         fitted = fit(
             self.model,
@@ -116,7 +115,26 @@ class BestValidated(Best):
             self.labels,
             features=self.features,
             recipe=QUICK,
-            networks=range(QUICK_RUNS),
-            seed=0,
+            networks=networks,
+            seed=seed,
         )
         return float(fitted.validation.mean())
+
+
+class BestValidated(Best):
+    """Keeps, for every graph, the iterate on which a quickly trained GCN validates best."""
+
+    measure = "validation"
+
+    def __init__(self, targets: Tensor, validation: Target, device: torch.device) -> None:
+        super().__init__()
+        self.targets = targets
+        self.quick = QuickValidation(validation, device)
+
+    def __call__(self, iteration: int, x: Tensor, a: Tensor) -> None:
+        """Score every graph of an iterate, X' and A', and keep those that improved."""
+        found = [self._score(x[g], a[g], self.targets[g]) for g in range(x.shape[0])]
+        self.offer(iteration, x, a, torch.tensor(found, dtype=torch.float64))
+
+    def _score(self, x: Tensor, a: Tensor, targets: Tensor) -> float:
+        return self.quick.score(x, a, targets)
