@@ -22,7 +22,7 @@ from gcsr.condense import (
 from gcsr.condensed import CondensedGraph
 from gcsr.datasets import load
 from gcsr.errors import InputError
-from gcsr.evaluate import Evaluation, evaluate, evaluate_full
+from gcsr.evaluate import CostSheet, Evaluation, cost, evaluate, evaluate_full
 from gcsr.graph import Graph
 from gcsr.training import TrainingRecipe
 from gcsr.version import __version__
@@ -38,6 +38,7 @@ __all__ = [
     "Coarsening",
     "CondensedGraph",
     "Condenser",
+    "CostSheet",
     "Evaluation",
     "GCond",
     "GCondX",
@@ -52,6 +53,7 @@ __all__ = [
     "analyse",
     "condense",
     "condense_many",
+    "cost",
     "evaluate",
     "evaluate_full",
     "load",

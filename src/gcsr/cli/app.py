@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from gcsr.cli import analyse, bench, condense, demo, evaluate, inspect, listing, reproduce
+from gcsr.cli import analyse, bench, condense, cost, demo, evaluate, inspect, listing, reproduce
 from gcsr.cli.interrupts import forget_written, interrupted
 from gcsr.errors import InputError
 from gcsr.version import __version__
@@ -50,6 +50,7 @@ app.command("datasets")(listing.datasets)
 app.command("methods")(listing.methods)
 app.command("condense")(condense.condense)
 app.command("evaluate")(evaluate.evaluate)
+app.command("cost")(cost.cost)
 app.command("inspect")(inspect.inspect)
 app.command("analyse")(analyse.analyse)
 app.command("reproduce")(reproduce.reproduce)
