@@ -108,7 +108,12 @@ def _told(
     """The provenance: a second sparsifying keeps the story of the first, and both cost time."""
     past = small.provenance
     earlier = {"earlier": past["stored"]} if "stored" in past else {}
-    measured = dict(past.get("measured") or {})
-    measured["storing_seconds"] = measured.get("storing_seconds", 0.0) + seconds
-    sizes = {**(past.get("bytes") or {}), "condensed": left.stored_bytes}
+    # A file by another program may have any history.
+    measured, sizes = (
+        dict(past[name]) if isinstance(past.get(name), dict) else {}
+        for name in ("measured", "bytes")
+    )
+    before = measured.get("storing_seconds")
+    measured["storing_seconds"] = seconds + (before if isinstance(before, float) else 0.0)
+    sizes["condensed"] = left.stored_bytes
     return {**past, "stored": {**told, **earlier}, "measured": measured, "bytes": sizes}

@@ -106,7 +106,7 @@ def cost(
     times = {r: (took, seconds[SMALL, r], seconds[WHOLE, r]) for r in recipes}
     return CostSheet(
         dataset=graph.name,
-        method=small.provenance.get("method"),
+        method=_word(small, "method"),
         model=model,
         runs=runs,
         recipe=vars(recipe),
@@ -116,7 +116,7 @@ def cost(
         leaks_test_labels=small.leaks_test_labels,
         condense_seconds=took,
         condense_memory_bytes=_measured(small, "peak_memory_bytes", int),
-        condensed_on=small.provenance.get("device"),
+        condensed_on=_word(small, "device"),
         file_bytes=small.stored_bytes,
         original_features_bytes=original.features,
         original_adjacency_bytes=original.adjacency,
@@ -181,6 +181,11 @@ def _form(
     return StoredForm(shape, dtype, features, edges, labels, total, accuracy, in_file)
 
 
+def _word(small: CondensedGraph, name: str) -> str | None:
+    value = small.provenance.get(name)
+    return value if isinstance(value, str) else None
+
+
 def _measured(small: CondensedGraph, name: str, kind: type[T]) -> T | None:
     """A measured number of the provenance; a file by another program may lack it."""
     measured = small.provenance.get("measured")
@@ -195,7 +200,7 @@ def _condense_seconds(small: CondensedGraph) -> float | None:
 
 def _notes(small: CondensedGraph, device: torch.device) -> list[str]:
     notes = []
-    made_on = small.provenance.get("device")
+    made_on = _word(small, "device")
     if made_on is not None and made_on != device.type:
         notes.append(
             f"condensed on {made_on}, trained on {device.type}: seconds are of two devices"
