@@ -116,7 +116,8 @@ def _tell_bytes(sheet: CostSheet) -> None:
         return f"{100 * count / sheet.original_bytes:.2f} %"
 
     for form in sheet.forms:
-        how = "dense" if form.structure == "dense" else f"sparsified ({rule})"
+        sparse = "without zeros" if rule == "none" else f"sparsified ({rule})"
+        how = "dense" if form.structure == "dense" else sparse
         here = " [this file]" if form.in_file else ""
         shown.add_row(
             f"{how}, {form.dtype}{here}",
