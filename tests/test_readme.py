@@ -25,6 +25,7 @@ COMMANDS = [
 SHORTER = {
     "condense": "--set iterations=20 --set experts=2",
     "evaluate": "--runs 2 --epochs 20",
+    "cost": "--runs 1 --epochs 20 --sparsify top-k=4",
     "reproduce": "--quick",
     "bench": "--repeats 2",
 }
