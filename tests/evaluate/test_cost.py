@@ -181,6 +181,13 @@ def test_a_file_without_a_history_still_has_a_sheet():
     assert "does not say" in sheet.verdict
 
 
+def test_a_file_larger_than_its_original_is_noted():
+    graph = planted_graph()
+    assert not any("nothing is saved" in note for note in sheet_of(graph).notes)
+    sparse = replace(graph, x=graph.x * (torch.arange(12) == 0))
+    assert any("nothing is saved" in n for n in sheet_of(sparse, condensed(sparse, nodes=20)).notes)
+
+
 def test_what_seconds_are_made_of_is_noted():
     graph = planted_graph()
     small = condensed(graph)

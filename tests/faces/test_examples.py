@@ -55,20 +55,8 @@ def test_architecture_search(monkeypatch, capsys):
 
 def test_continual_learning(monkeypatch, capsys):
     continual = example("continual", monkeypatch)
-    words = [
-        "--nodes",
-        "30",
-        "--iterations",
-        "2",
-        "--experts",
-        "1",
-        "--runs",
-        "1",
-        "--epochs",
-        "30",
-        "--classes",
-        "4",
-    ]
+    sizes = {"nodes": 30, "iterations": 2, "experts": 1, "runs": 1, "epochs": 30, "classes": 4}
+    words = [word for key, value in sizes.items() for word in (f"--{key}", str(value))]
     accuracy = continual.main(words)
     said = capsys.readouterr().out
     assert list(accuracy) == list(continual.WAYS)

@@ -132,7 +132,7 @@ def cost(
         break_even=break_even(*times[PROTOCOL]),
         break_even_alone=break_even(*times[ALONE]),
         verdict=verdict(*times[PROTOCOL]),
-        notes=tuple(filter(None, [first.note, *_notes(small, target)])),
+        notes=tuple(filter(None, [first.note, *_notes(small, original.total, target)])),
         seconds=time.perf_counter() - began,
     )
 
@@ -198,8 +198,13 @@ def _condense_seconds(small: CondensedGraph) -> float | None:
     return None if seconds is None else seconds + (_measured(small, "storing_seconds", float) or 0)
 
 
-def _notes(small: CondensedGraph, device: torch.device) -> list[str]:
+def _notes(small: CondensedGraph, original: int, device: torch.device) -> list[str]:
     notes = []
+    if small.stored_bytes >= original:
+        notes.append(
+            f"the file takes {small.stored_bytes:,} bytes, the whole graph {original:,}: nothing is"
+            " saved where real features are sparse and condensed ones are not"
+        )
     made_on = _word(small, "device")
     if made_on is not None and made_on != device.type:
         notes.append(
