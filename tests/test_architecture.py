@@ -26,6 +26,7 @@ FLOORS = (
     {"models"},
     {"training"},
     {"experts"},
+    {"stored"},
     {"condensed"},
     {"condense"},
     {"evaluate"},
@@ -51,7 +52,8 @@ ONLY = {
     "views": GROUND | {"graph"},
     "equations": {"errors"},
     "models": GROUND | {"equations"},
-    "condensed": GROUND | {"graph"},
+    "stored": {"errors"},
+    "condensed": GROUND | {"graph", "stored"},
 }
 
 

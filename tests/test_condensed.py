@@ -220,7 +220,7 @@ FILES = {
     "header not JSON": FINE[:8] + b"!" * (len(FINE) - 8),
     "no metadata": save(tensors()),
     "other format": save(tensors(), metadata(format="weights/1")),
-    "later format": save(tensors(), metadata(format="gcsr-condensed-graph/2")),
+    "later format": save(tensors(), metadata(format="gcsr-condensed-graph/3")),
     "missing tensor": save(tensors(y=None), metadata()),
     "extra tensor": save(tensors(z=torch.zeros(1)), metadata()),
     "wrong shape": save(tensors(adjacency=torch.eye(5)), metadata()),

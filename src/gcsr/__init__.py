@@ -1,7 +1,10 @@
 """Graph data condensation: a tiny synthetic graph that trains a GNN about as well as the original."""
 
+from importlib import import_module
+from types import ModuleType
+
 from gcsr.analyse import Analysis, analyse
-from gcsr.api import condense, condense_many
+from gcsr.api import condense, condense_many, sparsify
 from gcsr.condense import (
     DCG,
     GCSR,
@@ -21,7 +24,7 @@ from gcsr.condense import (
 from gcsr.condensed import CondensedGraph
 from gcsr.datasets import load
 from gcsr.errors import InputError
-from gcsr.evaluate import Evaluation, evaluate, evaluate_full
+from gcsr.evaluate import CostSheet, Evaluation, cost, evaluate, evaluate_full
 from gcsr.graph import Graph
 from gcsr.report import report
 from gcsr.training import TrainingRecipe
@@ -41,6 +44,7 @@ __all__ = [
     "Coarsening",
     "CondensedGraph",
     "Condenser",
+    "CostSheet",
     "Evaluation",
     "GCond",
     "GCondX",
@@ -56,9 +60,18 @@ __all__ = [
     "analyse",
     "condense",
     "condense_many",
+    "cost",
     "evaluate",
     "evaluate_full",
     "load",
     "report",
+    "sparsify",
     "tune",
 ]
+
+
+def __getattr__(name: str) -> ModuleType:
+    # PyG takes a second to import and is needed by few.
+    if name == "pyg":
+        return import_module("gcsr.pyg")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from gcsr.errors import InputError, require
+from gcsr.errors import InputError, require, require_one_of
 from gcsr.files import write_atomically
+from gcsr.stored import from_stored, is_known, is_stored_sparsely, stored_adjacency_bytes, to_stored
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-FORMAT = "gcsr-condensed-graph/1"
 SUFFIX = ".safetensors"
 MOST_CLASSES = 1_000_000
+StoredDtype = Literal["float32", "float16"]
+STORED_DTYPES: tuple[StoredDtype, ...] = ("float32", "float16")
+LARGEST_HALF = torch.finfo(torch.float16).max
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -35,6 +38,9 @@ class CondensedGraph:
             no label: such a node is context for its neighbours and no loss counts it.
         num_classes: number of classes of the original graph.
         provenance: method, settings, seed, dataset, versions, cost; plain JSON.
+        half: whether a file holds ``x`` and ``adjacency`` in float16. They are float32 here, and
+            numbers that float16 can hold (:meth:`stored_as` rounds them): what is trained on is what
+            is stored.
     """
 
     x: Tensor
@@ -42,6 +48,7 @@ class CondensedGraph:
     y: Tensor
     num_classes: int
     provenance: dict[str, Any] = field(default_factory=dict)
+    half: bool = False
 
     def __post_init__(self) -> None:
         require(
@@ -62,6 +69,10 @@ class CondensedGraph:
             require(
                 tensor.is_floating_point() and bool(torch.isfinite(tensor).all()),
                 f"{name}: must be finite floating-point numbers.",
+            )
+            require(
+                not self.half or torch.equal(tensor, tensor.half().to(tensor.dtype)),
+                f"half: {name} has numbers that float16 cannot hold; stored_as('float16') rounds them.",
             )
         require(bool((self.adjacency >= 0).all()), "adjacency: has negative entries.")
         if self.y.ndim == 1:
@@ -114,13 +125,38 @@ class CondensedGraph:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of features, adjacency and labels."""
+        """Bytes of features, dense adjacency and labels in memory."""
         return self.x.nbytes + self.adjacency.nbytes + self.y.nbytes
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes of features, adjacency and labels in a file: see :mod:`gcsr.stored`."""
+        x = self.x.numel() * (2 if self.half else self.x.element_size())
+        return x + stored_adjacency_bytes(self.adjacency, self._itemsize) + self.y.nbytes
+
+    @property
+    def _itemsize(self) -> int:
+        return 2 if self.half else self.adjacency.element_size()
 
     @property
     def leaks_test_labels(self) -> bool:
         """Whether test labels of the original graph went into this one."""
         return self.provenance.get("leaks_test_labels", False) is not False
+
+    def stored_as(self, dtype: StoredDtype) -> CondensedGraph:
+        """The same graph with features and adjacency rounded to what a file of ``dtype`` holds."""
+        require_one_of("dtype", dtype, STORED_DTYPES)
+        x, adjacency = self.x.float(), self.adjacency.float()
+        half = dtype == "float16"
+        if half:
+            largest = max(float(x.abs().max()), float(adjacency.max()))
+            require(
+                largest <= LARGEST_HALF,
+                f"dtype: float16 holds numbers up to {LARGEST_HALF:g}, and there is {largest:g};"
+                " float32 is needed.",
+            )
+            x, adjacency = x.half().float(), adjacency.half().float()
+        return replace(self, x=x, adjacency=adjacency, half=half)
 
     def to_pyg(self, threshold: float = 0.0) -> Data:
         """A PyG ``Data`` with ``x``, ``edge_index``, ``edge_weight`` and ``y``.
@@ -154,7 +190,11 @@ class CondensedGraph:
             "edges_above_0.01": int((off_diagonal > 0.01).sum()) // 2,
             "density_above_0.01": float((off_diagonal > 0.01).sum()) / pairs,
             "mean_diagonal": float(self.adjacency.diag().mean()),
-            "bytes": self.nbytes,
+            "bytes": self.stored_bytes,
+            "stored_dtype": "float16" if self.half else str(self.x.dtype).removeprefix("torch."),
+            "stored_adjacency": (
+                "sparse" if is_stored_sparsely(self.adjacency, self._itemsize) else "dense"
+            ),
             "leaks_test_labels": self.leaks_test_labels,
             "provenance": self.provenance,
         }
@@ -167,13 +207,14 @@ class CondensedGraph:
     def save(self, path: str | Path) -> Path:
         """Write a safetensors file; it appears whole or not at all."""
         path = Path(path)
-        tensors = {"x": self.x, "adjacency": self.adjacency, "y": self.y}
+        parts = (part.detach().cpu() for part in (self.x, self.adjacency, self.y))
+        kind, tensors = to_stored(*parts, half=self.half)
         metadata = {
-            "format": FORMAT,
+            "format": kind,
             "num_classes": str(self.num_classes),
             "provenance": json.dumps(self.provenance, sort_keys=True),
         }
-        blob = save({key: t.detach().cpu().contiguous() for key, t in tensors.items()}, metadata)
+        blob = save({key: t.contiguous() for key, t in tensors.items()}, metadata)
         write_atomically(path, _with_ordered_header(blob))
         return path
 
@@ -185,8 +226,8 @@ class CondensedGraph:
         try:
             with safe_open(path, framework="pt") as archive:
                 metadata = archive.metadata() or {}
-                names = set(archive.keys())
-                known = metadata.get("format") == FORMAT and names == {"x", "adjacency", "y"}
+                names = frozenset(archive.keys())
+                known = is_known(metadata.get("format"), names)
                 tensors = {name: archive.get_tensor(name) for name in names} if known else {}
         except (SafetensorError, OSError, ValueError) as error:
             raise InputError(f"{path}: not a readable safetensors file ({error}).") from None
@@ -197,7 +238,8 @@ class CondensedGraph:
             require(isinstance(provenance, dict), "provenance: not a JSON object.")
             source = provenance.get("dataset", {})
             require(isinstance(source, dict), "provenance: its dataset is not a JSON object.")
-            return cls(num_classes=classes, provenance=provenance, **tensors)
+            x, adjacency, y, half = from_stored(tensors)
+            return cls(x, adjacency, y, classes, provenance, half)
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
         except (KeyError, ValueError, RuntimeError) as error:

@@ -110,19 +110,19 @@ def test_a_larger_budget_tries_more_and_the_same_budget_the_same(graph):
 
 def test_matching_takes_part_where_the_budget_allows_it(graph):
     short = {"experts": 2, "expert_epochs": 8, "max_start": 4, "hidden": 8, "iterations": 2}
-    told = story(graph, budget=1000.0, pins=short)["automatic"]["race"]
+    told = story(graph, budget=1000.0, pins=tuple(short.items()))["automatic"]["race"]
     methods = [one["method"] for one in told]
     assert {"random", "herding", "gcsr", "mtt"} <= set(methods)
     assert all(one["settings"]["experts"] == 2 for one in told if one["method"] == "gcsr")
 
 
 def test_pins_reach_every_candidate_that_has_them(graph):
-    told = story(graph, budget=0, pins={"k": 3, "soft_labels": False})
+    told = story(graph, budget=0, pins=(("k", 3), ("soft_labels", False)))
     assert told["settings"]["k"] == 3
     clusters = [one for one in told["automatic"]["race"] if one["method"] == "clusters"]
     assert clusters and {one["settings"]["k"] for one in clusters} == {3}
     assert {one["settings"]["soft_labels"] for one in clusters} == {False}
-    assert build("auto", {"nodes": 9, "k": 3}).pins == {"k": 3}
+    assert build("auto", {"nodes": 9, "k": 3}).pins == (("k", 3),)
 
 
 def test_candidates_that_cannot_be_pinned_are_left_out():
@@ -135,9 +135,9 @@ def test_candidates_that_cannot_be_pinned_are_left_out():
     ("settings", "said"),
     [
         ({"budget": -1}, "budget: -1 is not accepted"),
-        ({"pins": {"colour": 1}}, "no candidate has the setting 'colour'"),
-        ({"pins": {"alpha": -1.0}}, "alpha: -1.0 is not accepted"),
-        ({"pins": {"k": -1}}, "k: -1 is not accepted"),
+        ({"pins": (("colour", 1),)}, "no candidate has the setting 'colour'"),
+        ({"pins": (("alpha", -1.0),)}, "alpha: -1.0 is not accepted"),
+        ({"pins": (("k", -1),)}, "k: -1 is not accepted"),
     ],
 )
 def test_bad_settings_are_refused_before_any_work(settings, said):
@@ -146,5 +146,5 @@ def test_bad_settings_are_refused_before_any_work(settings, said):
 
 
 def test_a_pinned_leak_is_marked(graph):
-    assert Automatic(nodes=9, pins={"prior": "all"}).leaks_test_labels
+    assert Automatic(nodes=9, pins=(("prior", "all"),)).leaks_test_labels
     assert not Automatic(nodes=9).leaks_test_labels

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+from sklearn.base import clone
 
 from gcsr import CondensedGraph, Condenser, Graph, InputError
 from gcsr.condense import build, methods
@@ -282,6 +283,43 @@ def test_unknown_setting_is_explained(name):
 def test_settings_cannot_be_changed_afterwards(name):
     with pytest.raises(AttributeError):
         tiny(name).nodes = 3
+
+
+def test_scikit_learn_clones_it(name):
+    condenser = tiny(name)
+    copy = clone(condenser)
+    assert copy == condenser and copy is not condenser
+    assert hash(copy) == hash(condenser)
+    assert type(copy)(**copy.get_params()) == condenser
+    assert set(copy.get_params(deep=False)) == {field.name for field in fields(METHODS[name])}
+
+
+def test_fit_keeps_what_condense_makes(name, graph):
+    condenser = tiny(name)
+    with pytest.raises(AttributeError, match="fit"):
+        _ = condenser.condensed_
+    before = hash(condenser)
+    assert condenser.fit(graph, None, seed=3, device="cpu") is condenser
+    assert_same(condenser.condensed_, tiny(name).condense(graph, seed=3, device="cpu"))
+    # What came out is no part of what a condenser is.
+    assert condenser == tiny(name) and hash(condenser) == before
+    assert not hasattr(clone(condenser), "condensed_")
+
+
+def test_set_params_changes_all_or_nothing(name, graph):
+    condenser = tiny(name).fit(graph, device="cpu")
+    for params, sentence in (
+        ({"nodes": 11, "nods": 3}, f"^nods: not a setting of {name}; .*did you mean nodes"),
+        ({"nodes": 0}, "nodes: 0 is not accepted"),
+        ({"nodes": 5, "ratio": 0.5}, "exactly one of the two"),
+    ):
+        with pytest.raises(InputError, match=sentence):
+            condenser.set_params(**params)
+        assert condenser == tiny(name) and hasattr(condenser, "condensed_")
+    assert condenser.set_params(nodes=None, ratio=0.5) is condenser
+    assert condenser == tiny(name, ratio=0.5) and condenser.get_params()["ratio"] == 0.5
+    # A result of other settings is not shown as that of these.
+    assert not hasattr(condenser, "condensed_")
 
 
 def test_unknown_method_is_refused():

@@ -14,6 +14,7 @@ from gcsr.cli import (
     analyse,
     bench,
     condense,
+    cost,
     demo,
     evaluate,
     inspect,
@@ -61,6 +62,7 @@ app.command("datasets")(listing.datasets)
 app.command("methods")(listing.methods)
 app.command("condense")(condense.condense)
 app.command("evaluate")(evaluate.evaluate)
+app.command("cost")(cost.cost)
 app.command("inspect")(inspect.inspect)
 app.command("analyse")(analyse.analyse)
 app.command("tune")(tune.tune)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from gcsr.cli import options
-from gcsr.cli.bars import progress_bars
+from gcsr.cli.bars import prefixed, progress_bars
 from gcsr.cli.data import load_graph
 from gcsr.cli.files import output_paths, require_writable, write_graphs
 from gcsr.cli.output import byte_count, print_json, print_leak
@@ -17,7 +17,7 @@ from gcsr.cli.sizes import parse_bytes
 from gcsr.errors import require, require_one_of
 
 if TYPE_CHECKING:
-    from gcsr.condensed import CondensedGraph
+    from gcsr.condensed import CondensedGraph, StoredDtype
 
 
 def condense(
@@ -74,6 +74,21 @@ def condense(
             " cache); by default none.",
         ),
     ] = None,
+    rule: Annotated[
+        str,
+        typer.Option(
+            "--sparsify",
+            metavar="RULE",
+            help="Which edges are stored: none (all), threshold=0.05, top-k=8, or auto: the fewest"
+            " that validate within half a point of all.",
+        ),
+    ] = "none",
+    dtype: Annotated[
+        str | None,
+        typer.Option(
+            help="What is stored: float32 or float16; by default as computed (--set dtype=...)."
+        ),
+    ] = None,
     seed: options.Seed = 0,
     graphs: Annotated[
         int,
@@ -90,8 +105,9 @@ def condense(
     paths = output_paths(out, graphs)
     require_writable(paths)
 
-    from gcsr.api import condense_many, default_method  # noqa: PLC0415 - imports torch
+    from gcsr.api import condense_many, default_method, sparsify  # noqa: PLC0415 - imports torch
     from gcsr.condense import PRESETS, build  # noqa: PLC0415
+    from gcsr.condense.sparsify import Sparsifier  # noqa: PLC0415
     from gcsr.devices import pick_device  # noqa: PLC0415
 
     require_one_of("preset", preset, PRESETS)
@@ -109,6 +125,8 @@ def condense(
             settings[key] = parse_bytes(option, text)
     # What is wrong without looking at the data is said before the data are read.
     build(method, {"nodes": nodes, "ratio": ratio, **settings})
+    stored_dtype = cast("StoredDtype | None", dtype)
+    Sparsifier(rule=rule, dtype=stored_dtype)
     target = pick_device(device)
     with progress_bars() as progress:
         graph = load_graph(
@@ -130,6 +148,18 @@ def condense(
             progress=progress,
             **settings,
         )
+        if rule != "none" or dtype is not None:
+            made = [
+                sparsify(
+                    small,
+                    graph,
+                    rule=rule,
+                    dtype=stored_dtype,
+                    device=target,
+                    progress=prefixed(progress, f"graph {done}"),
+                )
+                for done, small in enumerate(made)
+            ]
     write_graphs(made, paths)
     if as_json:
         print_json(_summary(out, paths, made))
@@ -152,6 +182,7 @@ def _summary(out: Path, paths: list[Path], made: list[CondensedGraph]) -> dict[s
         "seeds": [graph.provenance["seed"] for graph in made],
         "seconds": sum(graph.provenance["measured"]["seconds"] for graph in made),
         "bytes": first["bytes"],
+        "stored": [graph.provenance.get("stored") for graph in made],
         "device": first["device"],
         "leaks_test_labels": any(graph.leaks_test_labels for graph in made),
         "notes": first["notes"],
@@ -175,6 +206,8 @@ def _tell(paths: list[Path], made: list[CondensedGraph]) -> None:
         f" {byte_count(summary['bytes']['condensed'])} instead of"
         f" {byte_count(summary['bytes']['original'])}, {summary['seconds']:.1f} s"
     )
+    for stored in filter(None, summary["stored"]):
+        print(f"stored: {stored_in_words(stored)}")
     if summary["preset"] != "default":
         print(f"settings: {summary['preset']}")
     for note in summary["notes"]:
@@ -183,3 +216,15 @@ def _tell(paths: list[Path], made: list[CondensedGraph]) -> None:
         print_leak()
     for path in paths:
         print(f"wrote {path}")
+
+
+def stored_in_words(stored: dict[str, Any]) -> str:
+    """What sparsifying and rounding did, and what they cost on validation nodes."""
+    chosen = " (chosen on validation)" if stored["asked"] == "auto" else ""
+    edges = "every edge" if stored["rule"] == "none" else stored["rule"]
+    size, score = stored["bytes"], stored["validation"]
+    return (
+        f"{edges}{chosen}, {stored['dtype']}: {byte_count(size['after'])} instead of"
+        f" {byte_count(size['before'])}; validation accuracy {score['before']:.1f} %"
+        f" -> {score['after']:.1f} %"
+    )

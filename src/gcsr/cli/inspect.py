@@ -62,7 +62,11 @@ def _rows(described: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "structure", _structure(described)
     original = _part(made, "bytes").get("original")
     instead = f" instead of {byte_count(original)}" if isinstance(original, int) else ""
-    yield "size", f"{byte_count(described['bytes'])}{instead}"
+    how = f"{described['stored_adjacency']} adjacency, {described['stored_dtype']}"
+    yield "size", f"{byte_count(described['bytes'])}{instead} ({how})"
+    lost = _lost(_part(made, "stored"))
+    if lost:
+        yield "stored", lost
     yield "seed", str(made.get("seed"))
     yield "settings", _pairs(_part(made, "settings"))
     yield "versions", _pairs(_part(made, "versions"))
@@ -78,6 +82,17 @@ def _structure(described: dict[str, Any]) -> str:
         return "none (the identity)"
     density = 100 * described["density_above_0.01"]
     return f"{edges} edges above 0.01 ({density:.1f} % of all pairs), mean diagonal {diagonal:.3g}"
+
+
+def _lost(stored: dict[str, Any]) -> str:
+    score = _part(stored, "validation")
+    before, after = score.get("before"), score.get("after")
+    if not (isinstance(before, int | float) and isinstance(after, int | float)):
+        return ""
+    return (
+        f"edges: {stored.get('rule')}; validation accuracy {before:.1f} % before,"
+        f" {after:.1f} % after"
+    )
 
 
 def _cost(made: dict[str, Any]) -> str:

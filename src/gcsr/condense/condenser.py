@@ -6,14 +6,14 @@ import platform
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from importlib.metadata import version
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
 
-from gcsr.condense.fields import real_number, whole_number
+from gcsr.condense.fields import real_number, require_setting, whole_number
 from gcsr.condensed import CondensedGraph
 from gcsr.devices import peak_memory_bytes, pick_device
 from gcsr.errors import InputError, require
@@ -117,6 +117,49 @@ class Condenser(ABC):
         decisive = [f.name for f in fields(self) if not f.metadata.get("resource")]
         return {name: getattr(self, name) for name in decisive}
 
+    # -- the scikit-learn habit --------------------------------------------------------------------
+
+    def fit(
+        self,
+        graph: Graph | CondensingView,
+        y: object = None,
+        *,
+        seed: int = 0,
+        device: str | torch.device = "auto",
+        progress: Progress = silent,
+    ) -> Self:
+        """Condense a graph and keep the result as ``condensed_``; ``y`` is there for the habit."""
+        result = self.condense(graph, seed=seed, device=device, progress=progress)
+        # Not a field: what came out is no part of what the settings are, nor of their hash.
+        vars(self)["condensed_"] = result
+        return self
+
+    @property
+    def condensed_(self) -> CondensedGraph:
+        """What :meth:`fit` made."""
+        if "condensed_" not in vars(self):
+            raise AttributeError("condensed_: there is none yet; fit(graph) makes it.")
+        result: CondensedGraph = vars(self)["condensed_"]
+        return result
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Every setting by name; none of them has settings of its own, so ``deep`` says nothing."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change settings in place, all of them or, where one cannot be used, none.
+
+        The only way a condenser changes: what it was fitted to is forgotten, and its hash is another.
+        """
+        for name in params:
+            require_setting(self.name, name, self.get_params())
+        checked = replace(self, **params)
+        vars(self).pop("condensed_", None)
+        vars(self).update(checked.get_params())
+        return self
+
+    # -- the way to a condensed graph --------------------------------------------------------------
+
     def size(self, visible_nodes: int) -> int:
         """Number of condensed nodes for a graph of which ``visible_nodes`` may be seen."""
         if self.nodes is not None:
@@ -203,6 +246,7 @@ class Condenser(ABC):
         x, adjacency, y = made.x.cpu(), made.adjacency.cpu(), made.y.cpu()
         source = view.source
         nodes = int(x.shape[0])
+        stored = CondensedGraph(x, adjacency, y, view.visible.num_classes).stored_bytes
         # On an inductive graph every visible label is a training label: nothing can leak.
         leaks = self.leaks_test_labels and not source.inductive
         provenance = {
@@ -213,17 +257,14 @@ class Condenser(ABC):
             "ratio": nodes / view.visible.num_nodes,
             "leaks_test_labels": leaks,
             "dataset": asdict(source),
-            "notes": [*made.notes, *_size_note(x.nbytes + adjacency.nbytes + y.nbytes, source)],
+            "notes": [*made.notes, *_size_note(stored, source)],
             "versions": {
                 "gcsr": __version__,
                 "python": platform.python_version(),
                 **{name: version(name) for name in VERSIONED},
             },
             "device": device.type,
-            "bytes": {
-                "original": source.nbytes,
-                "condensed": x.nbytes + adjacency.nbytes + y.nbytes,
-            },
+            "bytes": {"original": source.nbytes, "condensed": stored},
             "measured": {
                 "seconds": seconds,
                 "graphs_together": together,
@@ -240,6 +281,6 @@ def _size_note(condensed: int, source: Source) -> list[str]:
     if condensed < source.nbytes:
         return []
     return [
-        f"the condensed graph takes {condensed:,} bytes, its original {source.nbytes:,}: its dense"
-        " adjacency grows with the square of its nodes"
+        f"the condensed graph takes {condensed:,} bytes, its original {source.nbytes:,}: an"
+        " adjacency grows with the square of its nodes; it can be sparsified"
     ]

@@ -3,9 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Any
 
-from gcsr.errors import require
+from gcsr.errors import InputError, require
+
+
+def require_setting(method: str, key: str, known: Iterable[str], *, given: str = "") -> None:
+    """``key`` must be a setting of the method; the sentence guesses which one was meant.
+
+    ``given`` is how the user wrote it, where that differs.
+    """
+    accepted = sorted(known)
+    if key not in accepted:
+        near = get_close_matches(key, accepted, n=1)
+        hint = f"; did you mean {near[0]}?" if near else "."
+        raise InputError(
+            f"{given or key}: not a setting of {method}; accepted: {', '.join(accepted)}{hint}"
+        )
 
 
 def whole_number(settings: object, *names: str, least: int = 0) -> None:

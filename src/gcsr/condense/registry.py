@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
-from difflib import get_close_matches
 from importlib.metadata import entry_points
 from typing import Any, get_type_hints
 
 from gcsr.condense.condenser import Condenser
+from gcsr.condense.fields import require_setting
 from gcsr.condense.methods import (
     DCG,
     GCSR,
@@ -24,7 +24,7 @@ from gcsr.condense.methods import (
     KCenter,
     Random,
 )
-from gcsr.errors import InputError, require, require_one_of
+from gcsr.errors import require, require_one_of
 
 BUILT_IN: tuple[type[Condenser], ...] = (
     Random,
@@ -84,15 +84,8 @@ def setting_kinds(chosen: type[Condenser]) -> dict[str, Any]:
 
 def known_setting(chosen: type[Condenser], given: str) -> str:
     """The setting of the method that a user means; any other is explained."""
-    known = setting_kinds(chosen)
     key = setting_name(given)
-    if key not in known:
-        near = get_close_matches(key, known, n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise InputError(
-            f"{given}: not a setting of {chosen.name}; accepted: {', '.join(sorted(known))}"
-            f"{hint or '.'}"
-        )
+    require_setting(chosen.name, key, setting_kinds(chosen), given=given)
     return key
 
 
@@ -107,5 +100,5 @@ def build(name: str, settings: Mapping[str, Any]) -> Condenser:
         require(key not in named and key not in pins, f"{given}: given twice.")
         (named if key in own else pins)[key] = value
     if pins:
-        named["pins"] = pins
+        named["pins"] = tuple(sorted(pins.items()))
     return chosen(**named)

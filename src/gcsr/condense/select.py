@@ -91,32 +91,50 @@ class Chooser(Protocol):
 
 
 class QuickScore:
-    """Mean validation accuracy of some GCNs that are quickly trained on a condensed graph."""
+    """Mean validation accuracy of some GCNs that are quickly trained on a condensed graph.
+
+    Only validation labels are read.
+    """
 
     def __init__(
         self, validation: Target, device: torch.device, *, networks: int = QUICK_RUNS, seed: int = 0
     ) -> None:
-        self.model = testing_model("gcn")
         self.networks, self.seed = networks, seed
         topology = SparseTopology(validation.adjacency, device)
         x = validation.x.to(device)
-        self.validate = self.model.prepare(x, topology, validation.nodes)
+        # What is prepared does not depend on how wide a network is.
+        self.validate = testing_model("gcn").prepare(x, topology, validation.nodes)
         self.labels = validation.labels.to(device)
         self.features = int(x.shape[1])
 
     def __call__(self, x: Tensor, a: Tensor, targets: Tensor) -> float:
         """Score X' and A' whose rows have the class shares ``targets``."""
+        return self.score(x, a, targets, range(self.networks), self.seed)
+
+    def score(
+        self,
+        x: Tensor,
+        a: Tensor,
+        targets: Tensor,
+        networks: range,
+        seed: int,
+        *,
+        hidden: int = 256,
+        recipe: TrainingRecipe = QUICK,
+    ) -> float:
+        """The same with the numbered networks, each at its best epoch."""
+        model = testing_model("gcn", hidden)
         # As in evaluation, networks are float32 whatever the iterate is.
         fitted = fit(
-            self.model,
-            self.model.prepare(x.float(), topology_of(a.float())),
+            model,
+            model.prepare(x.float(), topology_of(a.float())),
             targets.float(),
             self.validate,
             self.labels,
             features=self.features,
-            recipe=QUICK,
-            networks=range(self.networks),
-            seed=self.seed,
+            recipe=recipe,
+            networks=networks,
+            seed=seed,
         )
         return float(fitted.validation.mean())
 

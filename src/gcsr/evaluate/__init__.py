@@ -1,6 +1,8 @@
-"""Train on the small graph, test on the real one."""
+"""Train on the small graph, test on the real one; what that costs and saves."""
 
+from gcsr.evaluate.cost import cost
 from gcsr.evaluate.evaluation import Evaluation
 from gcsr.evaluate.protocol import evaluate, evaluate_full
+from gcsr.evaluate.sheet import CostSheet
 
-__all__ = ["Evaluation", "evaluate", "evaluate_full"]
+__all__ = ["CostSheet", "Evaluation", "cost", "evaluate", "evaluate_full"]

@@ -18,11 +18,11 @@ from gcsr.errors import require
 from gcsr.evaluate.evaluation import Evaluation
 from gcsr.evaluate.modules import evaluate_module
 from gcsr.evaluate.origin import require_graph, require_origin
-from gcsr.evaluate.trial import Batch, Trial, condensed_batches
+from gcsr.evaluate.trial import Trial, condensed_batches, real_batches
 from gcsr.graph import Graph
 from gcsr.models import testing_model
 from gcsr.progress import Progress, silent
-from gcsr.training import TrainingRecipe, networks_at_once, paper_recipe
+from gcsr.training import TrainingRecipe, paper_recipe
 from gcsr.views import View
 
 ModelChoice = str | nn.Module | Callable[[], nn.Module]
@@ -63,7 +63,7 @@ def evaluate(
         Accuracies in percent: every run, their mean and deviation.
     """
     graphs = [small] if isinstance(small, CondensedGraph) else list(small)
-    _check_numbers(graph, runs, hidden)
+    check_numbers(graph, runs, hidden)
     require_origin(graphs, graph, any_graph)
     recipe = recipe or paper_recipe(graph.name)
     target = pick_device(device)
@@ -130,21 +130,14 @@ def evaluate_full(
     Returns:
         Accuracies in percent: every run, their mean and deviation.
     """
-    _check_numbers(graph, runs, hidden)
+    check_numbers(graph, runs, hidden)
     recipe = recipe or paper_recipe(graph.name)
     target = pick_device(device)
     began = time.perf_counter()
     view = View(graph)
     trial = Trial(testing_model(model, hidden), view, target, recipe, seed)
     whole = view.training()
-    prepared = trial.prepare(whole)
-    classes = torch.nn.functional.one_hot(whole.labels, graph.num_classes).to(target, torch.float32)
-    # Weights and activations are also kept for the backward pass; on a CPU every run is a job.
-    at_once = max(1, networks_at_once(trial.model, prepared) // 4) if target.type == "cuda" else 1
-    batches = [
-        Batch(prepared, classes, range(first, min(first + at_once, runs)))
-        for first in range(0, runs, at_once)
-    ]
+    batches = real_batches(trial, whole, graph.num_classes, range(runs))
     test, validation = trial.scores(batches, progress)
     return Evaluation.of(
         test,
@@ -162,7 +155,8 @@ def evaluate_full(
     )
 
 
-def _check_numbers(graph: Graph, runs: int, hidden: int) -> None:
+def check_numbers(graph: Graph, runs: int, hidden: int) -> None:
+    """Refuse what is not a graph, and numbers of networks or units that cannot be."""
     require_graph(graph)
     for name, value in (("runs", runs), ("hidden", hidden)):
         fine = isinstance(value, int) and not isinstance(value, bool) and value >= 1

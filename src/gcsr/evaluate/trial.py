@@ -73,25 +73,39 @@ class Trial:
         ]
         return torch.cat(tested), torch.cat([one.validation for one in fitted])
 
+    def train(self, batch: Batch, recipe: TrainingRecipe, progress: Progress) -> Fitted:
+        """The networks of a batch, each at its best validation epoch."""
+
+        def report(epoch: int) -> None:
+            progress(f"training {self.model.name}", epoch, recipe.epochs)
+
+        return fit(
+            self.model,
+            batch.prepared,
+            batch.classes,
+            self.validate,
+            self.validation_labels,
+            features=self.features,
+            recipe=recipe,
+            networks=batch.networks,
+            seed=self.seed,
+            on_epoch=report,
+        )
+
     def _job(self, batch: Batch) -> Callable[[Progress], Fitted]:
-        def train(progress: Progress) -> Fitted:
-            def report(epoch: int) -> None:
-                progress(f"training {self.model.name}", epoch, self.recipe.epochs)
+        return lambda progress: self.train(batch, self.recipe, progress)
 
-            return fit(
-                self.model,
-                batch.prepared,
-                batch.classes,
-                self.validate,
-                self.validation_labels,
-                features=self.features,
-                recipe=self.recipe,
-                networks=batch.networks,
-                seed=self.seed,
-                on_epoch=report,
-            )
 
-        return train
+def real_batches(trial: Trial, target: Target, num_classes: int, networks: range) -> list[Batch]:
+    """How networks on (a part of) the real graph are grouped."""
+    prepared = trial.prepare(target)
+    classes = torch.nn.functional.one_hot(target.labels, num_classes)
+    classes = classes.to(trial.device, torch.float32)
+    # Weights and activations are also kept for the backward pass; on a CPU every run is a job.
+    cuda = trial.device.type == "cuda"
+    at_once = max(1, networks_at_once(trial.model, prepared) // 4) if cuda else 1
+    starts = range(0, len(networks), at_once)
+    return [Batch(prepared, classes, networks[i : i + at_once]) for i in starts]
 
 
 def condensed_batches(trial: Trial, graphs: Sequence[CondensedGraph], runs: int) -> list[Batch]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 import torch
@@ -18,6 +18,7 @@ from gcsr.condense.automatic import (
     plan_for,
     race,
 )
+from gcsr.condense.automatic.candidates import Settings
 from gcsr.condense.condenser import Condenser, Made
 from gcsr.condense.fields import real_number
 from gcsr.condense.methods.clusters import Clusters
@@ -49,7 +50,7 @@ class Automatic(Condenser):
         budget: seconds that one graph should take on one core or a GPU. It decides how many
             candidates run, and how long, by a count of operations: nothing is timed, so the same
             budget gives the same result.
-        pins: settings of the candidates that are not up for choice. ``gcsr.condense(..., k=2)`` and
+        pins: names and values of settings that are not up for choice. ``gcsr.condense(..., k=2)`` and
             ``--set k=2`` end up here.
     """
 
@@ -60,13 +61,12 @@ class Automatic(Condenser):
     hands_on_to: ClassVar[tuple[type[Condenser], ...]] = tuple(CONTESTANTS.values())
 
     budget: float = 120.0
-    pins: Mapping[str, Any] = field(default_factory=dict)
+    pins: Settings = ()
 
     def _check(self) -> None:
         real_number(self, "budget")
-        require(isinstance(self.pins, Mapping), f"pins: {self.pins!r} is not a mapping.")
         accepted = set[str]().union(*KNOWN.values())
-        for name in self.pins:
+        for name in dict(self.pins):
             require(name in accepted, f"pins: no candidate has the setting {name!r}.")
         failure: InputError | None = None
         for one in self._field():
@@ -81,18 +81,18 @@ class Automatic(Condenser):
     def settings(self) -> dict[str, Any]:
         """What determines the result, by name; pins under their own names."""
         own = {name: value for name, value in super().settings.items() if name != "pins"}
-        return {**own, **self.pins}
+        return {**own, **dict(self.pins)}
 
     def _field(self) -> list[Candidate]:
         """Everyone who could take part, the simple ones aside."""
         start = candidates.clustered_starts(("gcn",), (1,))
         matched = candidates.matched_from(start[0]) + candidates.matched_from_samples()
-        return candidates.pinned([*start, *matched], self.pins, KNOWN)
+        return candidates.pinned([*start, *matched], dict(self.pins), KNOWN)
 
     @property
     def leaks_test_labels(self) -> bool:
         """A pinned prior over all labels leaks, as it does in GCSR."""
-        return self.pins.get("prior") == "all"
+        return dict(self.pins).get("prior") == "all"
 
     def _make(
         self,
@@ -110,7 +110,7 @@ class Automatic(Condenser):
                 return _built(one, nodes)._make(view, nodes, [seed], device, _unheard)[0]
 
             part = part_of(progress, done, len(seeds))
-            winner, entries = race(Contest(make, judge, self.pins, KNOWN, part), plan)
+            winner, entries = race(Contest(make, judge, dict(self.pins), KNOWN, part), plan)
             return _told(winner, entries, plan)
 
         return [chosen(done, seed) for done, seed in enumerate(seeds)]

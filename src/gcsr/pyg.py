@@ -1,0 +1,92 @@
+"""PyTorch Geometric's habit: condensing as a transform.
+
+``import gcsr`` does not import PyG; ``gcsr.pyg`` does, when it is first asked for.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import torch
+from torch_geometric.data import Data
+from torch_geometric.transforms import BaseTransform
+
+from gcsr.api import condense
+from gcsr.condense import build, methods
+from gcsr.condensed import CondensedGraph
+from gcsr.errors import require
+from gcsr.graph import Graph
+
+
+class Condense(BaseTransform):  # type: ignore[misc]
+    """A ``Data`` with three masks in, a small ``Data`` with weighted edges out.
+
+    ``Condense(nodes=70)`` or ``Condense(ratio=0.01)``; every argument of :func:`gcsr.condense`
+    (``method``, ``preset``, ``seed``, ``device``) and every setting of the method can follow. The
+    result has ``x``, ``edge_index``, ``edge_weight`` and ``y``; its ``train_mask`` are its labelled
+    nodes, ``val_mask`` and ``test_mask`` are empty: scores belong to the real graph. Test labels of
+    the real graph are not read. ``condensed_`` is the last result with its provenance.
+
+    Args:
+        nodes, ratio: the size, as one of the two.
+        split: which column of masks that hold several splits.
+        undirected: add missing reverse edges instead of refusing a directed graph.
+        inductive: hide validation and test nodes while condensing.
+        name: of the data, for the provenance.
+        threshold: entries of A' at or below it become no edge.
+        settings: of :func:`gcsr.condense` and of the method.
+    """
+
+    def __init__(
+        self,
+        nodes: int | None = None,
+        ratio: float | None = None,
+        *,
+        split: int = 0,
+        undirected: bool = False,
+        inductive: bool = False,
+        name: str = "graph",
+        threshold: float = 0.0,
+        **settings: Any,
+    ) -> None:
+        self.size: dict[str, Any] = {"nodes": nodes, "ratio": ratio}
+        self.reading: dict[str, Any] = {
+            "split": split,
+            "undirected": undirected,
+            "inductive": inductive,
+            "name": name,
+        }
+        self.threshold = threshold
+        self.settings = settings
+        self.condensed_: CondensedGraph | None = None
+        _check(self.size, settings)
+
+    def forward(self, data: Data) -> Data:
+        """The condensed graph, on the device that the features are on."""
+        require(
+            isinstance(data, Data),
+            f"data: a torch_geometric.data.Data is needed, not {type(data).__name__}.",
+        )
+        graph = Graph.from_pyg(data, **self.reading)
+        small = condense(graph, **self.size, **self.settings)
+        self.condensed_ = small
+        made = small.to_pyg(self.threshold)
+        made.train_mask = small.labelled
+        made.val_mask = torch.zeros_like(small.labelled)
+        made.test_mask = torch.zeros_like(small.labelled)
+        return made.to(data.x.device)
+
+    def __repr__(self) -> str:
+        given = {key: value for key, value in self.size.items() if value is not None}
+        said = ", ".join(f"{key}={value!r}" for key, value in {**given, **self.settings}.items())
+        return f"{type(self).__name__}({said})"
+
+
+def _check(size: dict[str, Any], settings: dict[str, Any]) -> None:
+    """What is wrong without looking at data is said when the transform is made."""
+    verb = inspect.signature(condense).parameters
+    own = {key: value for key, value in settings.items() if key not in verb}
+    method = settings.get("method", verb["method"].default)
+    if method in methods() or "method" in settings:
+        build(method, {**size, **own})

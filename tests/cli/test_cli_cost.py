@@ -1,0 +1,39 @@
+"""``gcsr cost``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cli_helpers import Run
+
+QUICK = ["--runs", 2, "--epochs", 5, "--sparsify", "top-k=1", "--device", "cpu"]
+
+
+def test_text(gcsr: Run, data: Path, made: Path) -> None:
+    result = gcsr("cost", made, "--data", data, *QUICK, "--model", "sgc")
+    assert (result.code, result.err) == (0, "")
+    for words in (
+        "small condensed to 6 nodes",
+        "sgc, 2 runs on cpu",
+        "condensing: ",
+        "of memory, on cpu",
+        "dense, float32 [this file]",
+        "sparsified (top-k=1), float16",
+        "a random subset of its bytes",
+        "the whole graph",
+        "condensing",
+    ):
+        assert words in result.out, words
+
+
+def test_json_is_the_sheet(gcsr: Run, data: Path, made: Path) -> None:
+    got = gcsr("cost", made, "--data", data, *QUICK, "--json").json
+    assert got["dataset"] == "small" and got["recipe"]["epochs"] == 5
+    assert len(got["forms"]) == 4 and (got["break_even"] is None or got["break_even"] >= 1)
+    assert got["file_bytes"] < made.stat().st_size
+
+
+def test_refusals(gcsr: Run, data: Path, made: Path) -> None:
+    assert gcsr("cost", made, "--data", data, "--model", "gone").code == 2
+    assert gcsr("cost", made, "--data", data, "--sparsify", "gone").code == 2
+    assert gcsr("cost", data, "--data", data).code == 2

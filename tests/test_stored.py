@@ -1,0 +1,190 @@
+"""What a file holds: the smaller layout, half precision, and nothing hostile."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import save
+
+from gcsr import CondensedGraph, InputError
+from gcsr.stored import MOST_SPARSE_NODES
+
+N, D = 20, 3
+
+
+def random_graph(adjacency: torch.Tensor, *, half: bool = False) -> CondensedGraph:
+    x = torch.randn(N, D, generator=torch.Generator().manual_seed(0))
+    small = CondensedGraph(x, adjacency, torch.arange(N) % 4, 4, {"dataset": {"name": "some"}})
+    return small.stored_as("float16") if half else small
+
+
+def full() -> torch.Tensor:
+    return torch.rand(N, N, generator=torch.Generator().manual_seed(1)) + 0.1
+
+
+def ring() -> torch.Tensor:
+    """Not symmetric on purpose: the layout does not rely on it."""
+    return 0.3 * torch.eye(N).roll(1, 0) + 0.7 * torch.eye(N).roll(3, 0)
+
+
+def tensor_names(path) -> set[str]:
+    with safe_open(path, framework="pt") as archive:
+        return set(archive.keys())
+
+
+@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize("make", [full, ring, lambda: torch.eye(N), lambda: torch.zeros(N, N)])
+def test_round_trip_in_the_smaller_layout(tmp_path, make, half):
+    small = random_graph(make(), half=half)
+    path = small.save(tmp_path / "a.safetensors")
+    again = CondensedGraph.load(path)
+    for part in ("x", "adjacency", "y"):
+        assert torch.equal(getattr(small, part), getattr(again, part))
+    assert again.x.dtype == again.adjacency.dtype == torch.float32
+    assert again.half is half
+    sparse = make is not full
+    assert ("adjacency.values" in tensor_names(path)) is sparse
+    described = again.describe()
+    assert described["stored_adjacency"] == ("sparse" if sparse else "dense")
+    assert described["stored_dtype"] == ("float16" if half else "float32")
+    # The same bytes when it is saved again.
+    assert again.save(tmp_path / "b.safetensors").read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize("make", [full, ring])
+def test_stored_bytes_are_those_of_the_tensors_in_the_file(tmp_path, make, half):
+    small = random_graph(make(), half=half)
+    blob = small.save(tmp_path / "a.safetensors").read_bytes()
+    header = int.from_bytes(blob[:8], "little")
+    assert small.stored_bytes == len(blob) - 8 - header
+    number = 2 if half else 4
+    entries = N * N * number if make is full else 2 * N * (number + 2) + 4 * (N + 1)
+    assert small.stored_bytes == N * D * number + entries + 8 * N
+
+
+def test_a_dense_file_is_what_it_always_was(tmp_path):
+    path = random_graph(full()).save(tmp_path / "a.safetensors")
+    with safe_open(path, framework="pt") as archive:
+        assert archive.metadata()["format"] == "gcsr-condensed-graph/1"
+
+
+def test_files_of_the_first_format_load(tmp_path):
+    path = tmp_path / "old.safetensors"
+    tensors = {"x": torch.ones(N, D), "adjacency": torch.eye(N), "y": torch.zeros(N).long()}
+    told = {"format": "gcsr-condensed-graph/1", "num_classes": "2", "provenance": "{}"}
+    path.write_bytes(save(tensors, told))
+    assert torch.equal(CondensedGraph.load(path).adjacency, torch.eye(N))
+
+
+def test_rounding_is_the_nearest_number_and_is_not_done_twice():
+    small = random_graph(full())
+    rounded = small.stored_as("float16")
+    assert not torch.equal(rounded.x, small.x)
+    torch.testing.assert_close(rounded.x, small.x, rtol=2**-11, atol=0)
+    torch.testing.assert_close(rounded.adjacency, small.adjacency, rtol=2**-11, atol=0)
+    assert torch.equal(rounded.stored_as("float16").x, rounded.x)
+    assert rounded.stored_as("float32").half is False
+    assert rounded.provenance == small.provenance
+
+
+def test_double_precision_can_be_stored_in_single():
+    small = CondensedGraph(torch.rand(4, 2).double(), torch.eye(4).double(), torch.arange(4), 4)
+    assert small.stored_as("float32").x.dtype == torch.float32
+
+
+def test_what_float16_cannot_hold_is_said():
+    small = CondensedGraph(torch.full((2, 2), 7e4), torch.eye(2), torch.arange(2), 2)
+    with pytest.raises(InputError, match="dtype: float16 holds numbers up to 65504"):
+        small.stored_as("float16")
+    with pytest.raises(InputError, match="dtype: 'int8' is not known"):
+        small.stored_as("int8")
+    with pytest.raises(InputError, match="half: x has numbers that float16 cannot hold"):
+        CondensedGraph(torch.full((2, 2), 0.1), torch.eye(2), torch.arange(2), 2, half=True)
+
+
+# -- files from strangers ----------------------------------------------------------------------------
+
+
+def sparse_parts(**changes) -> dict[str, torch.Tensor]:
+    values = {
+        "x": torch.ones(3, 2),
+        "y": torch.tensor([0, 1, 1]),
+        "adjacency.pointers": torch.tensor([0, 2, 2, 3], dtype=torch.int32),
+        "adjacency.columns": torch.tensor([0, 2, 1], dtype=torch.int16),
+        "adjacency.values": torch.tensor([0.5, 1.5, 2.5]),
+    }
+    return {name: value for name, value in (values | changes).items() if value is not None}
+
+
+def written(tmp_path, tensors, kind="gcsr-condensed-graph/2"):
+    path = tmp_path / "file.safetensors"
+    told = {"format": kind, "num_classes": "2", "provenance": json.dumps({})}
+    path.write_bytes(save(tensors, told))
+    return path
+
+
+def test_the_file_that_the_broken_ones_come_from_is_fine(tmp_path):
+    small = CondensedGraph.load(written(tmp_path, sparse_parts()))
+    assert small.adjacency.tolist() == [[0.5, 0, 1.5], [0, 0, 0], [0, 2.5, 0]]
+
+
+def ints(values, dtype) -> torch.Tensor:
+    return torch.tensor(values, dtype=dtype)
+
+
+MANY = MOST_SPARSE_NODES + 1
+HOSTILE = {
+    "column too large": {"adjacency.columns": ints([0, 3, 1], torch.int16)},
+    "negative column": {"adjacency.columns": ints([-1, 2, 1], torch.int16)},
+    "column twice": {"adjacency.columns": ints([2, 2, 1], torch.int16)},
+    "columns descend": {"adjacency.columns": ints([2, 0, 1], torch.int16)},
+    "wide columns": {"adjacency.columns": ints([0, 2, 1], torch.int64)},
+    "pointers too few": {"adjacency.pointers": ints([0, 3], torch.int32)},
+    "pointers start late": {"adjacency.pointers": ints([1, 2, 2, 3], torch.int32)},
+    "pointers end late": {"adjacency.pointers": ints([0, 2, 2, 2**31 - 1], torch.int32)},
+    "pointers end early": {"adjacency.pointers": ints([0, 1, 1, 2], torch.int32)},
+    "pointers descend": {"adjacency.pointers": ints([0, 3, 2, 3], torch.int32)},
+    "pointers negative": {"adjacency.pointers": ints([0, -(2**31), 2, 3], torch.int32)},
+    "pointers in two dimensions": {"adjacency.pointers": ints([[0, 2], [2, 3]], torch.int32)},
+    "values too few": {"adjacency.values": torch.ones(2)},
+    "values in two dimensions": {"adjacency.values": torch.ones(3, 1)},
+    "integer values": {"adjacency.values": torch.ones(3, dtype=torch.int32)},
+    "NaN": {"adjacency.values": torch.tensor([0.5, torch.nan, 1])},
+    "infinity in half": {"adjacency.values": torch.tensor([0.5, torch.inf, 1]).half()},
+    "negative value": {"adjacency.values": torch.tensor([0.5, -1.0, 1])},
+    "scalar x": {"x": torch.tensor(1.0)},
+    "no values": {"adjacency.values": None},
+    "both layouts": {"adjacency": torch.eye(3)},
+    # Kilobytes that would unfold to gigabytes, were they allowed to.
+    "too many nodes": {
+        "x": torch.ones(MANY, 1, dtype=torch.float16),
+        "y": torch.zeros(MANY).long(),
+        "adjacency.pointers": torch.zeros(MANY + 1, dtype=torch.int32),
+        "adjacency.columns": torch.zeros(0, dtype=torch.int16),
+        "adjacency.values": torch.zeros(0),
+    },
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_hostile_files_are_one_sentence(tmp_path, kind):
+    path = written(tmp_path, sparse_parts(**HOSTILE[kind]))
+    with pytest.raises(InputError) as caught:
+        CondensedGraph.load(path)
+    sentence = str(caught.value)
+    assert sentence.startswith(f"{path}: ") and sentence.endswith(".") and "\n" not in sentence
+
+
+def test_the_first_format_has_no_sparse_layout(tmp_path):
+    with pytest.raises(InputError, match="not a condensed graph of this library"):
+        CondensedGraph.load(written(tmp_path, sparse_parts(), "gcsr-condensed-graph/1"))
+
+
+def test_a_file_with_one_part_in_half_precision_is_read_in_single(tmp_path):
+    path = written(tmp_path, sparse_parts(x=torch.ones(3, 2).half()))
+    small = CondensedGraph.load(path)
+    assert small.x.dtype == torch.float32 and not small.half
