@@ -123,6 +123,8 @@ def measured(cell: str, arguments: argparse.Namespace) -> Iterator[dict[str, Any
         else:
             outcome = gcsr.evaluate(small, graph, **options)
             told = {key: small[0].provenance[key] for key in ("settings", "versions", "notes")}
+            if method == "auto":
+                told["chosen"] = [one.provenance["automatic"]["chosen"] for one in small]
             sets = "".join(f" --set {key}={value}" for key, value in settings.items())
             sets += " --inductive" if inductive else ""
             command = (

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from gcsr.views import CondensingView
 
 # Operations per second that small networks reach, and seconds that no work goes below.
-SPEED = {"cpu": 2.5e10, "cuda": 5e12}
+SPEED = {"cpu": 5e10, "cuda": 5e12}
 LEAST = {"cpu": 0.1, "cuda": 0.5}
 LEAST_ITERATION = {"cpu": 1e-3, "cuda": 1e-3}
 # Work per stored number of a sparse product, in that of a dense one.
@@ -52,7 +52,7 @@ class Plan:
     Args:
         teachers, hops: of the clustered starts.
         scouts: iterations of every matched candidate; 0: there are none.
-        iterations: of the matched candidates that did best.
+        iterations: of the matched candidate that did best.
         seconds: what all this is expected to take.
     """
 
@@ -69,15 +69,12 @@ def plan_for(view: CondensingView, nodes: int, budget: float, kind: str) -> Plan
     starts = [(TEACHERS[:teachers], HOPS[:hops]) for teachers, hops in _LADDER]
     for chosen in reversed(starts):
         base = costs.starts(*chosen)
-        left = budget - base
-        scouting = costs.matching(SCOUT_ITERATIONS) * MATCHED
-        if chosen == starts[-1] and left >= scouting + costs.matching(SCOUT_ITERATIONS * 2):
-            per_iteration = costs.matching(1000) / 1000
-            more = int((left - scouting) / per_iteration / 2) // 100 * 100
-            more = min(more, MOST_ITERATIONS)
-            seconds = base + scouting + 2 * costs.matching(more)
-            return Plan(*chosen, SCOUT_ITERATIONS, more, seconds)
-        if left >= 0:
+        left = budget - base - costs.scouting
+        most = costs.affordable(left)
+        if chosen == starts[-1] and most >= 2 * SCOUT_ITERATIONS:
+            seconds = budget - left + costs.longer(most)
+            return Plan(*chosen, SCOUT_ITERATIONS, most, seconds)
+        if base <= budget:
             return Plan(*chosen, 0, 0, base)
     return Plan(*starts[0], 0, 0, costs.starts(*starts[0]))
 
@@ -115,12 +112,27 @@ class _Costs:
         total += count * self._judge(FIRST) + closer * self._judge(CLOSER)
         return total + (2 + FINALISTS) * self._judge(LAST)
 
-    def matching(self, iterations: int) -> float:
-        """One candidate that matches trajectories, and its judging."""
+    @property
+    def scouting(self) -> float:
+        """Experts, and every matched candidate for a few iterations."""
+        experts = self._seconds(20 * 600 * self._filled * self._train)
+        return experts + MATCHED * (SCOUT_ITERATIONS * self._iteration + self._judge(CLOSER))
+
+    def longer(self, iterations: int) -> float:
+        """The best of them for many iterations, with looks on the way."""
+        looks = LOOKS * self._judge(Look(256, 200, range(2))) + self._judge(CLOSER)
+        return looks + iterations * self._iteration
+
+    def affordable(self, seconds: float) -> int:
+        """How many iterations that may be, in hundreds."""
+        left = seconds - self.longer(0)
+        return min(MOST_ITERATIONS, int(left / self._iteration) // 100 * 100)
+
+    @property
+    def _iteration(self) -> float:
         n, d = self._small, self._features
-        looking = self._judge(CLOSER) + LOOKS * self._judge(Look(256, 200, range(2)))
         step = 5 * 8 * n * d * 256 if n > d else 40 * n * n * d + 5 * 8 * n * n * 256
-        return iterations * max(self._least_iteration, step / self._speed) + looking
+        return max(self._least_iteration, step / self._speed)
 
     def _judge(self, look: Look) -> float:
         small = look.epochs * 6 * self._small * self._features

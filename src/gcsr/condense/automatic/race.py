@@ -103,13 +103,14 @@ def race(contest: Contest, plan: Plan) -> tuple[Entry, list[Entry]]:
         best += clustered_starts(plan.teachers[:1], plan.hops[:1])
         found = matched_from_samples() + matched_from(best[0])
         scouts = contest.enter(
-            (one.with_settings(iterations=plan.scouts) for one in found), "matching"
+            (one.with_settings(iterations=plan.scouts, iterate="last") for one in found),
+            "matching",
         )
         contest.score(scouts, "closer look", CLOSER)
         longer = contest.enter(
             (
-                entry.candidate.with_settings(iterations=plan.iterations)
-                for entry in _best(scouts, "closer look", 2)
+                entry.candidate.with_settings(iterations=plan.iterations, iterate="best-val")
+                for entry in _best(scouts, "closer look", 1)
             ),
             "longer matching",
         )
