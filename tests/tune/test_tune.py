@@ -60,7 +60,8 @@ def test_some_trials_are_pruned_and_none_of_the_first(whole):
     for trial in pruned:
         assert trial.score is None
         last = max(trial.curve)
-        others = [t.curve[last] for t in whole.trials[: trial.number] if last in t.curve]
+        before = [t for t in whole.trials[: trial.number] if t.state == "complete"]
+        others = [t.curve[last] for t in before if last in t.curve]
         assert max(trial.curve.values()) < sorted(others)[len(others) // 2]
 
 
@@ -219,7 +220,8 @@ def test_every_method_can_be_tuned(method):
     found = tune(GRAPH, nodes=9, method=method, space="paper", trials=1, device="cpu", **settings)
     (trial,) = found.trials
     assert trial.state == "complete" and 0 < found.score <= 1
-    watched = "matching_loss" in found.condense(device="cpu")[0].provenance
+    # Iterates of different candidates do not compare.
+    watched = method != "auto" and "matching_loss" in found.condense(device="cpu")[0].provenance
     assert bool(trial.curve) is watched
 
 

@@ -25,6 +25,7 @@ TINY: dict[str, Any] = {
     "inner": 2,
     "embedding_epochs": 4,
     "score_every": 2,
+    "budget": 0,
 }
 # From harmless to ruinous, so that some trials are worth pruning.
 SEARCHED = {"feature_rate": "0.03..30:log", "alpha": "0.1,1,10"}

@@ -72,6 +72,8 @@ class Condenser(ABC):
     seed_matters: ClassVar[bool] = True
     # Whether the CPU and CUDA give the same graph, but for rounding.
     same_on_every_device: ClassVar[bool] = True
+    # Whether its nodes may stand for others than training nodes, of which a class may have few.
+    beyond_training_nodes: ClassVar[bool] = False
     # Methods whose settings may be given to this one, which hands them on (its field ``pins``).
     hands_on_to: ClassVar[tuple[type[Condenser], ...]] = ()
 

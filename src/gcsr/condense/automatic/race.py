@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -64,13 +64,12 @@ class Contest:
         self.progress(stage, 100, 100)
         return entries
 
-    def score(self, entries: Iterable[Entry], name: str, look: Look) -> None:
-        """Judge entries that have no score of this round yet."""
-        waiting = [entry for entry in entries if name not in entry.scores]
-        for done, entry in enumerate(waiting):
+    def score(self, entries: Sequence[Entry], name: str, look: Look, stage: str) -> None:
+        """Judge every entry, and keep its score under the name of the round."""
+        for done, entry in enumerate(entries):
             entry.scores[name] = self.judge(entry.made, look)
-            self.progress(f"judging, {name}", _percent(done, len(waiting)), 100)
-        self.progress(f"judging, {name}", 100, 100)
+            self.progress(stage, _percent(done, len(entries)), 100)
+        self.progress(stage, 100, 100)
 
 
 def race(contest: Contest, plan: Plan) -> tuple[Entry, list[Entry]]:
@@ -82,9 +81,9 @@ def race(contest: Contest, plan: Plan) -> tuple[Entry, list[Entry]]:
     """
     simple = contest.enter(SIMPLE, "simple candidates")
     starts = contest.enter(clustered_starts(plan.teachers, plan.hops), "clustered starts")
-    contest.score(starts, "first look", FIRST)
+    contest.score(starts, "first look", FIRST, "judging starts")
     close = simple + _best(starts, "first look", CLOSELY)
-    contest.score(close, "closer look", CLOSER)
+    contest.score(close, "closer look", CLOSER, "judging the best starts")
     again = contest.enter(
         (
             entry.candidate.with_settings(draw=draw)
@@ -93,7 +92,7 @@ def race(contest: Contest, plan: Plan) -> tuple[Entry, list[Entry]]:
         ),
         "other draws",
     )
-    contest.score(again, "closer look", CLOSER)
+    contest.score(again, "closer look", CLOSER, "judging other draws")
     close += again
     entries = simple + starts + again
     if plan.scouts:
@@ -106,7 +105,7 @@ def race(contest: Contest, plan: Plan) -> tuple[Entry, list[Entry]]:
             (one.with_settings(iterations=plan.scouts, iterate="last") for one in found),
             "matching",
         )
-        contest.score(scouts, "closer look", CLOSER)
+        contest.score(scouts, "closer look", CLOSER, "judging matches")
         longer = contest.enter(
             (
                 entry.candidate.with_settings(iterations=plan.iterations, iterate="best-val")
@@ -114,13 +113,13 @@ def race(contest: Contest, plan: Plan) -> tuple[Entry, list[Entry]]:
             ),
             "longer matching",
         )
-        contest.score(longer, "closer look", CLOSER)
+        contest.score(longer, "closer look", CLOSER, "judging the longer match")
         close += scouts + longer
         entries += scouts + longer
     last = simple + [
         entry for entry in _best(close, "closer look", FINALISTS) if entry not in simple
     ]
-    contest.score(last, "last word", LAST)
+    contest.score(last, "last word", LAST, "the last word")
     # The first of equals is the simplest: entries come in that order.
     return max(last, key=lambda entry: entry.scores["last word"]), entries
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
 import torch
@@ -21,6 +21,7 @@ from gcsr.condense.automatic import (
 from gcsr.condense.automatic.candidates import Settings
 from gcsr.condense.condenser import Condenser, Made
 from gcsr.condense.fields import real_number
+from gcsr.condense.labels import class_budget
 from gcsr.condense.methods.clusters import Clusters
 from gcsr.condense.methods.gcsr import GCSR
 from gcsr.condense.methods.herding import Herding
@@ -58,6 +59,7 @@ class Automatic(Condenser):
     summary: ClassVar[str] = "what validates best: clusters, GCSR, MTT, Herding or Random"
     # Some candidates see another draw of dropout on another device.
     same_on_every_device: ClassVar[bool] = False
+    beyond_training_nodes: ClassVar[bool] = True
     hands_on_to: ClassVar[tuple[type[Condenser], ...]] = tuple(CONTESTANTS.values())
 
     budget: float = 120.0
@@ -102,6 +104,10 @@ class Automatic(Condenser):
         device: torch.device,
         progress: Progress,
     ) -> list[Made]:
+        # Too few nodes for the classes is an error of the user's, not of a candidate.
+        class_budget(view.visible.train_labels, view.visible.num_classes, nodes)
+        # Iterates of different candidates do not compare: nobody watches them.
+        view = replace(view, watch=None)
         judge = Judge(view.validation, view.visible.num_classes, device)
         plan = plan_for(view, nodes, self.budget, device.type)
 

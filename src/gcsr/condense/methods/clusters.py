@@ -38,6 +38,7 @@ class Clusters(Condenser):
     summary: ClassVar[str] = "class-wise centres of all visible nodes, labelled by teachers"
     # Dropout of the teachers is another draw on another device.
     same_on_every_device: ClassVar[bool] = False
+    beyond_training_nodes: ClassVar[bool] = True
 
     k: int = 1
     teacher: Teacher = "self-trained"
