@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 import re
 import runpy
@@ -23,6 +22,8 @@ from pages import PAGES, ROOT
 TEXTS = {page: page.read_text(encoding="utf-8") for page in PAGES}
 DOCS = ROOT / "docs"
 LINK = re.compile(r"(?<!`)!?\[[^\]]*\]\(([^)\s]+)\)")
+# Methods that authors published settings for.
+PUBLISHED = [m.name for m in BUILT_IN if m.name not in ("clusters", "auto")]
 DEFAULTS = "Every method, default settings, graphs that nobody tuned for"
 EXTERNAL = ("https://", "http://", "mailto:")
 
@@ -116,31 +117,28 @@ def test_figures_of_the_methods_page_are_in_the_rows():
     measured = table_rows(
         section(DOCS / "results.md", "Every method, authors' settings, tested with GCN")
     )
-    rows = json.loads((ROOT / "results" / "graphs.json").read_text())
-    seconds = {row["cell"]: row.get("condense_seconds") for row in rows}
     shown = table_rows(TEXTS[DOCS / "choose-a-method.md"].split("## Which one")[0])
-    for method in BUILT_IN:
-        *_, accuracy, cost = shown[method.name]
+    for method in PUBLISHED:
+        *_, accuracy = shown[method]
         column = measured["method"].index("Cora 70")
-        assert measured[method.name][column].startswith(accuracy), method.name
-        assert cost == f"{seconds[f'{method.name}/default/digits:50/gcn']:.1f}", method.name
+        assert measured[method][column].startswith(accuracy), method
 
 
 @pytest.mark.parametrize("prior", [2, 3], ids=["all", "predicted"])
-def test_gcsr_is_among_the_best_three_as_the_methods_page_says(prior):
+def test_gcsr_is_among_the_best_four_as_the_methods_page_says(prior):
     heading = "Every method, authors' settings, tested with GCN"
     rows = table_rows(section(DOCS / "results.md", heading))
     own = table_rows(section(DOCS / "results.md", "GCSR on Cora and Citeseer, tested with GCN"))
-    others = [method.name for method in BUILT_IN if method.name != "gcsr"]
+    others = [method for method in PUBLISHED if method != "gcsr"]
     for column, cell in enumerate(rows["method"][1:], 1):
         dataset, nodes = cell.split()
         ours = float(own[f"{dataset}, {nodes} nodes"][prior].split()[0])
         better = [m for m in others if float(rows[m][column].split()[0]) > ours]
-        assert len(better) <= 2, (cell, better)
+        assert len(better) <= 3, (cell, better)
 
 
 def test_other_claims_of_prose_are_in_the_rows():
-    methods = [method.name for method in BUILT_IN]
+    methods = PUBLISHED
     authors = table_rows(
         section(DOCS / "results.md", "Every method, authors' settings, tested with GCN")
     )
@@ -163,7 +161,7 @@ def test_other_claims_of_prose_are_in_the_rows():
 
 def test_winners_that_the_methods_page_names_won():
     rows = table_rows(section(DOCS / "results.md", DEFAULTS))
-    methods = [method.name for method in BUILT_IN]
+    methods = PUBLISHED
     count = len(rows["method"])
     best = [max(methods, key=lambda m: float(rows[m][column])) for column in range(1, count)]
     told = " ".join(TEXTS[DOCS / "choose-a-method.md"].split())
