@@ -74,7 +74,7 @@ def test_the_same_seed_gives_the_same_graph(gcsr: Run, tmp_path: Path) -> None:
 def test_other_methods(gcsr: Run, data: Path, tmp_path: Path, method: str) -> None:
     out = tmp_path / "out.safetensors"
     tiny = TINY if method == "mtt" else []
-    result = gcsr("condense", data, "--nodes", 6, "--method", method, *tiny, "--out", out)
+    result = gcsr("condense", data, "--nodes", 6, *tiny, "--method", method, "--out", out)
     assert result.code == 0, result.err
     assert CondensedGraph.load(out).provenance["method"] == method
 

@@ -84,7 +84,7 @@ def test_demo(gcsr: Run, quick_demo: Path) -> None:
     wrote, look = result.out.splitlines()[-2:]
     assert wrote == "wrote digits-50.safetensors"
     assert look == "look at it: gcsr report digits-50.safetensors --out digits-50.html"
-    for word in ("condensed by gcsr", "random subset", "whole graph", "1,797", "±", "kB"):
+    for word in ("condensed, automatic mode", "random subset", "whole graph", "1,797", "±", "kB"):
         assert word in result.out
     assert [path.name for path in quick_demo.iterdir()] == ["digits-50.safetensors"]
 

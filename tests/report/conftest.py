@@ -12,7 +12,7 @@ from report_helpers import planted, result
 
 from gcsr import CondensedGraph, Graph
 from gcsr.cli import main
-from gcsr.paper import runner
+from gcsr.paper import data as paper_data
 
 FLAGS = (
     "--headless=new",
@@ -47,8 +47,9 @@ def reproduced(graph: Graph, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder as ``gcsr reproduce table5 --quick --dataset cora`` leaves it, of a small graph."""
     folder = tmp_path_factory.mktemp("reproduced")
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(runner, "load", lambda name, root=None: graph.renamed(name))
-        words = ["reproduce", "table5", "--quick", "--dataset", "cora", "--out", str(folder)]
+        patched.setattr(paper_data, "load", lambda name, root=None: graph.renamed(name))
+        words = ["reproduce", "table5", "--quick", "--download", "--dataset", "cora"]
+        words += ["--out", str(folder)]
         assert main(words) == 0
     return folder
 

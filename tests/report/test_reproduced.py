@@ -14,7 +14,8 @@ def rows(folder: Path, protocol: Protocol, dataset: str = "cora") -> list[dict]:
     cells = [cell for cell in EXPERIMENTS["table5"].cells if cell.dataset == dataset]
     told = [
         {
-            "key": cell.key(protocol),
+            "key": cell.key(protocol, "data"),
+            "cell": cell.settings_key(protocol),
             **cell.identity(protocol),
             "mean": 70.0 + place,
             "std": 0.5,
@@ -49,7 +50,7 @@ def test_differences_and_progress_are_told(tmp_path: Path) -> None:
     mean = {row["key"]: row["mean"] for row in told}
     for line in lines:
         assert line.published is not None
-        ours = mean[line.cells[0].key(Protocol(5, 10))]
+        ours = mean[line.cells[0].key(Protocol(5, 10), "data")]
         assert f"{ours - line.published:+.1f}</td>" in page, line.label
     done = EXPERIMENTS["table5"].lines
     assert f"{len(lines)} of {len(done)} lines done; 5 graphs x 10 runs per cell." in page

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
+from functools import cache
 from importlib.metadata import entry_points
 from typing import Any, get_type_hints
 
@@ -63,8 +64,11 @@ def methods() -> dict[str, type[Condenser]]:
 
 def method(name: str) -> type[Condenser]:
     """The method of that name."""
-    known = methods()
-    require_one_of("method", name, known)
+    # Looking for other packages takes a moment, and nobody replaces a method of ours.
+    known = {method.name: method for method in BUILT_IN}
+    if name not in known:
+        known = methods()
+        require_one_of("method", name, known)
     return known[name]
 
 
@@ -73,6 +77,7 @@ def setting_name(given: str) -> str:
     return ALIASES.get(given, given.replace("-", "_"))
 
 
+@cache
 def setting_kinds(chosen: type[Condenser]) -> dict[str, Any]:
     """The type of every setting of a method, those that it hands on to others included."""
     kinds: dict[str, Any] = {}
