@@ -125,7 +125,7 @@ def run_page(page: Path, folder: Path, patch: pytest.MonkeyPatch, data: Path | N
                 assert (code != 0) == ("error:" in shown), (block.place, command, code, told)
                 _compare(f"{block.place}: {command}", shown, told)
                 printed.append(told)
-        elif block.language == "toml":
+        elif block.language == "toml" and "project" in tomllib.loads(block.text):
             _install(tomllib.loads(block.text), folder)
     return "\n".join(printed)
 
