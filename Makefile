@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+# Processes that run tests, with one thread each.
+JOBS   ?= 2
 
 .PHONY: setup run test test-all lint bench docs clean
 
@@ -20,10 +22,10 @@ run: setup
 	$(BIN)/gcsr demo
 
 test: setup
-	$(BIN)/python -m pytest -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) -m "not slow"
 
 test-all: setup
-	$(BIN)/python -m pytest --timeout 3600
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --timeout 3600
 
 lint: setup
 	$(BIN)/ruff check .

@@ -230,10 +230,11 @@ def test_the_cost_sheet(graph: Graph, small: CondensedGraph) -> None:
     sheet = cost_sheet(Evidence("a", small, found.condensed, found.matrices, found, ()))
     rows = dict(sheet.rows)
     n, d = small.x.shape
-    assert rows["… features"][0] == f"{4 * n * d} B"
-    assert rows["… dense A'"][0] == f"{4 * n * n} B"
-    assert rows["bytes stored"][0] == f"{4 * n * d + 4 * n * n + 8 * n} B"
-    assert rows["bytes stored"][2] == f"{small.provenance['bytes']['original'] / 1000:.1f} kB"
+    for name, itemsize in (("float32", 4), ("float16", 2)):
+        assert rows[f"… features, {name}"][0] == f"{itemsize * n * d} B"
+        assert rows[f"… A' dense, {name}"][0] == f"{itemsize * n * n} B"
+    assert rows["bytes in the file"][0] == f"{small.stored_bytes} B"
+    assert rows["bytes in the file"][2] == f"{small.provenance['bytes']['original'] / 1000:.1f} kB"
 
 
 def test_bad_arguments_are_one_sentence(graph: Graph, small: CondensedGraph) -> None:
