@@ -12,8 +12,8 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
-from gcsr.api import condense
-from gcsr.condense import build, methods
+from gcsr.api import condense, default_method
+from gcsr.condense import build
 from gcsr.condensed import CondensedGraph
 from gcsr.errors import require
 from gcsr.graph import Graph
@@ -87,6 +87,5 @@ def _check(size: dict[str, Any], settings: dict[str, Any]) -> None:
     """What is wrong without looking at data is said when the transform is made."""
     verb = inspect.signature(condense).parameters
     own = {key: value for key, value in settings.items() if key not in verb}
-    method = settings.get("method", verb["method"].default)
-    if method in methods() or "method" in settings:
-        build(method, {**size, **own})
+    method = settings.get("method") or default_method(settings.get("preset", "default"))
+    build(method, {**size, **own})

@@ -177,6 +177,20 @@ def test_readme_and_results_show_the_same_table():
     assert {name: row for name, row in shown.items() if name in measured} == measured
 
 
+def test_readme_and_results_show_the_same_automatic_mode():
+    shown = section(ROOT / "README.md", "Results")
+    table = [
+        [c.strip() for c in line.strip("|").split("|")]
+        for line in shown.split("\n\n")[1].splitlines()
+    ]
+    heading = "The automatic mode, ten nodes per class, no test label used"
+    measured = table_rows(section(DOCS / "results.md", heading).split("Without any leak")[0])
+    by_graph = {name.split(",")[0]: row for name, row in reversed(measured.items())}
+    graphs = table[0][1:]
+    for place, column in ((2, 1), (3, 2), (4, 4)):
+        assert table[place][1:] == [by_graph[graph][column] for graph in graphs]
+
+
 # -- the site itself -----------------------------------------------------------------------------------
 
 

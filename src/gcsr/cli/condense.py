@@ -117,6 +117,7 @@ def condense(
         require(
             method == "auto", f"--budget: is for the automatic mode, not for --method {method}."
         )
+        require("budget" not in settings, "--budget: is given by --set too.")
         settings["budget"] = budget
     for key, text in (("expert_memory", expert_memory), ("expert_disk", expert_disk)):
         if text is not None:

@@ -100,7 +100,7 @@ def _compare(
             result.std,
             result.scores,
             result.nodes,
-            made[0].nbytes,
+            made[0].stored_bytes,
             cost,
             result.seconds,
         )

@@ -96,6 +96,9 @@ def k_means(x: Tensor, k: int, generator: torch.Generator) -> tuple[Tensor, Tens
     as any other node, however few stand behind it. Sums are products with a one-hot matrix, which give
     the same bytes on CUDA each time. A group that runs empty keeps its centre.
     """
+    # Distances are differences of large squares unless the rows lie around zero.
+    middle = x.mean(0)
+    x = x - middle
     begin = torch.randperm(x.shape[0], generator=generator)[:k]
     centres = x[begin.to(x.device)].clone()
     squares = x.square().sum(1, keepdim=True)
@@ -108,7 +111,7 @@ def k_means(x: Tensor, k: int, generator: torch.Generator) -> tuple[Tensor, Tens
         if torch.equal(moved, centres):
             break
         centres = moved
-    return centres, groups
+    return centres + middle, groups
 
 
 def _means(values: Tensor, groups: Tensor, count: int) -> Tensor:

@@ -38,17 +38,22 @@ def class_shares(
     ``gcn`` and ``appnp`` are five networks each, trained on the training labels. ``self-trained`` are
     five GCNs trained on what the ``gcn`` ones say of every visible node.
     """
+    visible = view.visible
+    if bool((visible.labels >= 0).all()):
+        # An inductive graph: there is nobody left to ask about.
+        given = torch.nn.functional.one_hot(visible.labels, visible.num_classes)
+        return given.to(device, torch.float32)
     with _LOCK:
-        known = _KNOWN.setdefault(view.visible, {})
+        known = _KNOWN.setdefault(visible, {})
     key = (teacher, seed, str(device))
     if key not in known:
         room = _Classroom(view, device, seed)
         if teacher == "self-trained":
             believed = class_shares(view, "gcn", seed=seed, device=device, progress=progress)
-            everyone = torch.arange(view.visible.num_nodes)
+            everyone = torch.arange(visible.num_nodes)
             known[key] = room.shares("gcn", everyone, believed, teacher, progress)
         else:
-            known[key] = room.shares(teacher, view.visible.train, room.given, teacher, progress)
+            known[key] = room.shares(teacher, visible.train, room.given, teacher, progress)
     return known[key]
 
 

@@ -111,7 +111,7 @@ def _table(found: Sequence[Evidence], scores: Sequence[Scored]) -> Panel:
                 NOTHING if analysis is None else decimal(analysis.ccns_distance.frobenius, 2),
                 decimal(one.condensed.weighted_edge_homophily, 2),
                 NOTHING if analysis is None else decimal(analysis.silhouette, 2),
-                byte_count(one.small.nbytes),
+                byte_count(one.small.stored_bytes),
                 seconds(number(part(made, "measured"), "seconds")),
                 NOTHING if score is None else seconds(score.seconds_each),
             )

@@ -29,7 +29,17 @@ def command(small: CondensedGraph, out: str) -> str:
     words += ["--seed", str(made.get("seed", 0))]
     if made.get("device") in ("cpu", "cuda"):
         words += ["--device", str(made["device"])]
+    words += list(_storing(part(made, "stored")))
     return shlex.join([*words, "--out", Path(out).name])
+
+
+def _storing(stored: dict[str, Any]) -> Iterator[str]:
+    """What was left out of the file, and its precision."""
+    rule = text(stored, "asked", "")
+    if rule:
+        yield from ("--sparsify", rule)
+    if stored.get("dtype") == "float16":
+        yield from ("--dtype", "float16")
 
 
 def _data(source: dict[str, Any]) -> str:

@@ -110,6 +110,6 @@ def _tiles(found: Evidence) -> Iterator[Tile]:
         yield Tile("Over random nodes", f"{ahead:+.1f}", f"points · {random.evaluation.mean:.1f} %")
     original = number(part(made, "bytes"), "original")
     smaller = f"of {byte_count(original)}" if original else ""
-    yield Tile("Bytes", byte_count(found.small.nbytes), smaller)
+    yield Tile("Bytes", byte_count(found.small.stored_bytes), smaller)
     spent = number(part(made, "measured"), "seconds")
     yield Tile("Condensing", seconds(spent), f"on {text(made, 'device')}")

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import math
 import tomllib
-import typing
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gcsr.condense.registry import known_setting
+from gcsr.condense.registry import known_setting, setting_kinds
 from gcsr.condense.registry import method as method_of
 from gcsr.condense.texts import kinds_of, value_of
 from gcsr.errors import InputError, require
@@ -96,7 +95,7 @@ class Space:
     def of(cls, method: str, given: Mapping[str, object]) -> Space:
         """Dimensions from text or from Python values; what is wrong is one sentence."""
         chosen = method_of(method)
-        kinds = typing.get_type_hints(chosen)
+        kinds = setting_kinds(chosen)
         dimensions: dict[str, Dimension] = {}
         for name, what in given.items():
             key = known_setting(chosen, name)

@@ -16,6 +16,7 @@ LEAST = {"cpu": 0.1, "cuda": 0.5}
 LEAST_ITERATION = {"cpu": 1e-3, "cuda": 1e-3}
 # Work per stored number of a sparse product, in that of a dense one.
 SPARSE_FACTOR = 4.0
+K_MEANS_ROUNDS = 30
 TEACHERS = ("gcn", "self-trained", "appnp")
 HOPS = (1, 2, 0)
 MATCHED = 6
@@ -107,7 +108,11 @@ class _Costs:
         for teacher in teachers:
             rows = self._all if teacher == "self-trained" else self._train
             total += self._seconds(5 * 64 * self._filled * (1200 * rows + 200 * self._judged))
+        # Herding: 100 epochs of one network of the same width, which validates after each.
+        total += self._seconds(64 * self._filled * (600 * self._train + 200 * self._judged))
         count = 2 * len(teachers) * len(hops)
+        spread = 2 * self._all * self._features * (len(hops) + count * K_MEANS_ROUNDS)
+        total += self._seconds(spread)
         closer = 2 + min(count, CLOSELY) + REDRAWN * DRAWS
         total += count * self._judge(FIRST) + closer * self._judge(CLOSER)
         return total + (2 + FINALISTS) * self._judge(LAST)
@@ -132,7 +137,8 @@ class _Costs:
     def _iteration(self) -> float:
         n, d = self._small, self._features
         step = 5 * 8 * n * d * 256 if n > d else 40 * n * n * d + 5 * 8 * n * n * 256
-        return max(self._least_iteration, step / self._speed)
+        # Small products run at a fraction of the speed of large ones, and A' is solved for.
+        return max(self._least_iteration, (4 * step + 20 * n**3) / self._speed)
 
     def _judge(self, look: Look) -> float:
         small = look.epochs * 6 * self._small * self._features

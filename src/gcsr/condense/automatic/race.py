@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+
+import torch
 
 from gcsr.condense.automatic.candidates import (
     SIMPLE,
@@ -12,7 +13,6 @@ from gcsr.condense.automatic.candidates import (
     clustered_starts,
     matched_from,
     matched_from_samples,
-    pinned,
 )
 from gcsr.condense.automatic.judge import Judge
 from gcsr.condense.automatic.plan import (
@@ -23,12 +23,22 @@ from gcsr.condense.automatic.plan import (
     FIRST,
     LAST,
     REDRAWN,
+    SCOUT_ITERATIONS,
     Look,
     Plan,
 )
 from gcsr.condense.condenser import Made
 from gcsr.errors import InputError
 from gcsr.progress import Progress
+
+
+# What takes a candidate out of the race: settings that do not go together, a loss that is not finite, a
+# matrix that cannot be factored, too little memory.
+FAILURES: tuple[type[Exception], ...] = (
+    InputError,
+    torch.linalg.LinAlgError,  # type: ignore[attr-defined]
+    torch.OutOfMemoryError,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,21 +56,24 @@ class Contest:
 
     make: Callable[[Candidate], Made]
     judge: Judge
-    pins: Mapping[str, Any]
-    known: Mapping[str, set[str]]
+    pinned: Callable[[Iterable[Candidate]], list[Candidate]]
     progress: Progress
+    left_out: list[tuple[Candidate, str]] = field(default_factory=list)
 
     def enter(self, found: Iterable[Candidate], stage: str) -> list[Entry]:
         """Make every candidate, as pinned."""
-        chosen = pinned(found, self.pins, self.known)
-        entries = []
+        chosen = self.pinned(found)
+        entries: list[Entry] = []
         for done, one in enumerate(chosen):
             self.progress(stage, _percent(done, len(chosen)), 100)
             try:
-                entries.append(Entry(one, self.make(one)))
-            except InputError:
-                # Settings that do not go together, or a loss that was not finite: out of the race.
+                made = self.make(one)
+            except FAILURES as error:
+                self.left_out.append((one, str(error).splitlines()[0]))
                 continue
+            # Of an inductive graph every label is known: teachers and soft labels change nothing.
+            if not any(_same(made, entry.made) for entry in entries):
+                entries.append(Entry(one, made))
         self.progress(stage, 100, 100)
         return entries
 
@@ -95,21 +108,23 @@ def race(contest: Contest, plan: Plan) -> tuple[Entry, list[Entry]]:
     contest.score(again, "closer look", CLOSER, "judging other draws")
     close += again
     entries = simple + starts + again
-    if plan.scouts:
+    # Where pins leave no start, matching is all there is.
+    scouts_for = plan.scouts or (0 if starts else SCOUT_ITERATIONS)
+    if scouts_for:
         clustered = [entry for entry in close if entry not in simple]
         best = [entry.candidate for entry in _best(clustered, "closer look", 1)]
         # Pins may leave no start in the race, and matching from one all the same.
         best += clustered_starts(plan.teachers[:1], plan.hops[:1])
         found = matched_from_samples() + matched_from(best[0])
         scouts = contest.enter(
-            (one.with_settings(iterations=plan.scouts, iterate="last") for one in found),
+            (one.with_settings(iterations=scouts_for, iterate="last") for one in found),
             "matching",
         )
         contest.score(scouts, "closer look", CLOSER, "judging matches")
         longer = contest.enter(
             (
                 entry.candidate.with_settings(iterations=plan.iterations, iterate="best-val")
-                for entry in _best(scouts, "closer look", 1)
+                for entry in _best(scouts, "closer look", 1 if plan.iterations else 0)
             ),
             "longer matching",
         )
@@ -122,6 +137,15 @@ def race(contest: Contest, plan: Plan) -> tuple[Entry, list[Entry]]:
     contest.score(last, "last word", LAST, "the last word")
     # The first of equals is the simplest: entries come in that order.
     return max(last, key=lambda entry: entry.scores["last word"]), entries
+
+
+def _same(one: Made, other: Made) -> bool:
+    if not torch.equal(one.x, other.x) or not torch.equal(one.adjacency, other.adjacency):
+        return False
+    hard, soft = sorted((one.y, other.y), key=lambda y: y.ndim)
+    if hard.ndim == soft.ndim:
+        return torch.equal(hard, soft)
+    return bool(soft.gather(1, hard.clamp_min(0).to(soft.device)[:, None]).min() == 1)
 
 
 def _percent(done: int, total: int) -> int:

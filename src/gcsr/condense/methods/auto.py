@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
@@ -36,6 +36,10 @@ CONTESTANTS: dict[str, type[Condenser]] = {
     method.name: method for method in (Random, Herding, Clusters, MTT, GCSR)
 }
 OWN = ("nodes", "ratio")
+# Settings that bound memory or disk and change no result.
+BOUNDS = frozenset(
+    f.name for method in CONTESTANTS.values() for f in fields(method) if f.metadata.get("resource")
+)
 KNOWN = {name: {f.name for f in fields(method)} - set(OWN) for name, method in CONTESTANTS.items()}
 
 
@@ -60,14 +64,15 @@ class Automatic(Condenser):
     # Some candidates see another draw of dropout on another device.
     same_on_every_device: ClassVar[bool] = False
     beyond_training_nodes: ClassVar[bool] = True
-    hands_on_to: ClassVar[tuple[type[Condenser], ...]] = tuple(CONTESTANTS.values())
+    hands_on_to: ClassVar[tuple[type[Condenser], ...]] = (Clusters, MTT, GCSR)
 
     budget: float = 120.0
     pins: Settings = ()
 
     def _check(self) -> None:
         real_number(self, "budget")
-        accepted = set[str]().union(*KNOWN.values())
+        require(isinstance(self.pins, tuple), f"pins: {self.pins!r} is not a tuple of pairs.")
+        accepted = set[str]().union(*(KNOWN[method.name] for method in self.hands_on_to))
         for name in dict(self.pins):
             require(name in accepted, f"pins: no candidate has the setting {name!r}.")
         failure: InputError | None = None
@@ -83,18 +88,22 @@ class Automatic(Condenser):
     def settings(self) -> dict[str, Any]:
         """What determines the result, by name; pins under their own names."""
         own = {name: value for name, value in super().settings.items() if name != "pins"}
-        return {**own, **dict(self.pins)}
+        return own | {name: value for name, value in self.pins if name not in BOUNDS}
 
     def _field(self) -> list[Candidate]:
         """Everyone who could take part, the simple ones aside."""
         start = candidates.clustered_starts(("gcn",), (1,))
         matched = candidates.matched_from(start[0]) + candidates.matched_from_samples()
-        return candidates.pinned([*start, *matched], dict(self.pins), KNOWN)
+        return self._pinned([*start, *matched])
+
+    def _pinned(self, found: Iterable[Candidate]) -> list[Candidate]:
+        return candidates.pinned(found, dict(self.pins), KNOWN, BOUNDS)
 
     @property
     def leaks_test_labels(self) -> bool:
         """A pinned prior over all labels leaks, as it does in GCSR."""
-        return dict(self.pins).get("prior") == "all"
+        pins = dict(self.pins)
+        return pins.get("prior") == "all" and pins.get("regulariser", "prior") == "prior"
 
     def _make(
         self,
@@ -116,8 +125,9 @@ class Automatic(Condenser):
                 return _built(one, nodes)._make(view, nodes, [seed], device, _unheard)[0]
 
             part = part_of(progress, done, len(seeds))
-            winner, entries = race(Contest(make, judge, dict(self.pins), KNOWN, part), plan)
-            return _told(winner, entries, plan)
+            contest = Contest(make, judge, self._pinned, part)
+            winner, entries = race(contest, plan)
+            return _told(winner, entries, contest, plan, self.budget)
 
         return [chosen(done, seed) for done, seed in enumerate(seeds)]
 
@@ -130,13 +140,20 @@ def _unheard(stage: str, done: int, total: int) -> None:
     """Candidates are counted as a whole."""
 
 
-def _told(winner: Entry, entries: Sequence[Entry], plan: Plan) -> Made:
+def _told(
+    winner: Entry, entries: Sequence[Entry], contest: Contest, plan: Plan, budget: float
+) -> Made:
     """The winner, with the story of the race."""
     made, one = winner.made, winner.candidate
     notes = [*made.notes]
     if one in candidates.SIMPLE:
         notes.append(
             f"{one.method} validated best: nothing that was tried beat a choice of real nodes"
+        )
+    if plan.seconds > budget:
+        notes.append(
+            f"the shortest race is expected to take {plan.seconds:.0f} s on one core or GPU, more than"
+            f" the budget of {budget:g} s"
         )
     story = {
         "chosen": {"method": one.method, "settings": one.options},
@@ -151,6 +168,10 @@ def _told(winner: Entry, entries: Sequence[Entry], plan: Plan) -> Made:
             {"method": e.candidate.method, "settings": e.candidate.options, "validation": e.scores}
             for e in entries
         ],
+        "left_out": [
+            {"method": out.method, "settings": out.options, "reason": reason}
+            for out, reason in contest.left_out
+        ],
     }
     return Made(
         made.x,
@@ -158,5 +179,6 @@ def _told(winner: Entry, entries: Sequence[Entry], plan: Plan) -> Made:
         made.y,
         tuple(notes),
         {**made.details, "automatic": story},
-        made.measured,
+        # Experts that another candidate trained are part of the seconds of this race.
+        {name: value for name, value in made.measured.items() if name != "experts"},
     )

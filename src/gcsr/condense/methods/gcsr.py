@@ -52,6 +52,10 @@ class GCSR(TrajectoryCondenser):
     def _check_structure(self) -> None:
         require_one_of("prior", self.prior, ("train", "predicted", "all"))
         require_one_of("regulariser", self.regulariser, ("prior", "substructure", "random"))
+        require(
+            self.regulariser != "substructure" or self.initialise == "sample",
+            "regulariser: 'substructure' needs initialise 'sample'; centres are no nodes of the graph.",
+        )
         real_number(self, "alpha", "beta")
         real_number(self, "tau", "gamma", most=1.0)
         require(
