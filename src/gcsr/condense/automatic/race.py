@@ -31,7 +31,6 @@ from gcsr.condense.condenser import Made
 from gcsr.errors import InputError
 from gcsr.progress import Progress
 
-
 # What takes a candidate out of the race: settings that do not go together, a loss that is not finite, a
 # matrix that cannot be factored, too little memory.
 FAILURES: tuple[type[Exception], ...] = (
