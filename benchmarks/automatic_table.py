@@ -46,16 +46,15 @@ def automatic_section(rows: list[Row]) -> list[str]:
         return f"{found['mean']:.1f} ± {found['std']:.1f}" if found else "-"
 
     lines = [
-        "| graph, nodes | automatic | Random | Herding | whole graph | seconds, CPU | chosen |",
-        "|---|---|---|---|---|---:|---|",
+        "| graph, nodes | automatic | Random | Herding | whole graph | chosen |",
+        "|---|---|---|---|---|---|",
     ]
     for name, (cell, whole) in GRAPHS.items():
         found = row(f"auto/default/{cell}/gcn")
-        timed = row(f"auto/default/{cell}:cpu/gcn")
         lines.append(
             f"| {name} | {shown(f'auto/default/{cell}/gcn')} | {shown(f'random/default/{cell}/gcn')}"
             f" | {shown(f'herding/default/{cell}/gcn')} | {shown(f'whole/default/{whole}/gcn')}"
-            f" | {_seconds(timed)} | {_chosen(found)} |"
+            f" | {_chosen(found)} |"
         )
     lines += ["", "Without any leak, beside the paper's GCSR, which counts test labels:", ""]
     lines += ["| | " + " | ".join(f"{d.capitalize()} {n}" for d, n in SIZES) + " |"]
@@ -94,10 +93,6 @@ def _with(cell: str, part: str) -> str:
     """Settings come after the size and before what concerns the data."""
     dataset, nodes, *rest = cell.split(":")
     return ":".join([dataset, nodes, part, *rest])
-
-
-def _seconds(row: Row | None) -> str:
-    return f"{row['condense_seconds'] / row['graphs']:.0f}" if row else "-"
 
 
 def _chosen(row: Row | None) -> str:

@@ -229,8 +229,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     print(
         "`gcsr condense DATA --nodes N`: 3 condensed graphs x 5 trainings of a GCN, by `python\n"
         "benchmarks/accuracy.py --preset default --graphs 3 --runs 5 --out rows.json auto/cora:70`\n"
-        "and the like on an H200 (`results/automatic.json`; each row names its device). Seconds are\n"
-        "those of one graph on a CPU of two cores.\n"
+        "and the like on an H200, the inductive row on a CPU (`results/automatic.json`).\n"
     )
     print("\n".join(automatic_section(rows)))
     print("\n## Every method, default settings, graphs that nobody tuned for\n")

@@ -106,13 +106,13 @@ def test_test_labels_change_nothing(graph):
 
 def test_a_larger_budget_tries_more_and_the_same_budget_the_same(graph):
     view = View(graph).condensing()
-    plans = [plan_for(view, 9, budget, "cpu") for budget in (0.0, 3.0, 1000.0)]
+    plans = [plan_for(view, 9, budget, "cpu") for budget in (0.0, 10.0, 1000.0)]
     assert plans[0].scouts == 0 and len(plans[0].teachers) == 1
     assert plans[2].scouts > 0 and plans[2].iterations > plans[2].scouts
     assert len(plans[2].teachers) == 3
     tried = [len(plan.teachers) * len(plan.hops) + plan.scouts for plan in plans]
-    assert tried == sorted(tried) and plans[1].seconds <= 3.0
-    assert plan_for(view, 9, 3.0, "cpu") == plans[1]
+    assert tried == sorted(tried) and plans[1].seconds <= 10.0
+    assert plan_for(view, 9, 10.0, "cpu") == plans[1]
 
 
 def test_matching_takes_part_where_the_budget_allows_it(graph):

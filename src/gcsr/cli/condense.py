@@ -186,7 +186,7 @@ def _summary(out: Path, paths: list[Path], made: list[CondensedGraph]) -> dict[s
         "stored": [graph.provenance.get("stored") for graph in made],
         "device": first["device"],
         "leaks_test_labels": any(graph.leaks_test_labels for graph in made),
-        "notes": first["notes"],
+        "notes": list(dict.fromkeys(note for one in made for note in one.provenance["notes"])),
     }
 
 

@@ -69,11 +69,34 @@ def _rows(described: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "stored", lost
     yield "seed", str(made.get("seed"))
     yield "settings", _pairs(_part(made, "settings"))
+    yield from _race(_part(made, "automatic"))
     yield "versions", _pairs(_part(made, "versions"))
     yield "cost", _cost(made)
     notes = made.get("notes")
     for note in notes if isinstance(notes, list) else ():
         yield "note", str(note)
+
+
+def _race(told: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Who won the automatic mode's race, and how the others did."""
+    chosen = _part(told, "chosen")
+    if chosen:
+        yield "chosen", _named(chosen)
+    entries = told.get("race")
+    for one in entries if isinstance(entries, list) else ():
+        scores = _part(one, "validation") if isinstance(one, dict) else {}
+        marks = [
+            f"{name} {100 * score:.1f} %"
+            for name, score in scores.items()
+            if isinstance(score, int | float)
+        ]
+        if marks:
+            yield "raced", f"{_named(one)}: {', '.join(marks)}"
+
+
+def _named(one: dict[str, Any]) -> str:
+    settings = _part(one, "settings")
+    return f"{one.get('method')} {_pairs(settings)}" if settings else str(one.get("method"))
 
 
 def _structure(described: dict[str, Any]) -> str:

@@ -214,6 +214,10 @@ class Condenser(ABC):
                 isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0,
                 f"seed: {seed!r} is not accepted; a whole number >= 0 is.",
             )
+        require(
+            isinstance(source, Graph | CondensingView),
+            f"graph: a gcsr.Graph is needed, not {type(source).__name__}; gcsr.load makes one.",
+        )
         view = source
         if isinstance(view, Graph):
             leak = self.leaks_test_labels

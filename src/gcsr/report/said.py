@@ -77,6 +77,13 @@ def text(made: Mapping[str, Any], name: str, otherwise: str = "?") -> str:
     return found if isinstance(found, str) and found else otherwise
 
 
+def maker(made: Mapping[str, Any]) -> str:
+    """The method; for the automatic mode, which one it chose."""
+    name = text(made, "method")
+    chosen = part(part(made, "automatic"), "chosen")
+    return f"{name}, which chose {text(chosen, 'method')}" if chosen else name
+
+
 def notes(made: Mapping[str, Any]) -> list[str]:
     """What the method had to say."""
     found = made.get("notes")

@@ -10,7 +10,7 @@ from gcsr.report.charts import deviation
 from gcsr.report.evidence import RANDOM, WHOLE, Evidence
 from gcsr.report.learning import training
 from gcsr.report.page import Banner, Page, Panel, Tile
-from gcsr.report.said import byte_count, counted, notes, number, part, seconds, text
+from gcsr.report.said import byte_count, counted, maker, notes, number, part, seconds, text
 
 FEW_RUNS = 5
 LEAK = (
@@ -88,7 +88,7 @@ def _lead(found: Evidence) -> str:
     share = "" if ratio is None else f" ({100 * ratio:.2f} % of what was condensed)"
     of = "" if nodes is None else f" of {nodes:,.0f}"
     return (
-        f"Condensed by {text(made, 'method')}: {small.num_nodes:,}{of} nodes{share},"
+        f"Condensed by {maker(made)}: {small.num_nodes:,}{of} nodes{share},"
         f" {small.x.shape[1]:,} features, {small.num_classes} classes."
         f" File: {found.name}, seed {made.get('seed', '?')}."
     )

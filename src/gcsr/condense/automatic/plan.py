@@ -12,7 +12,9 @@ from gcsr.views import CondensingView
 
 # Operations per second that small networks reach, and seconds that no work goes below.
 SPEED = {"cpu": 5e10, "cuda": 5e12}
-LEAST = {"cpu": 0.1, "cuda": 0.5}
+LEAST = {"cpu": 0.02, "cuda": 0.4}
+# What an epoch takes however small a graph is.
+LEAST_EPOCH = {"cpu": 2.5e-3, "cuda": 0.5e-3}
 LEAST_ITERATION = {"cpu": 1e-3, "cuda": 1e-3}
 # Work per stored number of a sparse product, in that of a dense one.
 SPARSE_FACTOR = 4.0
@@ -91,6 +93,7 @@ class _Costs:
         visible, validation = view.visible, view.validation
         self._speed, self._least = SPEED[kind], LEAST[kind]
         self._least_iteration = LEAST_ITERATION[kind]
+        self._least_epoch = LEAST_EPOCH[kind]
         self._features = int(visible.x.shape[1])
         filled = float(visible.x.count_nonzero()) / max(1, visible.num_nodes)
         self._all, self._small = visible.num_nodes, nodes
@@ -107,9 +110,11 @@ class _Costs:
         total = 0.0
         for teacher in teachers:
             rows = self._all if teacher == "self-trained" else self._train
-            total += self._seconds(5 * 64 * self._filled * (1200 * rows + 200 * self._judged))
+            work = 5 * 64 * self._filled * (1200 * rows + 200 * self._judged)
+            total += self._seconds(work, epochs=200)
         # Herding: 100 epochs of one network of the same width, which validates after each.
-        total += self._seconds(64 * self._filled * (600 * self._train + 200 * self._judged))
+        work = 64 * self._filled * (600 * self._train + 200 * self._judged)
+        total += self._seconds(work, epochs=100)
         count = 2 * len(teachers) * len(hops)
         spread = 2 * self._all * self._features * (len(hops) + count * K_MEANS_ROUNDS)
         total += self._seconds(spread)
@@ -143,7 +148,8 @@ class _Costs:
     def _judge(self, look: Look) -> float:
         small = look.epochs * 6 * self._small * self._features
         real = 20 * 2 * self._judged * self._filled
-        return self._seconds(len(look.networks) * look.hidden * (small + real))
+        work = len(look.networks) * look.hidden * (small + real)
+        return self._seconds(work, epochs=look.epochs)
 
-    def _seconds(self, operations: float) -> float:
-        return max(self._least, operations / self._speed)
+    def _seconds(self, operations: float, epochs: int = 0) -> float:
+        return self._least + epochs * self._least_epoch + operations / self._speed
