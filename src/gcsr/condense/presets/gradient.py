@@ -10,7 +10,8 @@ nodes, because the released one is not finite to the end. Sizes share their sett
 
 DCG and GCond-X return the iterate that validates best: nobody says which one was published, and the
 last one of so many steps is far worse (``docs/results.md`` has both). That was seen in test accuracies
-before it was chosen. GCond and SGDD return the last, as their scripts do.
+before it was chosen, and so was that the best iterate is often an early one. GCond and SGDD return the
+last, as their scripts do.
 """
 
 from __future__ import annotations
