@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -264,3 +265,29 @@ def test_folder_follows_the_rule_of_datasets(monkeypatch, tmp_path):
     monkeypatch.delenv("GCSR_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", "/some/cache")
     assert ExpertCache(1).path("k") == Path("/some/cache/gcsr/experts/k.safetensors")
+
+
+def test_trajectories_beyond_memory_lie_in_a_file_without_a_name(visible, tmp_path):
+    whole = obtained(visible, disk=0)
+    mapped = obtained(visible, memory_bytes=1)
+    assert mapped.measured == whole.measured | {"mapped": True}
+    assert_same(mapped, whole)
+    # Nothing that a kill could leave behind, and nothing for later runs.
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+    again = obtained(visible, memory_bytes=1, again=True)
+    assert again.cached
+    assert again.trajectories is mapped.trajectories
+
+
+def test_disk_too_small_for_a_file_means_training_again(visible, tmp_path, monkeypatch):
+    whole = obtained(visible, disk=0)
+    replayed = obtained(visible, memory_bytes=1, disk=whole.trajectories.nbytes - 1)
+    assert (replayed.measured["kept"], replayed.measured["mapped"]) == (False, False)
+
+    def full(*_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    refused = obtained(visible, memory_bytes=1)
+    assert (refused.measured["kept"], refused.measured["mapped"]) == (False, False)
+    assert_same(refused, whole)

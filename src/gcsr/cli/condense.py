@@ -13,7 +13,7 @@ from gcsr.cli.data import load_graph
 from gcsr.cli.files import output_paths, require_writable, write_graphs
 from gcsr.cli.output import byte_count, print_json, print_leak
 from gcsr.cli.settings import parse_settings
-from gcsr.cli.sizes import parse_bytes
+from gcsr.cli.sizes import expert_bounds
 from gcsr.errors import require, require_one_of
 
 if TYPE_CHECKING:
@@ -58,22 +58,8 @@ def condense(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="A setting of the method; repeatable."),
     ] = None,
-    expert_memory: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SIZE",
-            help="Memory for the experts' trajectories (500MB, 2GiB); by default a quarter of what"
-            " is free.",
-        ),
-    ] = None,
-    expert_disk: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SIZE",
-            help="Disk for trained experts, where later runs find them ($GCSR_CACHE or the user's"
-            " cache); by default none.",
-        ),
-    ] = None,
+    expert_memory: options.ExpertMemory = None,
+    expert_disk: options.ExpertDisk = None,
     rule: Annotated[
         str,
         typer.Option(
@@ -119,11 +105,9 @@ def condense(
         )
         require("budget" not in settings, "--budget: is given by --set too.")
         settings["budget"] = budget
-    for key, text in (("expert_memory", expert_memory), ("expert_disk", expert_disk)):
-        if text is not None:
-            option = f"--{key.replace('_', '-')}"
-            require(key not in settings, f"{option}: is given by --set too.")
-            settings[key] = parse_bytes(option, text)
+    for key, size in expert_bounds(expert_memory, expert_disk).items():
+        require(key not in settings, f"--{key.replace('_', '-')}: is given by --set too.")
+        settings[key] = size
     # What is wrong without looking at the data is said before the data are read.
     build(method, {"nodes": nodes, "ratio": ratio, **settings})
     stored_dtype = cast("StoredDtype | None", dtype)

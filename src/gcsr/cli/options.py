@@ -32,3 +32,19 @@ Inductive = Annotated[
 AnyGraph = Annotated[
     bool, typer.Option("--any-graph", help="Accept data that FILE was not made from.")
 ]
+ExpertMemory = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE",
+        help="Memory for the experts' trajectories (500MB, 2GiB); by default a quarter of what is"
+        " free.",
+    ),
+]
+ExpertDisk = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE",
+        help="Disk for trained experts, where later runs find them ($GCSR_CACHE or the user's"
+        " cache), and for trajectories that memory cannot hold; by default none.",
+    ),
+]

@@ -12,6 +12,7 @@ from gcsr.cli import options
 from gcsr.cli.bars import progress_bars
 from gcsr.cli.interrupts import remember_written
 from gcsr.cli.output import console, print_json, table
+from gcsr.cli.sizes import expert_bounds
 from gcsr.errors import require
 
 if TYPE_CHECKING:
@@ -62,6 +63,8 @@ def reproduce(
             help="Keep condensed graphs in OUT/graphs; other tables with this option take them.",
         ),
     ] = False,
+    expert_memory: options.ExpertMemory = None,
+    expert_disk: options.ExpertDisk = None,
     download: Annotated[
         bool | None,
         typer.Option(
@@ -98,6 +101,7 @@ def reproduce(
     protocol = Protocol(graphs or default[0], runs or default[1], quick)
     datasets = dataset or []
     _check(chosen, datasets, device)
+    bounds = expert_bounds(expert_memory, expert_disk)
     prepare_folder(out)
     store = Store(rows_file(out, protocol))
     before = len(store)
@@ -114,6 +118,7 @@ def reproduce(
                 device=device,
                 jobs=jobs,
                 keep_graphs=graphs_folder(out, protocol) if keep_graphs else None,
+                bounds=bounds,
                 progress=progress,
             )
     finally:

@@ -27,3 +27,13 @@ def parse_bytes(option: str, text: str) -> int:
     raise InputError(
         f"{option}: {text!r} is not accepted; a size such as 500MB, 2GiB or 1e9 (bytes) is."
     )
+
+
+def expert_bounds(memory: str | None, disk: str | None) -> dict[str, int]:
+    """What ``--expert-memory`` and ``--expert-disk`` say, by the names of the settings they bound."""
+    given = {"expert_memory": memory, "expert_disk": disk}
+    return {
+        key: parse_bytes(f"--{key.replace('_', '-')}", text)
+        for key, text in given.items()
+        if text is not None
+    }

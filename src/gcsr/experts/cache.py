@@ -36,6 +36,11 @@ def cache_folder() -> Path:
     return (Path(cache) if cache else Path.home() / ".cache") / "gcsr"
 
 
+def scratch_folder() -> Path:
+    """Where trajectories lie that memory cannot hold, while a process uses them."""
+    return cache_folder() / "scratch"
+
+
 class ExpertCache:
     """Weights by epoch, and mean predictions, of experts trained by any process before.
 

@@ -49,6 +49,7 @@ class Experts:
         paths = self.trajectories
         return {
             "kept": paths.keeps_everything,
+            "mapped": paths.mapped,
             "bytes": paths.nbytes,
             "cached": self.cached,
             "stride": paths.stride,
@@ -69,9 +70,9 @@ def experts_for(
 ) -> Experts:
     """Experts as :func:`train_experts` trains them, trained only if they are not at hand.
 
-    ``memory_bytes`` bounds the trajectories as there, ``disk_bytes`` the folder of stored ones (0:
-    there is none). ``predictions`` asks for the mean prediction, for which ``recipe`` must train
-    the whole schedule.
+    ``memory_bytes`` bounds the trajectories as there, ``disk_bytes`` the folder of stored ones and the
+    file of those that memory cannot hold (0: there is neither). ``predictions`` asks for the mean
+    prediction, for which ``recipe`` must train the whole schedule.
     """
     key = expert_key(model, visible, recipe, device, dtype)
     # "cuda" is whichever device is current; weights are on one in particular.
@@ -79,7 +80,7 @@ def experts_for(
     cache = ExpertCache(disk_bytes)
     recent = _RECENT.take(f"{key} {place}", recipe, predictions, memory_bytes)
     if recent is not None:
-        if disk_bytes and not cache.touch(key):
+        if disk_bytes and not recent.trajectories.mapped and not cache.touch(key):
             cache.save(key, recent.trajectories.kept, recent.prediction)
         return replace(recent, cached=True)
     budget = default_budget(device) if memory_bytes is None else memory_bytes
@@ -98,13 +99,15 @@ def experts_for(
             device=device,
             dtype=dtype,
             memory_bytes=budget,
+            disk_bytes=disk_bytes,
             on_trained=mean,
             progress=progress,
         )
         experts = Experts(trajectories, None if mean is None else mean.mean)
-        if trajectories.keeps_everything:
+        if trajectories.keeps_everything and not trajectories.mapped:
             cache.save(key, trajectories.kept, experts.prediction)
-    if experts.trajectories.keeps_everything and experts.nbytes <= budget:
+    paths = experts.trajectories
+    if paths.mapped or (paths.keeps_everything and experts.nbytes <= budget):
         _RECENT.keep(f"{key} {place}", experts)
     return experts
 
@@ -130,7 +133,8 @@ class _Recent:
                 experts = self._entry[1]
                 enough = experts.trajectories.recipe.kept_epochs >= recipe.kept_epochs
                 enough = enough and not (predictions and experts.prediction is None)
-                if enough and (memory_bytes is None or experts.nbytes <= memory_bytes):
+                fits = memory_bytes is None or experts.nbytes <= memory_bytes
+                if enough and (fits or experts.trajectories.mapped):
                     return experts
             self._entry = None
             return None

@@ -29,19 +29,21 @@ def train_experts(
     device: torch.device,
     dtype: torch.dtype = torch.float32,
     memory_bytes: int | None = None,
+    disk_bytes: int = 0,
     on_trained: Callable[[range, Params], None] | None = None,
     progress: Progress = silent,
 ) -> Trajectories:
     """Train ``recipe.count`` experts and keep their weights at every snapshot.
 
     ``memory_bytes`` bounds the trajectories (default: a quarter of the free memory). Where they do
-    not fit, checkpoints are kept and the epochs between them are trained again on demand, bit by bit
-    the same on a CPU. ``on_trained`` gets the numbers and the last weights of every group of experts
-    when its training ends, on the thread that trained it.
+    not fit, but ``disk_bytes`` hold them, they lie in a file (on a CPU); otherwise checkpoints are kept
+    and the epochs between them are trained again on demand, bit by bit the same on a CPU.
+    ``on_trained`` gets the numbers and the last weights of every group of experts when its training
+    ends, on the thread that trained it.
     """
     school = _School(model, visible, recipe, device, dtype)
     budget = default_budget(device) if memory_bytes is None else memory_bytes
-    trajectories = Trajectories.within(budget, school)
+    trajectories = Trajectories.within(budget, school, disk_bytes)
     group = school.group_size if trajectories.keeps_everything else 1
 
     def job(first: int) -> Callable[[Progress], None]:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from gcsr.experts.cache import scratch_folder
 from gcsr.experts.recipe import ExpertRecipe
+from gcsr.experts.scratch import scratch_tensors
 from gcsr.models import Params
 
 if TYPE_CHECKING:
@@ -18,9 +20,9 @@ if TYPE_CHECKING:
 class Trajectories:
     """Expert weights by expert and snapshot (by default every epoch is one).
 
-    Everything that can be asked for is ``kept`` where it fits into a budget of bytes. Otherwise a
-    checkpoint (weights and Adam's moments) is kept every ``stride`` epochs and the epochs after it
-    are trained again, by the ``school`` that trained them, when asked for.
+    Everything that can be asked for is ``kept`` where it fits into a budget of bytes, or on disk
+    (``mapped``). Otherwise a checkpoint (weights and Adam's moments) is kept every ``stride`` epochs
+    and the epochs after it are trained again, by the ``school`` that trained them, when asked for.
     """
 
     def __init__(
@@ -30,8 +32,9 @@ class Trajectories:
         *,
         school: _School | None = None,
         stride: int = 1,
+        mapped: bool = False,
     ) -> None:
-        self.recipe, self.kept, self.stride = recipe, kept, stride
+        self.recipe, self.kept, self.stride, self.mapped = recipe, kept, stride, mapped
         self._school = school
         self._checkpoints: dict[tuple[int, int], tuple[tuple[Tensor, ...], int]] = {}
         self._rows: Tensor | None = None
@@ -39,14 +42,21 @@ class Trajectories:
             self._rows = _rows_of_positions(recipe).to(kept[0].device)
 
     @classmethod
-    def within(cls, budget: int, school: _School) -> Trajectories:
-        """Room for what a school teaches, as much of it as ``budget`` bytes hold."""
+    def within(cls, budget: int, school: _School, disk: int = 0) -> Trajectories:
+        """Room for what a school teaches: ``budget`` bytes of memory, else ``disk`` bytes of a file."""
         recipe, one = school.recipe, school.initial(range(1))
         per_state = sum(p.nbytes for p in one)
-        if recipe.count * recipe.rows * per_state > budget:
-            return cls(recipe, school=school, stride=_stride(recipe, per_state, budget))
-        shape = (recipe.count, recipe.rows)
-        return cls(recipe, tuple(p.new_empty((*shape, *p.shape[1:])) for p in one))
+        whole = recipe.count * recipe.rows * per_state
+        shapes = [(recipe.count, recipe.rows, *p.shape[1:]) for p in one]
+        if whole <= budget:
+            return cls(
+                recipe, tuple(p.new_empty(shape) for p, shape in zip(one, shapes, strict=True))
+            )
+        if whole <= disk and one[0].device.type == "cpu":
+            mapped = scratch_tensors(shapes, one[0].dtype, scratch_folder())
+            if mapped is not None:
+                return cls(recipe, mapped, mapped=True)
+        return cls(recipe, school=school, stride=_stride(recipe, per_state, budget))
 
     @property
     def keeps_everything(self) -> bool:
@@ -55,7 +65,7 @@ class Trajectories:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that the trajectories hold."""
+        """Bytes that the trajectories hold, in memory or in a file."""
         kept = sum(p.nbytes for p in self.kept)
         return kept + sum(t.nbytes for tensors, _ in self._checkpoints.values() for t in tensors)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -34,6 +34,7 @@ def reproduce(
     device: str = "auto",
     jobs: int = 1,
     keep_graphs: Path | None = None,
+    bounds: Mapping[str, int] | None = None,
     progress: Progress = silent,
 ) -> dict[Cell, Outcome]:
     """Measure the cells of an experiment (of some datasets or methods) that ``store`` does not hold.
@@ -43,6 +44,7 @@ def reproduce(
     datasets are fetched, by default unless the protocol is quick. ``jobs`` processes measure at the
     same time; what other processes with the same store are at is left to them, and waited for at the
     end. ``keep_graphs`` is a folder for condensed graphs, which cells of other tables then find there.
+    ``bounds`` are the bytes that experts may take (``expert_memory``, ``expert_disk``) in each process.
     """
     for name in datasets:
         require_one_of("dataset", name, experiment.datasets)
@@ -50,7 +52,7 @@ def reproduce(
     require(whole, f"jobs: {jobs!r} is not accepted; a whole number >= 1 is.")
     data = Data(root, not protocol.quick if download is None else download)
     shelf = None if keep_graphs is None else Shelf(keep_graphs)
-    plan = Plan(store.path, protocol, data, pick_device(device), shelf)
+    plan = Plan(store.path, protocol, data, pick_device(device), shelf, bounds or {})
     known = {cell.method for cell in experiment.cells}
     for name in methods:
         require_one_of("method", name, sorted(known))

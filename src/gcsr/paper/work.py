@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -48,6 +48,8 @@ class Plan:
     data: Data
     device: torch.device
     shelf: Shelf | None = None
+    # What bounds memory and disk (``expert_memory``, ``expert_disk``): no part of any result.
+    bounds: Mapping[str, int] = field(default_factory=dict)
 
 
 def recalled(cell: Cell, store: Store, protocol: Protocol) -> Outcome:
@@ -67,6 +69,7 @@ class Work:
     def __init__(self, plan: Plan, store: Store, progress: Progress) -> None:
         self._protocol, self._data, self._device = plan.protocol, plan.data, plan.device
         self._store, self._progress, self._shelf = store, progress, plan.shelf
+        self._bounds = plan.bounds
 
     def outcomes(self, group: Sequence[Cell]) -> Iterator[tuple[Cell, Outcome]] | None:
         """Those that are not known are measured; ``None`` while another process is at it."""
@@ -134,6 +137,8 @@ class Work:
             return [], {}
         first, seeds = group[0], range(self._protocol.graphs)
         condenser = first.condenser(self._protocol)
+        known = {f.name for f in fields(condenser)}
+        condenser = replace(condenser, **{k: v for k, v in self._bounds.items() if k in known})
         watched = any(cell.look == "adjacency" for cell in group)
         if watched:
             condenser = WatchedGCSR.watching(condenser)

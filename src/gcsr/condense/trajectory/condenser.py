@@ -65,7 +65,8 @@ class TrajectoryCondenser(Condenser):
             included; or ``last`` (the paper).
         experts, expert_epochs, expert_rate, expert_weight_decay, expert_seed: the teachers.
         expert_memory: bytes that their trajectories may take; by default a quarter of free memory.
-        expert_disk: bytes that experts may take on disk, where later runs find them; by default 0.
+        expert_disk: bytes that experts may take on disk, where later runs find them, or in a file
+            where memory cannot hold their trajectories; by default 0.
         dtype: the precision of features, experts, students and, if it is ``float64``, the result.
     """
 
