@@ -99,7 +99,9 @@ def test_nothing_to_count():
     assert density(lonely) == 0
     assert weight_distribution(lonely).count == 0
     assert degree_distribution(lonely).counts.tolist() == [2]
-    np.testing.assert_array_equal(ccns(lonely), np.zeros((2, 2)))
+    assert np.isnan(ccns(lonely)).all()
+    apart = ccns_distance(ccns(lonely), np.ones((2, 2)))
+    assert (apart.frobenius, apart.off_diagonal_correlation, apart.classes) == (None, None, 0)
 
 
 def test_the_diagonal_of_a_condensed_graph_is_dropped():

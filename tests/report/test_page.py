@@ -141,6 +141,13 @@ def test_methods_without_a_loss_say_so(graph: Graph) -> None:
     assert "random recorded no loss" in page
 
 
+def test_a_graph_without_edges_has_no_similarity(graph: Graph, small: CondensedGraph) -> None:
+    lonely = replace(small, adjacency=torch.eye(small.num_nodes))
+    page = report(lonely, graph, evaluate=False, tsne_nodes=0)
+    assert "The condensed graph has no edges, and so none of it." in page
+    assert "Distance (Frobenius)" not in page
+
+
 @pytest.mark.parametrize(
     "provenance",
     [

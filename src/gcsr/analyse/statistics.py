@@ -29,7 +29,12 @@ HEAVY_TAIL = 8
 
 
 def ccns(graph: LabelledGraph) -> np.ndarray:
-    """Cross-class neighbourhood similarity with weighted histograms; NaN for absent classes."""
+    """Cross-class neighbourhood similarity with weighted histograms.
+
+    NaN for absent classes, and everywhere in a graph without edges, where nobody has a neighbourhood.
+    """
+    if not graph.num_entries:
+        return np.full((graph.shares.shape[1],) * 2, np.nan)
     similarity = cross_class_similarity(
         torch.from_numpy(graph.weighted_histograms), torch.from_numpy(graph.shares)
     )
@@ -41,13 +46,14 @@ class CcnsDistance:
     """How far two CCNS matrices are apart, over the classes that both have.
 
     Attributes:
-        frobenius: root of the summed squared differences, diagonal included.
+        frobenius: root of the summed squared differences, diagonal included; ``None`` where there is
+            no class to compare.
         off_diagonal_correlation: Pearson's, over pairs of different classes; ``None`` where there are
             fewer than two pairs or one side is constant.
         classes: how many classes were compared.
     """
 
-    frobenius: float
+    frobenius: float | None
     off_diagonal_correlation: float | None
     classes: int
 
@@ -58,7 +64,7 @@ def ccns_distance(first: np.ndarray, second: np.ndarray) -> CcnsDistance:
     a, b = first[np.ix_(both, both)], second[np.ix_(both, both)]
     pairs = np.triu_indices(a.shape[0], 1)
     return CcnsDistance(
-        frobenius=float(np.linalg.norm(a - b)),
+        frobenius=float(np.linalg.norm(a - b)) if both.any() else None,
         off_diagonal_correlation=_correlation(a[pairs], b[pairs]),
         classes=int(both.sum()),
     )

@@ -138,7 +138,9 @@ def similarity(found: Evidence) -> Made:
         sides.insert(0, ("original", found.analysis.original.ccns))
         apart = found.analysis.ccns_distance
         lead += (
-            f" Distance (Frobenius) {decimal(apart.frobenius, 2)}, correlation off the diagonal"
+            " The condensed graph has no edges, and so none of it."
+            if apart.frobenius is None
+            else f" Distance (Frobenius) {decimal(apart.frobenius, 2)}, correlation off the diagonal"
             f" {decimal(apart.off_diagonal_correlation, 2)}, over {apart.classes} classes."
         )
     if written:
