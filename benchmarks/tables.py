@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from automatic_table import automatic_section
+from cost_table import cost_section
 from gcsr.paper import EXPERIMENTS, Cell
 from gcsr.paper.published import TABLE2
 from reproduced import Measured, rows_of_cells, rows_of_runs, section, summary
@@ -232,6 +233,15 @@ def main(argv: Sequence[str] | None = None) -> None:
         "and the like on an H200, the inductive row on a CPU (`results/automatic.json`).\n"
     )
     print("\n".join(automatic_section(rows)))
+    costs = cost_section(arguments.results / "cost")
+    if costs:
+        print("\n## What the automatic mode costs and saves\n")
+        print(
+            "`gcsr cost FILE --data DATA --json` of one graph each (`results/cost/`), the random subset of\n"
+            "the file's bytes. Break-even: after how many trainings by the test protocol, which validates\n"
+            "on the real graph after every epoch, condensing has paid for itself.\n"
+        )
+        print("\n".join(costs))
     print("\n## Every method, default settings, graphs that nobody tuned for\n")
     print(
         "Mean of 3 condensed graphs x 5 trainings of a GCN (Coarsening, the same for every seed: one\n"

@@ -1,0 +1,46 @@
+"""The cost sheets under results/cost/ beside each other: `gcsr cost FILE --data DATA --json` each."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+HEADS = (
+    "graph, nodes",
+    "condensed in (s, peak)",
+    "bytes: file / random / whole",
+    "seconds per training: small / random / whole",
+    "accuracy: small / random / whole",
+    "break-even",
+    "... without validating",
+)
+
+
+def cost_section(folder: Path) -> list[str]:
+    """A row per sheet, named by its file; nothing where there is none."""
+    sheets = {file.stem: json.loads(file.read_text()) for file in sorted(folder.glob("*.json"))}
+    if not sheets:
+        return []
+    lines = ["| " + " | ".join(HEADS) + " |", "|---" * len(HEADS) + "|"]
+    lines += ["| " + " | ".join(_row(name, sheet)) + " |" for name, sheet in sheets.items()]
+    machines = sorted({sheet["machine"] for sheet in sheets.values()})
+    return [*lines, "", f"Measured on: {'; '.join(machines)}."]
+
+
+def _row(name: str, sheet: dict[str, Any]) -> list[str]:
+    sides = [sheet[side] for side in ("condensed", "random", "whole")]
+    memory = sheet["condense_memory_bytes"]
+    peak = f", {memory / 2**30:.1f} GiB" if memory else ""
+    return [
+        f"{name.replace('_', ' ')}, {sheet['condensed']['nodes']}",
+        f"{sheet['condense_seconds']:.0f}{peak}",
+        " / ".join(f"{side['bytes'] / 1e6:.2f} MB" for side in sides),
+        " / ".join(f"{side['seconds']:.2g}" for side in sides),
+        " / ".join(f"{side['accuracy']['mean']:.1f}" for side in sides),
+        *(_count(sheet[key]) for key in ("break_even", "break_even_alone")),
+    ]
+
+
+def _count(trainings: int | None) -> str:
+    return "never" if trainings is None else f"{trainings:,}"
