@@ -237,9 +237,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     if costs:
         print("\n## What the automatic mode costs and saves\n")
         print(
-            "`gcsr cost FILE --data DATA --json` of one graph each (`results/cost/`), the random subset of\n"
-            "the file's bytes. Break-even: after how many trainings by the test protocol, which validates\n"
-            "on the real graph after every epoch, condensing has paid for itself.\n"
+            "`gcsr cost FILE --data DATA --json` of one graph each (`results/cost/`), random subsets\n"
+            "of the same bytes. Break-even: after how many trainings by the test protocol, which\n"
+            "validates on the real graph after every epoch, condensing has paid for itself.\n"
         )
         print("\n".join(costs))
     print("\n## Every method, default settings, graphs that nobody tuned for\n")
