@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 # Processes that run tests, with one thread each.
 JOBS   ?= 2
 
-.PHONY: setup run test test-all lint bench docs clean
+.PHONY: setup run test test-all lint bench fuzz docs clean
 
 setup: $(STAMP)
 
@@ -34,6 +34,12 @@ lint: setup
 
 bench: setup
 	$(BIN)/gcsr bench step --device cpu
+
+# Every target for that long; what was counted is in results/fuzz.json and docs/fuzzing.md.
+SECONDS ?= 600
+fuzz: setup
+	$(BIN)/python -m fuzz all --seconds $(SECONDS) --jobs $(JOBS) --out results/fuzz.json
+	$(BIN)/python -m fuzz table
 
 # torch is there already and satisfies its constraint: it is never resolved again.
 docs: setup

@@ -230,7 +230,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     print(
         "`gcsr condense DATA --nodes N`: 3 condensed graphs x 5 trainings of a GCN, by `python\n"
         "benchmarks/accuracy.py --preset default --graphs 3 --runs 5 --out rows.json auto/cora:70`\n"
-        "and the like on an H200, the inductive row on a CPU (`results/automatic.json`).\n"
+        "and the like (`results/automatic.json`). Random, Herding and the whole graph on an H200.\n"
+        "Seconds are on the clock, on a CPU of one thread, while other work ran.\n"
     )
     print("\n".join(automatic_section(rows)))
     costs = cost_section(arguments.results / "cost")

@@ -9,21 +9,29 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 # Links that leave docs/ exist on GitHub; those with a page of their own here lead to it.
-PAGES = {"../CHANGELOG.md": "changelog.md", "../README.md": "index.md"}
+PAGES = {
+    "../CHANGELOG.md": "changelog.md",
+    "../README.md": "index.md",
+    "../SECURITY.md": "security.md",
+}
+# The pages that lie beside docs/ name its pages with their folder.
+INTO = re.compile(r"\]\(docs/([^)]*\.md)")
 OUTSIDE = re.compile(r"\[([^\]]+)\]\((\.\./[^)]*)\)")
 # Docstrings name their kin as Python's documentation does; in HTML the code alone is enough.
 ROLE = re.compile(r":(?:class|func|meth|mod|data|attr|math):<code>~?([^<]*)</code>")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """The changelog is a page, although it lies beside docs/."""
-    changelog = Path(config.config_file_path).parent / "CHANGELOG.md"
-    files.append(File.generated(config, "changelog.md", abs_src_path=str(changelog)))
+    """The changelog and the security policy are pages, although they lie beside docs/."""
+    for name in ("CHANGELOG.md", "SECURITY.md"):
+        path = Path(config.config_file_path).parent / name
+        files.append(File.generated(config, name.lower(), abs_src_path=str(path)))
     return files
 
 
 def on_page_markdown(markdown: str, **_: object) -> str:
-    """Links out of docs/ become pages of the site or plain text."""
+    """Links out of docs/ become pages of the site or plain text; those into it lose their folder."""
+    markdown = INTO.sub(r"](\1", markdown)
 
     def inside(link: re.Match[str]) -> str:
         page = PAGES.get(link[2])

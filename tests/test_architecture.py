@@ -18,13 +18,14 @@ FILES = sorted(SOURCE.rglob("*.py"))
 # From the ground up; a room may use the rooms of the floors below its own.
 FLOORS = (
     {"errors", "version"},
-    {"capture", "devices", "files", "progress"},
-    {"parallel"},
+    {"capture", "devices", "files", "progress", "untrusted"},
+    {"checkpoint", "parallel"},
+    {"cluster"},
     {"graph"},
     {"datasets", "views"},
     {"equations"},
     {"models"},
-    {"training"},
+    {"training", "blocks"},
     {"experts"},
     {"stored"},
     {"condensed"},
@@ -39,7 +40,7 @@ FLOORS = (
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 # Rooms that are stricter than their floor.
-GROUND = {"errors", "version", "capture", "devices", "files", "progress"}
+GROUND = {"errors", "version", "capture", "devices", "files", "progress", "untrusted"}
 ONLY = {
     "errors": set(),
     "version": set(),
@@ -47,12 +48,16 @@ ONLY = {
     "capture": set(),
     "devices": {"errors"},
     "files": {"errors"},
+    "untrusted": {"errors"},
+    "cluster": GROUND | {"parallel"},
     "graph": GROUND,
     "datasets": GROUND | {"graph"},
-    "views": GROUND | {"graph"},
+    "checkpoint": {"errors", "files", "untrusted"},
+    "views": GROUND | {"checkpoint", "graph"},
     "equations": {"errors"},
     "models": GROUND | {"equations"},
-    "stored": {"errors"},
+    "blocks": GROUND | {"parallel", "graph", "views", "equations", "models"},
+    "stored": {"errors", "untrusted"},
     "condensed": GROUND | {"graph", "stored"},
 }
 
@@ -147,7 +152,7 @@ def test_importing_needs_no_extra_and_nothing_slow():
 import sys
 class Refuse:
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ("optuna", "ray", "ogb", "hypothesis", "pytest"):
+        if name.split(".")[0] in ("optuna", "pyarrow", "ray", "ogb", "hypothesis", "pytest"):
             raise ImportError(f"{name} is an extra")
 sys.meta_path.insert(0, Refuse())
 import gcsr

@@ -5,6 +5,7 @@ from types import ModuleType
 
 from gcsr.analyse import Analysis, analyse
 from gcsr.api import condense, condense_many, sparsify
+from gcsr.checkpoint import Checkpoint
 from gcsr.condense import (
     DCG,
     GCSR,
@@ -21,6 +22,7 @@ from gcsr.condense import (
     KCenter,
     Random,
 )
+from gcsr.condense.scaling import ScalingChoice, choose_scaling
 from gcsr.condensed import CondensedGraph
 from gcsr.datasets import load
 from gcsr.errors import InputError
@@ -40,6 +42,7 @@ __all__ = [
     "SGDD",
     "Analysis",
     "Automatic",
+    "Checkpoint",
     "Clusters",
     "Coarsening",
     "CondensedGraph",
@@ -53,11 +56,13 @@ __all__ = [
     "InputError",
     "KCenter",
     "Random",
+    "ScalingChoice",
     "TrainingRecipe",
     "Tuning",
     "View",
     "__version__",
     "analyse",
+    "choose_scaling",
     "condense",
     "condense_many",
     "cost",

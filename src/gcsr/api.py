@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 
+from gcsr.checkpoint import Checkpoint
+from gcsr.cluster import Cluster
 from gcsr.condense import PRESETS, Condenser, build, preset_settings, setting_name
 from gcsr.condense.sparsify import Sparsifier
 from gcsr.condensed import CondensedGraph, StoredDtype
@@ -27,7 +30,9 @@ def condense(
     preset: str = "default",
     seed: int = 0,
     device: str | torch.device = "auto",
+    checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
     progress: Progress = silent,
+    cluster: str | Cluster | None = None,
     **settings: Any,
 ) -> CondensedGraph:
     """Condense a graph to ``nodes`` nodes, or to a ``ratio`` of those that may be seen.
@@ -42,7 +47,11 @@ def condense(
             and ``official`` those of SFGC's own authors.
         seed: the same seed on the same machine gives the same bytes.
         device: ``auto`` (CUDA where there is one), ``cpu`` or ``cuda``.
+        checkpoint: a folder where the run writes down how far it is, removed when it is finished. The
+            same call continues a run that was ended, with the same result; see :class:`Checkpoint`.
         progress: called with what is being done, how much of it is done and how much there is.
+        cluster: ``local`` or the ``HOST:PORT`` of a Ray cluster's head, where experts and graphs are
+            then made, with the same bytes as a result; by default this process does it all.
         settings: those of the method (see :class:`gcsr.GCSR` and its kin); they win over the preset.
 
     Returns:
@@ -59,7 +68,9 @@ def condense(
         preset=preset,
         seeds=[seed],
         device=device,
+        checkpoint=checkpoint,
         progress=progress,
+        cluster=cluster,
         **settings,
     )[0]
 
@@ -73,7 +84,10 @@ def condense_many(
     method: str | None = None,
     preset: str = "default",
     device: str | torch.device = "auto",
+    checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
     progress: Progress = silent,
+    cluster: str | Cluster | None = None,
+    context: dict[str, Any] | None = None,
     **settings: Any,
 ) -> list[CondensedGraph]:
     """Condense a graph once per seed, all at the same time and from the same experts.
@@ -87,7 +101,10 @@ def condense_many(
         method: a registered name.
         preset: ``default``, ``paper`` or ``official``; see :func:`condense`.
         device: ``auto``, ``cpu`` or ``cuda``.
+        checkpoint: a folder where the run writes down how far it is; see :func:`condense`.
         progress: called with what is being done, how much of it is done and how much there is.
+        cluster: as in :func:`condense`.
+        context: added to the provenance, for example how the features came to be scaled as they are.
         settings: those of the method; they win over the preset.
 
     Returns:
@@ -97,7 +114,13 @@ def condense_many(
         graph, nodes=nodes, ratio=ratio, method=method, preset=preset, settings=settings
     )
     return condenser.condense_many(
-        graph, seeds=seeds, device=device, progress=progress, context={"preset": name}
+        graph,
+        seeds=seeds,
+        device=device,
+        checkpoint=checkpoint,
+        progress=progress,
+        context={**(context or {}), "preset": name},
+        cluster=cluster,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,11 +16,13 @@ from torch import Tensor
 from gcsr.errors import InputError, require, require_one_of
 from gcsr.files import write_atomically
 from gcsr.stored import from_stored, is_known, is_stored_sparsely, stored_adjacency_bytes, to_stored
+from gcsr.untrusted import UNREADABLE, is_file, reason
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 SUFFIX = ".safetensors"
+_REFUSED: tuple[type[Exception], ...] = (*UNREADABLE, SafetensorError)
 MOST_CLASSES = 1_000_000
 StoredDtype = Literal["float32", "float16"]
 STORED_DTYPES: tuple[StoredDtype, ...] = ("float32", "float16")
@@ -67,14 +70,14 @@ class CondensedGraph:
         for name in ("x", "adjacency"):
             tensor: Tensor = getattr(self, name)
             require(
-                tensor.is_floating_point() and bool(torch.isfinite(tensor).all()),
+                tensor.is_floating_point() and all(map(math.isfinite, _extremes(tensor))),
                 f"{name}: must be finite floating-point numbers.",
             )
             require(
-                not self.half or torch.equal(tensor, tensor.half().to(tensor.dtype)),
+                not self.half or _fits_half(tensor),
                 f"half: {name} has numbers that float16 cannot hold; stored_as('float16') rounds them.",
             )
-        require(bool((self.adjacency >= 0).all()), "adjacency: has negative entries.")
+        require(_extremes(self.adjacency)[0] >= 0, "adjacency: has negative entries.")
         if self.y.ndim == 1:
             require(
                 self.y.shape == (n,) and self.y.dtype == torch.int64,
@@ -131,8 +134,13 @@ class CondensedGraph:
     @property
     def stored_bytes(self) -> int:
         """Bytes of features, adjacency and labels in a file: see :mod:`gcsr.stored`."""
-        x = self.x.numel() * (2 if self.half else self.x.element_size())
-        return x + stored_adjacency_bytes(self.adjacency, self._itemsize) + self.y.nbytes
+        beside = self._bytes_beside
+        return beside + stored_adjacency_bytes(self.adjacency, self._itemsize, beside)
+
+    @property
+    def _bytes_beside(self) -> int:
+        """Bytes of features and labels in a file."""
+        return self.x.numel() * (2 if self.half else self.x.element_size()) + self.y.nbytes
 
     @property
     def _itemsize(self) -> int:
@@ -193,7 +201,9 @@ class CondensedGraph:
             "bytes": self.stored_bytes,
             "stored_dtype": "float16" if self.half else str(self.x.dtype).removeprefix("torch."),
             "stored_adjacency": (
-                "sparse" if is_stored_sparsely(self.adjacency, self._itemsize) else "dense"
+                "sparse"
+                if is_stored_sparsely(self.adjacency, self._itemsize, self._bytes_beside)
+                else "dense"
             ),
             "leaks_test_labels": self.leaks_test_labels,
             "provenance": self.provenance,
@@ -209,10 +219,17 @@ class CondensedGraph:
         path = Path(path)
         parts = (part.detach().cpu() for part in (self.x, self.adjacency, self.y))
         kind, tensors = to_stored(*parts, half=self.half)
+        try:
+            told = json.dumps(self.provenance, sort_keys=True, allow_nan=False)
+        except ValueError:
+            # A reader would refuse it: JSON has no word for what is not finite.
+            raise InputError(
+                "provenance: holds a number that is not finite; null stands for those."
+            ) from None
         metadata = {
             "format": kind,
             "num_classes": str(self.num_classes),
-            "provenance": json.dumps(self.provenance, sort_keys=True),
+            "provenance": told,
         }
         blob = save({key: t.contiguous() for key, t in tensors.items()}, metadata)
         write_atomically(path, _with_ordered_header(blob))
@@ -222,28 +239,32 @@ class CondensedGraph:
     def load(cls, path: str | Path) -> CondensedGraph:
         """Read a file written by :meth:`save`; anything else is one clear sentence."""
         path = Path(path)
-        require(path.is_file(), f"{path}: no such file.")
+        require(is_file(path), f"{path}: no such file.")
         try:
             with safe_open(path, framework="pt") as archive:
                 metadata = archive.metadata() or {}
                 names = frozenset(archive.keys())
                 known = is_known(metadata.get("format"), names)
                 tensors = {name: archive.get_tensor(name) for name in names} if known else {}
-        except (SafetensorError, OSError, ValueError) as error:
-            raise InputError(f"{path}: not a readable safetensors file ({error}).") from None
+        except _REFUSED as error:
+            raise InputError(
+                f"{path}: not a readable safetensors file ({reason(error)})."
+            ) from None
         require(known, f"{path}: a safetensors file, but not a condensed graph of this library.")
         try:
-            provenance = json.loads(metadata["provenance"], parse_constant=_no_constant)
+            provenance = json.loads(
+                metadata["provenance"], parse_constant=_no_constant, parse_float=_finite
+            )
             classes = int(metadata["num_classes"])
             require(isinstance(provenance, dict), "provenance: not a JSON object.")
             source = provenance.get("dataset", {})
             require(isinstance(source, dict), "provenance: its dataset is not a JSON object.")
-            x, adjacency, y, half = from_stored(tensors)
+            x, adjacency, y, half = from_stored(tensors, path.stat().st_size)
             return cls(x, adjacency, y, classes, provenance, half)
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
-        except (KeyError, ValueError, RuntimeError) as error:
-            raise InputError(f"{path}: broken metadata ({error}).") from None
+        except UNREADABLE as error:
+            raise InputError(f"{path}: broken metadata ({reason(error)}).") from None
 
 
 def _with_ordered_header(blob: bytes) -> bytes:
@@ -252,6 +273,26 @@ def _with_ordered_header(blob: bytes) -> bytes:
     header = json.dumps(json.loads(blob[8 : 8 + size]), sort_keys=True, separators=(",", ":"))
     padded = header.encode() + b" " * (-len(header.encode()) % 8)
     return len(padded).to_bytes(8, "little") + padded + blob[8 + size :]
+
+
+def _extremes(tensor: Tensor) -> tuple[float, float]:
+    """Least and largest number, NaN where there is one; no copy of the tensor is made."""
+    if not tensor.numel():
+        return 0.0, 0.0
+    low, high = tensor.aminmax()
+    return float(low), float(high)
+
+
+def _fits_half(tensor: Tensor) -> bool:
+    """Whether float16 holds every number; row by row, because copies are large."""
+    return all(torch.equal(rows, rows.half().to(rows.dtype)) for rows in tensor.split(256))
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text[:20]} is beyond every number")  # and could not be written again
+    return number
 
 
 def _no_constant(name: str) -> None:

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
+import platform
 import resource
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 
 from gcsr.errors import InputError
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 def pick_device(name: str | torch.device = "auto") -> torch.device:
@@ -30,6 +37,13 @@ def pick_device(name: str | torch.device = "auto") -> torch.device:
     return device
 
 
+def arithmetic(device: torch.device) -> list[str]:
+    """What decides the last bit of a product; folders may be shared between machines."""
+    if device.type == "cuda":
+        return [device.type, torch.cuda.get_device_name(device)]
+    return [device.type, platform.machine(), torch.backends.cpu.get_cpu_capability()]
+
+
 def stream(seed: int, purpose: str) -> torch.Generator:
     """A CPU generator for one purpose.
 
@@ -47,6 +61,33 @@ def peak_memory_bytes(device: torch.device) -> int:
         return int(torch.cuda.max_memory_allocated(device))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return int(peak if sys.platform == "darwin" else peak * 1024)
+
+
+def within_memory(work: Callable[[int], T], size: int, what: str) -> T:
+    """``work(size)``, and once more with half the size where the device's memory does not suffice.
+
+    If that does not suffice either, or there is no half, one sentence says so. ``what`` names what
+    is done so many at a time.
+    """
+    try:
+        return work(size)
+    except torch.OutOfMemoryError:
+        # Not from inside: an error that is being handled keeps what it saw alive.
+        half = size // 2
+    if half:
+        logger.warning(
+            "memory of the device: %d %s at a time were too many; trying %d.", size, what, half
+        )
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+        try:
+            return work(half)
+        except torch.OutOfMemoryError:
+            size = half
+    raise InputError(
+        f"device: its memory does not suffice for {what}, {size} at a time; fewer nodes, a lower"
+        " expert_memory or another device (cpu) need less of it."
+    )
 
 
 def free_memory_bytes(device: torch.device) -> int:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import tempfile
+import threading
 from pathlib import Path
 
 from gcsr.errors import InputError
+
+_UMASK = threading.Lock()
 
 
 def write_atomically(path: Path, blob: bytes) -> None:
@@ -30,6 +33,8 @@ def write_atomically(path: Path, blob: bytes) -> None:
 
 
 def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
+    # It can only be read by changing it, and threads write too.
+    with _UMASK:
+        current = os.umask(0)
+        os.umask(current)
     return current

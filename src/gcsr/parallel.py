@@ -17,6 +17,7 @@ import torch
 from gcsr.progress import Progress
 
 T = TypeVar("T")
+_limit: list[int] = []
 
 
 class _StoppedError(BaseException):
@@ -40,7 +41,7 @@ def run_jobs(jobs: Sequence[Callable[[Progress], T]], progress: Progress) -> lis
     Results come in the order of the jobs. Progress of the jobs is added up. If one fails, or the
     caller is interrupted, the others end at their next report.
     """
-    workers = min(len(jobs), torch.get_num_threads())
+    workers = min(len(jobs), torch.get_num_threads(), *_limit)
     with single_threaded():
         if len(jobs) == 1:
             return [jobs[0](progress)]
@@ -54,6 +55,11 @@ def run_jobs(jobs: Sequence[Callable[[Progress], T]], progress: Progress) -> lis
                 for future in futures:
                     future.cancel()
                 raise together.first_failure(futures) or error from None
+
+
+def limit_jobs(most: int) -> None:
+    """From now on this process runs at most that many jobs at a time, whatever torch may use."""
+    _limit[:] = [most]
 
 
 def part_of(progress: Progress, before: int, parts: int) -> Progress:

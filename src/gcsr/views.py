@@ -16,25 +16,74 @@ the paper's prior over *all* labels, has to be asked for by name and is marked a
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from gcsr.checkpoint import Journal
 from gcsr.graph import Graph
+from gcsr.graph.array_file import ArrayFile
+from gcsr.graph.stored import OnDisk, StoredGraph
 from gcsr.progress import Watch
+
+
+class RowsByNumber(Protocol):
+    """Feature rows that can be asked for by node."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where the rows are."""
+        ...
+
+    def __getitem__(self, nodes: Tensor, /) -> Tensor:
+        """The rows of some nodes."""
+        ...
+
+
+@dataclass(frozen=True)
+class StoredRows:
+    """Rows of a file."""
+
+    file: ArrayFile
+
+    @property
+    def device(self) -> torch.device:
+        """What is read lies in the CPU's memory."""
+        return torch.device("cpu")
+
+    def __getitem__(self, nodes: Tensor, /) -> Tensor:
+        """The rows of some nodes."""
+        return torch.from_numpy(self.file.take(nodes.cpu().numpy()))
 
 
 @dataclass(frozen=True, eq=False)
 class VisibleGraph:
-    """The graph that is condensed: ``labels`` are -1 everywhere but on the training nodes."""
+    """The graph that is condensed: ``labels`` are -1 everywhere but on the training nodes.
+
+    Where it stays on ``disk``, ``x`` has a shape and no numbers.
+    """
 
     x: Tensor
     adjacency: sp.csr_array
     labels: Tensor
     train: Tensor
     num_classes: int
+    disk: OnDisk | None = None
+
+    @property
+    def features(self) -> RowsByNumber:
+        """Rows of ``x`` by number, in memory or on disk."""
+        return self.x if self.disk is None else StoredRows(self.disk.features)
+
+    def among(self, nodes: Tensor) -> sp.csr_array:
+        """The edges among some nodes."""
+        ids = np.asarray(nodes)
+        if self.disk is not None:
+            return self.disk.adjacency.among(ids)
+        return self.adjacency[ids][:, ids]
 
     @property
     def num_nodes(self) -> int:
@@ -55,6 +104,7 @@ class Target:
     adjacency: sp.csr_array
     nodes: Tensor
     labels: Tensor
+    disk: OnDisk | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +127,8 @@ class CondensingView:
     """All that condensing, selecting and tuning may look at.
 
     ``every_label`` is ``None`` unless the caller of :meth:`View.condensing` asked for the leak.
-    ``watch``, if there is one, is told how iterates do on ``validation``.
+    ``watch``, if there is one, is told how iterates do on ``validation``; ``journal`` is where a run
+    writes down how far it is.
     """
 
     visible: VisibleGraph
@@ -85,6 +136,7 @@ class CondensingView:
     source: Source
     every_label: Tensor | None = None
     watch: Watch | None = None
+    journal: Journal | None = None
 
 
 class View:
@@ -105,8 +157,9 @@ class View:
         hidden[graph.train] = False
         labels = graph.y.masked_fill(hidden, -1)
         visible = VisibleGraph(
-            x=graph.x[nodes] if graph.inductive else graph.x,
+            x=_rows(graph, nodes) if graph.inductive else graph.x,
             adjacency=_induced(graph, nodes) if graph.inductive else graph.adjacency,
+            disk=None if graph.inductive else _disk(graph),
             labels=labels[nodes],
             train=torch.arange(nodes.numel()) if graph.inductive else graph.train,
             num_classes=graph.num_classes,
@@ -143,21 +196,39 @@ class View:
             num_edges=graph.num_edges,
             num_features=graph.num_features,
             num_classes=graph.num_classes,
-            nbytes=graph.nbytes,
+            nbytes=graph.stored_bytes,
         )
 
     def _target(self, nodes: Tensor) -> Target:
         graph = self._graph
         if graph.inductive:
             return Target(
-                x=graph.x[nodes],
+                x=_rows(graph, nodes),
                 adjacency=_induced(graph, nodes),
                 nodes=torch.arange(nodes.numel()),
                 labels=graph.y[nodes],
             )
-        return Target(x=graph.x, adjacency=graph.adjacency, nodes=nodes, labels=graph.y[nodes])
+        return Target(
+            x=graph.x,
+            adjacency=graph.adjacency,
+            nodes=nodes,
+            labels=graph.y[nodes],
+            disk=_disk(graph),
+        )
 
 
 def _induced(graph: Graph, nodes: Tensor) -> sp.csr_array:
     ids = np.asarray(nodes)
+    if isinstance(graph, StoredGraph):
+        return graph.disk.adjacency.among(ids)
     return sp.csr_array(graph.adjacency[ids][:, ids])
+
+
+def _rows(graph: Graph, nodes: Tensor) -> Tensor:
+    if isinstance(graph, StoredGraph):
+        return StoredRows(graph.disk.features)[nodes]
+    return graph.x[nodes]
+
+
+def _disk(graph: Graph) -> OnDisk | None:
+    return graph.disk if isinstance(graph, StoredGraph) else None

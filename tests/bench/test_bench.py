@@ -11,9 +11,20 @@ from pathlib import Path
 import pytest
 import torch
 
-from gcsr.bench import BENCHES, CASES, bench_growth, cases, evaluate, experts, run_bench
+from gcsr import GCSR, load
+from gcsr.bench import (
+    BENCHES,
+    CASES,
+    bench_growth,
+    cases,
+    evaluate,
+    experts,
+    run_bench,
+    scale,
+)
 from gcsr.bench.cases import Case, step_inputs
 from gcsr.bench.growth import GROWTHS, Growth
+from gcsr.bench.planted import Planted
 from gcsr.bench.protocol import Work
 from gcsr.bench.reference import condensing_loss
 from gcsr.bench.row import BenchRow, relative_error
@@ -21,6 +32,7 @@ from gcsr.bench.standin import graph_of, standin
 from gcsr.bench.step import bench_step, engine_step
 from gcsr.cli import main
 from gcsr.errors import InputError
+from gcsr.graph.stored import open_folder
 
 CPU = torch.device("cpu")
 # Fewer condensed nodes than features, and more of them: the two forms of a student.
@@ -126,6 +138,18 @@ def test_protocol_row() -> None:
     assert "extrapolated" in row.note and row.reference_ms > 0 and row.engine_ms > 0
 
 
+def test_checkpoint_row(capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ["bench", "checkpoint", "--case=wide", "--repeats=1", "--fraction=0.5", "--json"]
+    assert main(argv) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row["bench"] == "checkpoint" and row["iterations"] == 2
+    assert row["same_bytes"] is True
+    assert 0 <= row["writing_share"] < 1 and row["seconds_with"] > 0 < row["seconds_without"]
+    assert math.isclose(1 + row["overhead"], row["seconds_with"] / row["seconds_without"])
+    assert main([*argv, "--dtype=float64"]) == 2
+    assert main([word.replace("0.5", "2") for word in argv]) == 2
+
+
 def test_work_of_a_fraction() -> None:
     whole = Work.of(CASES["cora-70"], 1.0)
     assert whole == Work(experts=100, expert_epochs=100, iterations=7000, epochs=600)
@@ -214,6 +238,10 @@ def test_table(capsys: pytest.CaptureFixture[str]) -> None:
         (["step", "--device", "tpu"], "tpu"),
         (["step", "--repeats", "0"], "repeats"),
         (["growth", "--case", "cora-70"], "--case"),
+        (["scale", "--case", "cora-70"], "--case"),
+        (["scale", "--nodes", "10"], "--nodes"),
+        (["scale", "--memory", "lots"], "--memory"),
+        (["step", "--nodes", "1000"], "--nodes"),
     ],
 )
 def test_bad_input(capsys: pytest.CaptureFixture[str], words: list[str], named: str) -> None:
@@ -239,3 +267,38 @@ def test_default_cases(monkeypatch: pytest.MonkeyPatch) -> None:
     seen.clear()
     run_bench("step", device=CPU)
     assert {"flickr-223", "reddit-153"} < set(seen)
+
+
+def test_scale(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Every stage is there with its time and memory, and the graph is one that can be learned."""
+    quick = replace(GCSR(nodes=40), iterations=5, experts=2, iterate="last")
+    monkeypatch.setattr(scale, "GCSR", lambda nodes: quick)
+    monkeypatch.setattr(
+        scale, "_in_a_process", lambda n, memory, _: scale.measure(n, memory, tmp_path / str(n))
+    )
+    rows = scale.bench_scale([1200, 2400], memory=10**5)
+    assert [row.what for row in rows] == [*scale.STAGES, "total"]
+    for row in rows:
+        assert row.sizes == [1200, 2400] and min(row.seconds) > 0 and min(row.peak_bytes) > 2**24
+        assert row.exponent is not None
+        # Half of the pairs that are drawn, in both directions, less those that repeat.
+        assert all(9 * n < edges <= 10 * n for n, edges in zip(row.sizes, row.edges, strict=True))
+    assert rows[-1].seconds[0] == pytest.approx(sum(row.seconds[0] for row in rows[:-1]))
+    accuracy = float(rows[0].fixed.split("tested: ")[1].split(",")[0].split()[0])
+    assert accuracy > 30, "chance is 5 %"
+
+
+@pytest.mark.slow
+def test_scale_in_processes_of_their_own() -> None:
+    rows = scale.bench_scale([1200], memory=10**6)
+    assert rows[-1].sizes == [1200] and rows[-1].exponent is None
+
+
+def test_planted_graphs_are_the_same_every_time(tmp_path: Path) -> None:
+    first, second = (Planted(1500).write(tmp_path / name) for name in ("first", "second"))
+    hashes = {open_folder(path, memory=10**6).content_hash for path in (first, second)}
+    assert len(hashes) == 1
+    graph = load(first)
+    y, edges = graph.y.numpy(), graph.adjacency.tocoo()
+    assert 0.75 < (y[edges.row] == y[edges.col]).mean() < 0.87
+    assert torch.bincount(graph.y[graph.train]).tolist() == [20] * 20

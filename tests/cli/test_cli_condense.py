@@ -33,6 +33,24 @@ def test_json_object(gcsr: Run, data: Path, tmp_path: Path) -> None:
     assert got["settings"]["iterations"] == 2 and got["settings"]["expert_epochs"] == 4
 
 
+def test_a_scaling_chosen_on_validation_is_kept_for_what_follows(
+    gcsr: Run, data: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out.safetensors"
+    argv = ["condense", data, "--nodes", 6, "--method", "random", "--features", "auto"]
+    result = gcsr(*argv, "--out", out, "--json")
+    assert (result.code, result.err) == (0, "")
+    scaling = result.json["scaling"]
+    assert scaling["chosen"] == result.json["features"]
+    assert scaling["validation"][scaling["chosen"]] == max(scaling["validation"].values())
+    assert CondensedGraph.load(out).provenance["scaling"] == scaling
+    assert "chosen on validation: keep" in gcsr(*argv, "--out", out).out
+    assert gcsr("evaluate", out, "--data", data, "--runs", 1).code == 0
+    another = {"keep": "rows", "rows": "standardise", "standardise": "keep"}[scaling["chosen"]]
+    refused = gcsr("evaluate", out, "--data", data, "--runs", 1, "--features", another)
+    assert refused.code == 2 and "feature scaling" in refused.err
+
+
 def test_several_graphs_are_numbered_beside_out(gcsr: Run, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "many.safetensors"
     argv = ["condense", data, "--nodes", 6, *TINY, "--out", out]

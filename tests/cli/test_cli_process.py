@@ -51,8 +51,9 @@ def test_a_reader_that_leaves_is_no_fault(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
-def test_ctrl_c_on_a_terminal(tmp_path: Path) -> None:
-    """The bar says that the work has begun; Ctrl-C then ends it without a trace."""
+@pytest.mark.parametrize("how", ["--no-checkpoint", "--checkpoint-every=0"])
+def test_ctrl_c_on_a_terminal(how: str, tmp_path: Path) -> None:
+    """The bar says that the work has begun; Ctrl-C then ends it without a trace but a checkpoint."""
     ours, theirs = pty.openpty()
     argv = [
         "condense",
@@ -65,6 +66,7 @@ def test_ctrl_c_on_a_terminal(tmp_path: Path) -> None:
         "K=100000",
         "--set",
         "experts=2",
+        how,
     ]
     # A process that ignores Ctrl-C, as those in the background may, hands that down.
     previous = signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -91,9 +93,15 @@ def test_ctrl_c_on_a_terminal(tmp_path: Path) -> None:
     assert process.returncode == 130
     assert output == b""
     assert b"training experts" in shown and b"remaining" in shown
-    assert b"interrupted; nothing was written" in shown
     assert b"Traceback" not in shown
-    assert list(tmp_path.iterdir()) == []
+    left = [path.name for path in tmp_path.iterdir()]
+    if how == "--no-checkpoint":
+        assert b"interrupted; nothing was written" in shown
+        assert left == []
+    else:
+        folder = ".out.safetensors.checkpoint"
+        assert f"interrupted; the same command continues from {folder}".encode() in shown
+        assert left == [folder]
 
 
 def _read(descriptor: int) -> bytes:

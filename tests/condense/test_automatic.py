@@ -14,16 +14,20 @@ from gcsr import InputError, View
 from gcsr.condense import Automatic, build
 from gcsr.condense.automatic import Candidate, plan_for
 from gcsr.condense.automatic.candidates import SIMPLE, clustered_starts, pinned
-from gcsr.condense.automatic.plan import Look
+from gcsr.condense.automatic.rounds import Look
 from gcsr.condense.methods.auto import KNOWN
 from gcsr.training import TrainingRecipe
 from helpers import planted_graph
+
+SHORT = {"experts": 2, "expert_epochs": 8, "max_start": 4, "hidden": 8, "iterations": 2}
 
 
 @pytest.fixture(autouse=True)
 def brief(monkeypatch):
     teachers = importlib.import_module("gcsr.condense.teachers")
     monkeypatch.setattr(teachers, "RECIPE", TrainingRecipe(epochs=30, validate_every=5))
+    consistent = importlib.import_module("gcsr.condense.consistent")
+    monkeypatch.setattr(consistent, "RECIPE", TrainingRecipe(epochs=30, dropout=0.5))
     race = importlib.import_module("gcsr.condense.automatic.race")
     for name in ("FIRST", "CLOSER", "LAST"):
         monkeypatch.setattr(race, name, Look(16, 20, range(2)))
@@ -68,11 +72,10 @@ def test_the_winner_validates_no_worse_than_random_and_herding(graph):
 
 
 def test_what_won_can_be_made_again_by_name(graph):
-    short = {"experts": 2, "expert_epochs": 8, "max_start": 4, "hidden": 8, "iterations": 2}
     won = set()
-    for seed in range(4):
-        for pins in ((), (("k", 1),), tuple(short.items())):
-            whole = Automatic(nodes=9, budget=1000.0 if pins else 0.0, pins=pins)
+    for seed in range(3):
+        for pins in ((), (("k", 1),), tuple(SHORT.items())):
+            whole = Automatic(nodes=9, budget=1000.0 if len(pins) > 1 else 0.0, pins=pins)
             small = whole.condense(graph, seed=seed, device="cpu")
             chosen = small.provenance["automatic"]["chosen"]
             again = build(chosen["method"], {"nodes": 9, **chosen["settings"]})
@@ -116,8 +119,7 @@ def test_a_larger_budget_tries_more_and_the_same_budget_the_same(graph):
 
 
 def test_matching_takes_part_where_the_budget_allows_it(graph):
-    short = {"experts": 2, "expert_epochs": 8, "max_start": 4, "hidden": 8, "iterations": 2}
-    told = story(graph, budget=1000.0, pins=tuple(short.items()))["automatic"]["race"]
+    told = story(graph, budget=1000.0, pins=tuple(SHORT.items()))["automatic"]["race"]
     methods = [one["method"] for one in told]
     assert {"random", "herding", "gcsr", "mtt"} <= set(methods)
     assert all(one["settings"]["experts"] == 2 for one in told if one["method"] == "gcsr")
@@ -148,7 +150,7 @@ def test_bounds_on_memory_rule_out_nobody(graph):
 
 
 def test_pins_that_rule_out_centres_leave_matching(graph):
-    short = {"experts": 2, "expert_epochs": 8, "max_start": 4, "hidden": 8, "iterations": 2}
+    short: dict[str, Any] = dict(SHORT)
     told = story(graph, budget=0, pins=tuple({**short, "alpha": 2.0}.items()))["automatic"]
     assert {one["method"] for one in told["race"]} == {"random", "herding", "gcsr"}
     short["initialise"] = "sample"
@@ -172,10 +174,48 @@ def test_who_fails_is_told_and_the_race_goes_on(graph, monkeypatch):
 
 
 def test_the_same_start_is_judged_once():
-    told = story(planted_graph(inductive=True), budget=1000.0, pins=(("k", 1),))
+    told = story(planted_graph(inductive=True), budget=30.0, without="matching", pins=(("k", 1),))
     starts = [one for one in told["automatic"]["race"] if one["method"] == "clusters"]
     drawn = [one["settings"].get("draw", 0) for one in starts]
-    assert drawn == [0, 1, 2, 3]
+    assert drawn == [0, 1, 2, 3, 4, 5]
+
+
+def test_what_was_calibrated_is_told_and_used(graph):
+    short = {name: SHORT[name] for name in ("experts", "hidden", "iterations")}
+    told = story(graph, budget=1000.0, pins=tuple(short.items()))["automatic"]
+    found = told["calibration"]
+    matched = [one["settings"] for one in told["race"] if one["method"] in ("gcsr", "mtt")]
+    rates = {(s["student_steps"], s["expert_steps"], s["student_rate"]) for s in matched
+             if "student_rate" in s}  # fmt: skip
+    assert rates == {(s["steps"], s["expert_steps"], s["rate"]) for s in found["students"]}
+    assert {s["expert_rate"] for s in matched} <= {found["expert_rate"], 1e-3}
+    fixed = story(graph, budget=1000.0, pins=tuple({**short, "student_rate": 0.5}.items()))
+    matched = [one["settings"] for one in fixed["automatic"]["race"] if one["method"] == "mtt"]
+    assert matched and {s["student_rate"] for s in matched} == {0.5}
+    assert {s["rate"] for s in fixed["automatic"]["calibration"]["students"]} == {0.5}
+
+
+def test_every_part_can_be_switched_off(graph):
+    def without(*parts: str, pins: tuple[tuple[str, Any], ...] = ()) -> dict[str, Any]:
+        whole = Automatic(nodes=9, budget=1000.0, without=",".join(parts), pins=pins)
+        return whole.condense(graph, device="cpu").provenance["automatic"]
+
+    def values(told: dict[str, Any], name: str) -> set[Any]:
+        return {one["settings"][name] for one in told["race"] if name in one["settings"]}
+
+    starts = without("matching")
+    assert values(starts, "teacher") == {"consistent", "gcn", "appnp"}
+    assert values(starts, "soft_labels") == {True, False}
+    assert values(starts, "draw") == {1, 2, 3, 4, 5}
+    assert values(starts, "tempered") == values(starts, "initialise") == set()
+    still = without("consistent", "matching", " redraws ")
+    assert values(still, "teacher") == {"gcn", "appnp"} and values(still, "draw") == set()
+    little = without("teachers", "soft-labels", "tempering", "matching")
+    assert values(little, "teacher") == {"consistent"}
+    assert values(little, "soft_labels") == values(little, "tempered") == {False}
+    default = without("calibration", pins=tuple(SHORT.items()))
+    assert values(default, "initialise") == {"clusters"}
+    assert default["calibration"] is None and values(default, "student_rate") == set()
 
 
 def test_a_budget_that_is_too_small_is_told(graph):
@@ -186,6 +226,7 @@ def test_a_budget_that_is_too_small_is_told(graph):
     ("settings", "said"),
     [
         ({"budget": -1}, "budget: -1 is not accepted"),
+        ({"without": "luck"}, "without: 'luck' is not known"),
         ({"pins": (("colour", 1),)}, "no candidate has the setting 'colour'"),
         ({"pins": (("alpha", -1.0),)}, "alpha: -1.0 is not accepted"),
         ({"pins": (("k", -1),)}, "k: -1 is not accepted"),
@@ -199,3 +240,9 @@ def test_bad_settings_are_refused_before_any_work(settings, said):
 def test_a_pinned_leak_is_marked(graph):
     assert Automatic(nodes=9, pins=(("prior", "all"),)).leaks_test_labels
     assert not Automatic(nodes=9).leaks_test_labels
+
+
+def test_a_pinned_draw_is_drawn_once(graph):
+    told = story(graph, budget=3.0, pins=(("draw", 0),))["automatic"]["race"]
+    settings = [(one["method"], sorted(one["settings"].items())) for one in told]
+    assert all(settings.count(one) == 1 for one in settings)

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from gcsr import GCSR, MTT, InputError, View
 from gcsr.condense import Clusters
 from gcsr.condense.clusters import cluster_start, k_means
-from gcsr.condense.teachers import class_shares
+from gcsr.condense.consistent import columns_read, consistent_prediction
+from gcsr.condense.teachers import TEACHERS, at_temperature, best_temperature, class_shares
 from gcsr.devices import stream
 from gcsr.training import TrainingRecipe
 from helpers import planted_graph
@@ -25,6 +26,8 @@ CPU = torch.device("cpu")
 def brief_teachers(monkeypatch):
     teachers = importlib.import_module("gcsr.condense.teachers")
     monkeypatch.setattr(teachers, "RECIPE", TrainingRecipe(epochs=30, validate_every=5))
+    consistent = importlib.import_module("gcsr.condense.consistent")
+    monkeypatch.setattr(consistent, "RECIPE", TrainingRecipe(epochs=60, dropout=0.5))
 
 
 def test_k_means_finds_groups_that_lie_apart():
@@ -86,17 +89,74 @@ def test_a_class_with_fewer_nodes_than_its_share_repeats_them_with_jitter():
 
 
 @pytest.mark.parametrize("inductive", [False, True])
-@pytest.mark.parametrize("teacher", ["gcn", "appnp", "self-trained"])
+@pytest.mark.parametrize("teacher", TEACHERS)
 def test_teachers_keep_training_labels_and_learn_the_rest(teacher, inductive):
     graph = planted_graph(inductive=inductive)
     view = View(graph).condensing()
-    shares = class_shares(view, teacher, seed=0, device=CPU)
+    shares = class_shares(view, teacher, seed=0, device=CPU).shares
     assert shares.shape == (view.visible.num_nodes, 3)
     torch.testing.assert_close(shares.sum(1), torch.ones(view.visible.num_nodes))
     known = torch.nn.functional.one_hot(view.visible.train_labels, 3).float()
     assert torch.equal(shares[view.visible.train], known)
     if not inductive:
         assert (shares.argmax(1) == graph.y)[graph.test].double().mean() > 0.6
+
+
+def test_the_best_temperature_makes_labels_likeliest():
+    # Two of three predictions are right: whoever says 2/3 says it best.
+    sure = torch.tensor([[0.9, 0.1], [0.9, 0.1], [0.1, 0.9]])
+    labels = torch.tensor([0, 0, 0])
+    found = best_temperature(sure, labels)
+    assert found > 1
+    tempered = at_temperature(sure, found)
+    assert float(tempered[0, 0]) == pytest.approx(2 / 3, abs=0.02)
+    assert torch.equal(tempered.argmax(1), sure.argmax(1))
+    assert best_temperature(torch.tensor([[0.6, 0.4]] * 3), labels) < 0.25
+    torch.testing.assert_close(at_temperature(sure, 1.0), sure)
+
+
+def test_validation_labels_temper_and_nothing_else_does():
+    graph = planted_graph()
+    view = View(graph).condensing()
+    plain = class_shares(view, "gcn", seed=0, device=CPU, tempered=False)
+    tempered = class_shares(view, "gcn", seed=0, device=CPU)
+    assert plain.temperature is None and tempered.temperature is not None
+    assert torch.equal(plain.shares.argmax(1), tempered.shares.argmax(1))
+    rows = view.validation.nodes
+    loss = [
+        torch.nn.functional.nll_loss(one.shares[rows].log(), view.validation.labels)
+        for one in (plain, tempered)
+    ]
+    assert loss[1] <= loss[0]
+    told = Clusters(nodes=9, teacher="gcn").condense(graph, device="cpu").provenance
+    assert told["teacher_temperature"] == tempered.temperature
+    untold = Clusters(nodes=9, teacher="gcn", tempered=False).condense(graph, device="cpu")
+    assert "teacher_temperature" not in untold.provenance
+
+
+def test_a_consistent_teacher_learns_from_nodes_without_a_label(monkeypatch):
+    consistent = importlib.import_module("gcsr.condense.consistent")
+    view = View(planted_graph()).condensing()
+    told = consistent_prediction(view, seed=0, device=CPU)
+    assert torch.equal(told, consistent_prediction(view, seed=0, device=CPU))
+    assert not torch.equal(told, consistent_prediction(view, seed=1, device=CPU))
+    # Where draws are compared with a mean that is as sharp as can be, predictions become surer.
+    monkeypatch.setattr(consistent, "SHARPENING", 1.0)
+    unsure = consistent_prediction(view, seed=0, device=CPU)
+    assert told.max(1).values.mean() > unsure.max(1).values.mean()
+
+
+def test_a_consistent_teacher_reads_what_fits_of_wide_features(monkeypatch):
+    consistent = importlib.import_module("gcsr.condense.consistent")
+    assert columns_read(3_000, 1_400) == 1_400
+    assert columns_read(3_000, 9_000) == consistent.WIDEST
+    assert columns_read(10**6, 9_000) == consistent.NARROWEST
+    graph = planted_graph()
+    monkeypatch.setattr(consistent, "WIDEST", 3)
+    chosen = consistent._most_varied(View(graph).condensing().visible)
+    varied = graph.x.var(0)
+    assert varied[chosen].min() >= varied.sort(descending=True).values[2]
+    assert chosen.tolist() == sorted(chosen.tolist())
 
 
 @pytest.mark.parametrize("method", [Clusters(nodes=9), MTT(nodes=9, initialise="clusters",

@@ -10,13 +10,13 @@ from torch import Tensor
 
 from gcsr.condense.expressed import expressed_operator
 from gcsr.condense.points import Points
+from gcsr.condense.recovery import Recovery
 from gcsr.condense.structure import IdentityStructure, SelfExpressiveStructure
 from gcsr.condense.trajectory.engine import (
     Iterate,
     LearnedRate,
     Matching,
     Step,
-    _require_finite,
     match_trajectories,
 )
 from gcsr.condense.trajectory.students import AutogradStudent, student_for
@@ -435,11 +435,39 @@ def test_loss_that_is_not_finite_is_one_sentence():
 
 
 def test_loss_that_stops_being_finite_is_another_sentence():
-    _require_finite(torch.ones(5, 2), 5)
-    losses = torch.ones(5, 2)
-    losses[3, 1] = torch.inf
-    with pytest.raises(InputError, match=r"^feature_rate: .* stopped being finite by iteration 5"):
-        _require_finite(losses, 5)
+    problem = Problem((8, 10))
+    with pytest.raises(InputError, match=r"^feature_rate: .* stopped being finite by iteration 5,"):
+        run_loop(problem, problem.structure(), problem.state(), rate=1e200)
+
+
+def test_one_graph_goes_back_and_the_other_stays_as_it_was(monkeypatch):
+    """A loss that is not finite halves the rate of its own graph from the last good state on."""
+    problem = Problem((8, 10))
+    settings = {"iterations": 120, "rate": 1e-2}
+    whole, _, _ = run_loop(problem, problem.structure(), problem.state(), **settings)
+    honest, calls = Step.loss_and_gradients, []
+
+    def spoiled(self, start, goal):
+        loss, gradients, adjacency = honest(self, start, goal)
+        calls.append(self.feature_rate.flatten().tolist())
+        if len(calls) == 71:
+            loss = loss * torch.tensor([1.0, torch.nan])
+            gradients[0][1] = torch.nan
+        return loss, gradients, adjacency
+
+    monkeypatch.setattr(Step, "loss_and_gradients", spoiled)
+    recovery = Recovery()
+    iterate, losses, paths = run_loop(
+        problem, problem.structure(), problem.state(), recovery=recovery, **settings
+    )
+    assert calls == [[1e-2, 1e-2]] * 100 + [[1e-2, 5e-3]] * 70
+    assert torch.equal(iterate.x[0], whole.x[0])
+    assert not torch.equal(iterate.x[1], whole.x[1])
+    assert torch.isfinite(losses).all() and torch.isfinite(iterate.x).all()
+    assert paths.asked[50:100] == paths.asked[100:150]
+    (note,) = recovery.notes(1)
+    assert "by iteration 100: the run went back to iteration 50" in note
+    assert recovery.notes(0) == ()
 
 
 def test_progress_ends_at_the_last_iteration():

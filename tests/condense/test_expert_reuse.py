@@ -72,7 +72,13 @@ def test_condensing_with_and_without_cache_gives_the_same_bytes(graph):
         assert story(plain) == story(small)
     told = [small.provenance["measured"]["experts"] for small in others]
     assert told[0]["kept"] is True and told[0]["stride"] == 1 and told[0]["bytes"] > 0
-    assert told[3] == {"kept": False, "bytes": 0, "cached": False, "stride": 6}
+    assert told[3] == {
+        "kept": False,
+        "mapped": False,
+        "bytes": 0,
+        "cached": False,
+        "stride": 6,
+    }
 
 
 def test_other_sizes_seeds_priors_and_methods_train_once(graph):

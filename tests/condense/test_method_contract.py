@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 from gcsr import CondensedGraph, Condenser, Graph, InputError
 from gcsr.condense import build, methods
-from gcsr.condense.automatic.plan import Look
+from gcsr.condense.automatic.rounds import Look
 from gcsr.training import TrainingRecipe
 from helpers import planted_graph
 
@@ -49,6 +49,8 @@ def brief_teachers_and_judges(monkeypatch):
     # By name: the package's own attribute ``condense`` is the function.
     teachers = importlib.import_module("gcsr.condense.teachers")
     monkeypatch.setattr(teachers, "RECIPE", TrainingRecipe(epochs=4, dropout=0.5))
+    consistent = importlib.import_module("gcsr.condense.consistent")
+    monkeypatch.setattr(consistent, "RECIPE", TrainingRecipe(epochs=4, dropout=0.5))
     race = importlib.import_module("gcsr.condense.automatic.race")
     for look in ("FIRST", "CLOSER", "LAST"):
         monkeypatch.setattr(race, look, Look(8, 4, range(2)))

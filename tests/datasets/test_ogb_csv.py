@@ -110,7 +110,8 @@ def test_file_that_is_no_archive_is_one_sentence(tmp_path):
 def test_published_counts_of_the_real_structure(shared_data):
     """The catalogue's edge count is that of the real graph with reverse edges."""
     from gcsr.graph.edges import clean_adjacency
-    from gcsr.graph.npz import checked_csr, load_arrays
+    from gcsr.graph.npy import load_arrays
+    from gcsr.graph.npz import checked_csr
 
     path = shared_data / "graphs" / "ogbn-arxiv.structure.npz"
     if not path.is_file():

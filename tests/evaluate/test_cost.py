@@ -76,6 +76,16 @@ def test_real_bytes_by_hand():
     assert real_bytes(torch.ones(4, 10), path * 2.0, itemsize=2).features == 80
 
 
+def test_files_and_sheets_count_the_original_alike(tmp_path):
+    x = torch.eye(66, 12)
+    graph = replace(planted_graph(weighted=True), x=x)
+    told = condensed(graph).provenance["bytes"]["original"]
+    assert told == graph.stored_bytes == sheet_of(graph).original_bytes
+    assert graph.stored_parts.features < x.nbytes  # what is zero is not stored
+    graph.to_folder(tmp_path / "graph")
+    assert gcsr.load(tmp_path / "graph", memory=1000).stored_bytes == told
+
+
 @pytest.mark.parametrize("inductive", [False, True])
 def test_a_random_subset_is_as_large_as_its_bytes_allow(inductive):
     graph = planted_graph(inductive=inductive)

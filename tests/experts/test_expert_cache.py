@@ -291,3 +291,14 @@ def test_disk_too_small_for_a_file_means_training_again(visible, tmp_path, monke
     refused = obtained(visible, memory_bytes=1)
     assert (refused.measured["kept"], refused.measured["mapped"]) == (False, False)
     assert_same(refused, whole)
+
+
+def test_a_prediction_for_another_graph_is_not_used(visible, folder):
+    """Its checksum fits: whoever wrote it meant it."""
+    first = obtained(visible, predictions=True)
+    (path,) = folder.glob("*.safetensors")
+    other = first.mean_prediction[1:].clone()
+    ExpertCache(PLENTY).save(path.stem, first.trajectories.kept, other)
+    again = obtained(visible, predictions=True)
+    assert not again.cached
+    assert torch.equal(again.mean_prediction, first.mean_prediction)

@@ -13,5 +13,5 @@ from gcsr.condense import select
 @pytest.fixture(autouse=True, scope="module")
 def quick_judge() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(select, "QUICK", QUICK)
+        patch.setitem(select.QuickScore.score.__kwdefaults__, "recipe", QUICK)
         yield

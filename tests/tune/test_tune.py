@@ -112,7 +112,7 @@ def test_a_killed_process_can_be_continued(whole, tmp_path):
     path = tmp_path / "study.sqlite"
     program = (
         "import sys, time\nfrom gcsr.condense import select\nfrom tune_helpers import QUICK, search\n"
-        "select.QUICK = QUICK\n"
+        "select.QuickScore.score.__kwdefaults__['recipe'] = QUICK\n"
         "trials = 0\n"
         "def hang(stage, done, total):\n"
         "    global trials\n"

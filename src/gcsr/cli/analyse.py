@@ -26,7 +26,9 @@ MOST_SHOWN = 12
 
 def analyse(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A condensed graph.")],
-    data: Annotated[str, typer.Option(metavar="DATA", help="A dataset's name or a graph file.")],
+    data: Annotated[
+        str, typer.Option(metavar="DATA", help="A dataset's name, a graph file or folder.")
+    ],
     figures: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write figures (PNG and SVG) into DIR.")
     ] = None,

@@ -14,6 +14,7 @@ from gcsr.cli import (
     analyse,
     bench,
     condense,
+    convert,
     cost,
     demo,
     evaluate,
@@ -24,6 +25,7 @@ from gcsr.cli import (
     tune,
 )
 from gcsr.cli.interrupts import forget_written, interrupted
+from gcsr.cli.output import printable
 from gcsr.errors import InputError
 from gcsr.version import __version__
 
@@ -60,6 +62,7 @@ def _start(
 app.command("demo")(demo.demo)
 app.command("datasets")(listing.datasets)
 app.command("methods")(listing.methods)
+app.command("convert")(convert.convert)
 app.command("condense")(condense.condense)
 app.command("evaluate")(evaluate.evaluate)
 app.command("cost")(cost.cost)
@@ -84,6 +87,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _refuse(str(error))
     except BrokenPipeError:
         return _reader_left()
+    except OSError as error:
+        # A name that the system refuses, a folder that may not be read, a disk that is gone.
+        place = "" if error.filename is None else f"{printable(error.filename)}: "
+        return _refuse(f"{place}{error.strerror or error}.")
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except Exception as error:
@@ -98,7 +105,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _refuse(sentence: str) -> int:
-    print("error:", " ".join(sentence.split()), file=sys.stderr)
+    print("error:", printable(" ".join(sentence.split())), file=sys.stderr)
     return USER_ERROR
 
 

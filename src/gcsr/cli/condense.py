@@ -10,18 +10,24 @@ import typer
 from gcsr.cli import options
 from gcsr.cli.bars import prefixed, progress_bars
 from gcsr.cli.data import load_graph
-from gcsr.cli.files import output_paths, require_writable, write_graphs
+from gcsr.cli.estimate import tell_estimate
+from gcsr.cli.files import checkpoint_folder, output_paths, require_writable, write_graphs
+from gcsr.cli.interrupts import remember_unfinished, uninterrupted
 from gcsr.cli.output import byte_count, print_json, print_leak
 from gcsr.cli.settings import parse_settings
-from gcsr.cli.sizes import expert_bounds
-from gcsr.errors import require, require_one_of
+from gcsr.cli.sizes import expert_bounds, parse_bytes
+from gcsr.errors import InputError, require, require_one_of
 
 if TYPE_CHECKING:
+    from gcsr.checkpoint import Checkpoint
     from gcsr.condensed import CondensedGraph, StoredDtype
 
 
 def condense(
-    data: Annotated[str, typer.Argument(metavar="DATA", help="A dataset's name or a graph file.")],
+    data: Annotated[
+        str,
+        typer.Argument(metavar="DATA", help="A dataset's name, a graph file or folder."),
+    ],
     out: Annotated[
         Path,
         typer.Option(
@@ -81,18 +87,54 @@ def condense(
         typer.Option(min=1, help="How many graphs to make together, of seeds SEED, SEED + 1, ..."),
     ] = 1,
     device: options.Device = "auto",
+    cluster: options.Cluster = None,
+    memory: options.Memory = None,
+    only_estimate: Annotated[
+        bool,
+        typer.Option(
+            "--estimate", help="Only say what time, memory and disk this would take; write nothing."
+        ),
+    ] = False,
     root: options.Root = None,
-    features: options.Features = None,
+    features: Annotated[
+        str | None,
+        typer.Option(
+            help="keep, rows, standardise, or auto: the one under which networks of the real graph"
+            " validate best; by default what is usual for the dataset."
+        ),
+    ] = None,
     undirected: options.Undirected = False,
     inductive: options.Inductive = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Begin anew, whatever an earlier run left behind.")
+    ] = False,
+    no_checkpoint: Annotated[
+        bool,
+        typer.Option("--no-checkpoint", help="Leave nothing behind that could be continued."),
+    ] = False,
+    checkpoint_every: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            min=0,
+            help="Write down how far the run is so often; by default as often as takes one"
+            " hundredth of the time.",
+        ),
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Condense a graph to --nodes nodes, or to a --ratio of them, and write it to a file."""
+    """Condense a graph to --nodes nodes, or to a --ratio of them, and write it to a file.
+
+    A run that was ended continues where it was when the same command is given again.
+    """
     paths = output_paths(out, graphs)
     require_writable(paths)
 
-    from gcsr.api import condense_many, default_method, sparsify  # noqa: PLC0415 - imports torch
+    from gcsr.api import condense_many, default_method, make_condenser, sparsify  # noqa: PLC0415 - imports torch
+    from gcsr.checkpoint import Checkpoint  # noqa: PLC0415
+    from gcsr.cluster import check_cluster  # noqa: PLC0415
     from gcsr.condense import PRESETS, build  # noqa: PLC0415
+    from gcsr.condense.scaling import choose_scaling  # noqa: PLC0415
     from gcsr.condense.sparsify import Sparsifier  # noqa: PLC0415
     from gcsr.devices import pick_device  # noqa: PLC0415
 
@@ -112,16 +154,39 @@ def condense(
     build(method, {"nodes": nodes, "ratio": ratio, **settings})
     stored_dtype = cast("StoredDtype | None", dtype)
     Sparsifier(rule=rule, dtype=stored_dtype)
-    target = pick_device(device)
+    bound = None if memory is None else parse_bytes("--memory", memory)
+    # The devices of a cluster are elsewhere.
+    target = pick_device(device) if cluster is None else device
+    here = pick_device(device if cluster is None else "auto")
+    checkpoint = None
+    if cluster is not None:
+        check_cluster(cluster)
+        for option, given in (("--fresh", fresh), ("--checkpoint-every", checkpoint_every)):
+            require(not given, f"{option}: nothing is written down of work on a cluster.")
+    elif not no_checkpoint:
+        folder = checkpoint_folder(out)
+        checkpoint = Checkpoint(folder, every=checkpoint_every, fresh=fresh, keep=True)
+        remember_unfinished(folder)
     with progress_bars() as progress:
         graph = load_graph(
             data,
             root=root,
-            features=features,
+            features="keep" if features == "auto" else features,
             undirected=undirected,
             inductive=inductive,
             progress=progress,
+            memory=bound,
         )
+        if only_estimate:
+            condenser, _ = make_condenser(
+                graph, nodes=nodes, ratio=ratio, method=method, preset=preset, settings=settings
+            )
+            tell_estimate(condenser.estimate(graph), as_json=as_json)
+            return
+        context: dict[str, Any] = {}
+        if features == "auto":
+            choice = choose_scaling(graph, device=here, progress=progress)
+            graph, context = graph.scaled(choice.features), {"scaling": choice.told}
         made = condense_many(
             graph,
             nodes=nodes,
@@ -130,7 +195,10 @@ def condense(
             preset=preset,
             seeds=range(seed, seed + graphs),
             device=target,
+            checkpoint=checkpoint,
             progress=progress,
+            cluster=cluster,
+            context=context,
             **settings,
         )
         if rule != "none" or dtype is not None:
@@ -140,16 +208,31 @@ def condense(
                     graph,
                     rule=rule,
                     dtype=stored_dtype,
-                    device=target,
+                    device=here,
                     progress=prefixed(progress, f"graph {done}"),
                 )
                 for done, small in enumerate(made)
             ]
-    write_graphs(made, paths)
+    _write(made, paths, checkpoint)
     if as_json:
         print_json(_summary(out, paths, made))
     else:
         _tell(paths, made)
+
+
+def _write(made: list[CondensedGraph], paths: list[Path], checkpoint: Checkpoint | None) -> None:
+    """The result; what the run left behind goes once it is there, or if there was nothing to keep."""
+    if checkpoint is None:
+        write_graphs(made, paths)
+        return
+    with uninterrupted():
+        try:
+            write_graphs(made, paths, checkpoint.stage)
+        except InputError:
+            if not checkpoint.exists:
+                checkpoint.discard()
+            raise
+        checkpoint.discard()
 
 
 def _summary(out: Path, paths: list[Path], made: list[CondensedGraph]) -> dict[str, Any]:
@@ -161,6 +244,8 @@ def _summary(out: Path, paths: list[Path], made: list[CondensedGraph]) -> dict[s
         "preset": first["preset"],
         "settings": first["settings"],
         "dataset": first["dataset"]["name"],
+        "features": first["dataset"]["features"],
+        "scaling": first.get("scaling"),
         "nodes": made[0].num_nodes,
         "ratio": first["ratio"],
         "graphs": len(made),
@@ -191,10 +276,16 @@ def _tell(paths: list[Path], made: list[CondensedGraph]) -> None:
         f" {byte_count(summary['bytes']['condensed'])} instead of"
         f" {byte_count(summary['bytes']['original'])}, {summary['seconds']:.1f} s"
     )
+    if summary["scaling"]:
+        scores = summary["scaling"]["validation"]
+        said = ", ".join(f"{name} {100 * score:.1f} %" for name, score in scores.items())
+        print(f"features: {summary['features']} (chosen on validation: {said})")
     for stored in filter(None, summary["stored"]):
         print(f"stored: {stored_in_words(stored)}")
     if summary["preset"] != "default":
         print(f"settings: {summary['preset']}")
+    if made[0].provenance["measured"].get("resumed"):
+        print("continued from what an earlier run left behind")
     for note in summary["notes"]:
         print(f"note: {note}")
     if summary["leaks_test_labels"]:

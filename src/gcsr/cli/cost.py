@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 
 def cost(
-    data: Annotated[str, typer.Option(metavar="DATA", help="A dataset's name or a graph file.")],
+    data: Annotated[
+        str, typer.Option(metavar="DATA", help="A dataset's name, a graph file or folder.")
+    ],
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A condensed graph.")],
     model: Annotated[str, typer.Option(help="The network to train and test.")] = "gcn",
     runs: Annotated[int, typer.Option(min=1, help="Networks per graph, for accuracy.")] = 5,

@@ -23,6 +23,7 @@ def load_graph(
     undirected: bool,
     inductive: bool | None,
     progress: Progress,
+    memory: int | None = None,
 ) -> Graph:
     """Load a graph; the library refuses a scaling that it does not know."""
     from gcsr.datasets import load  # noqa: PLC0415 - torch takes a second to import
@@ -30,7 +31,14 @@ def load_graph(
     stage = f"loading {data}"
     progress(stage, 0, 0)
     scaling = cast("FeatureScaling | None", features)
-    graph = load(data, root, features=scaling, undirected=undirected, inductive=inductive)
+    graph = load(
+        data,
+        root,
+        features=scaling,
+        undirected=undirected,
+        inductive=inductive,
+        memory=memory,
+    )
     progress(stage, 1, 1)
     return graph
 

@@ -120,7 +120,7 @@ def _compare(
             whole.std,
             whole.scores,
             whole.nodes,
-            graph.nbytes,
+            graph.stored_bytes,
             0.0,
             whole.seconds,
         )

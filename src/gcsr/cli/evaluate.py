@@ -12,6 +12,7 @@ from gcsr.cli import options
 from gcsr.cli.bars import progress_bars
 from gcsr.cli.data import load_graph, recorded
 from gcsr.cli.output import print_json, print_leak
+from gcsr.cli.sizes import parse_bytes
 from gcsr.errors import require
 
 if TYPE_CHECKING:
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    data: Annotated[str, typer.Option(metavar="DATA", help="A dataset's name or a graph file.")],
+    data: Annotated[
+        str, typer.Option(metavar="DATA", help="A dataset's name, a graph file or folder.")
+    ],
     files: Annotated[
         list[Path] | None,
         typer.Argument(metavar="[FILE]...", help="Condensed graphs; several are pooled."),
@@ -36,6 +39,8 @@ def evaluate(
     ] = None,
     seed: options.Seed = 0,
     device: options.Device = "auto",
+    cluster: options.Cluster = None,
+    memory: options.Memory = None,
     root: options.Root = None,
     features: options.Features = None,
     undirected: options.Undirected = False,
@@ -57,6 +62,7 @@ def evaluate(
     else:
         require(bool(files), "FILE: at least one condensed graph is needed, or --full.")
 
+    from gcsr.cluster import check_cluster  # noqa: PLC0415
     from gcsr.condensed import CondensedGraph  # noqa: PLC0415 - torch takes a second to import
     from gcsr.devices import pick_device  # noqa: PLC0415
     from gcsr.evaluate import evaluate as evaluate_small  # noqa: PLC0415
@@ -65,7 +71,10 @@ def evaluate(
     from gcsr.training import paper_recipe  # noqa: PLC0415
 
     testing_model(model)
-    target = pick_device(device)
+    # The devices of a cluster are elsewhere.
+    target = pick_device(device) if cluster is None else device
+    if cluster is not None:
+        check_cluster(cluster)
     small = [CondensedGraph.load(path) for path in files or []]
     with progress_bars() as progress:
         graph = load_graph(
@@ -75,6 +84,7 @@ def evaluate(
             undirected=undirected,
             inductive=inductive if inductive is not None else recorded(small, "inductive", bool),
             progress=progress,
+            memory=None if memory is None else parse_bytes("--memory", memory),
         )
         recipe = replace(paper_recipe(graph.name), epochs=epochs)
         if dropout is not None:
@@ -88,6 +98,7 @@ def evaluate(
                 seed=seed,
                 device=target,
                 progress=progress,
+                cluster=cluster,
             )
         else:
             result = evaluate_small(
@@ -100,6 +111,7 @@ def evaluate(
                 device=target,
                 any_graph=any_graph,
                 progress=progress,
+                cluster=cluster,
             )
     if as_json:
         print_json(result.to_dict())

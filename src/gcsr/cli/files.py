@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,13 +15,23 @@ if TYPE_CHECKING:
     from gcsr.condensed import CondensedGraph
 
 SUFFIX = ".safetensors"  # the library has it too, behind a second of imports
+MOST_GRAPHS = 10_000
 
 
 def output_paths(out: Path, graphs: int) -> list[Path]:
     """``out`` itself for one graph; NAME-0.safetensors, NAME-1.safetensors, ... for several."""
     if graphs == 1:
         return [out]
+    require(
+        graphs <= MOST_GRAPHS,
+        f"graphs: {graphs} is not accepted; up to {MOST_GRAPHS} at a time are.",
+    )
     return [out.with_name(f"{out.name.removesuffix(SUFFIX)}-{i}{SUFFIX}") for i in range(graphs)]
+
+
+def checkpoint_folder(out: Path) -> Path:
+    """Where a run that writes ``out`` keeps its state: beside it, hidden."""
+    return out.with_name(f".{out.name}.checkpoint")
 
 
 def require_writable(paths: Sequence[Path]) -> None:
@@ -48,13 +59,18 @@ def _require_writes(field: str, folder: Path) -> None:
         ) from None
 
 
-def write_graphs(graphs: Sequence[CondensedGraph], paths: Sequence[Path]) -> None:
-    """All files appear, or none: they are written beside their places and then moved."""
+def write_graphs(
+    graphs: Sequence[CondensedGraph], paths: Sequence[Path], stage: Path | None = None
+) -> None:
+    """All files appear, or none: they are written beside their places and then moved.
+
+    ``stage`` is a folder to write them in; whoever gives it removes it, also after a kill.
+    """
     folder = paths[0].parent
     with uninterrupted():
         try:
-            with tempfile.TemporaryDirectory(dir=folder, prefix=f".{paths[0].name}.") as staging:
-                staged = [Path(staging) / path.name for path in paths]
+            with _staging(folder, paths[0].name, stage) as staging:
+                staged = [staging / path.name for path in paths]
                 for graph, place in zip(graphs, staged, strict=True):
                     graph.save(place)
                 for place, path in zip(staged, paths, strict=True):
@@ -62,3 +78,13 @@ def write_graphs(graphs: Sequence[CondensedGraph], paths: Sequence[Path]) -> Non
         except OSError as error:
             raise InputError(f"out: {folder} cannot be written ({error.strerror}).") from None
         remember_written(paths)
+
+
+@contextmanager
+def _staging(folder: Path, name: str, stage: Path | None) -> Iterator[Path]:
+    if stage is not None:
+        stage.mkdir(parents=True, exist_ok=True)
+        yield stage
+        return
+    with tempfile.TemporaryDirectory(dir=folder, prefix=f".{name}.") as made:
+        yield Path(made)

@@ -10,6 +10,7 @@ import typer
 
 from gcsr.cli import options
 from gcsr.cli.output import byte_count, console, print_json, print_leak, printable
+from gcsr.untrusted import is_number
 
 
 def inspect(
@@ -50,8 +51,8 @@ def _rows(described: dict[str, Any]) -> Iterator[tuple[str, str]]:
             f" {setting}, features: {source.get('features')}",
         )
         yield "content hash", str(source.get("content_hash"))
-    ratio = made.get("ratio")
-    share = f" ({100 * ratio:.2f} % of what was condensed)" if isinstance(ratio, float) else ""
+    ratio: Any = made.get("ratio")
+    share = f" ({100 * ratio:.2f} % of what was condensed)" if is_number(ratio) else ""
     yield "nodes", f"{described['nodes']}{share}"
     yield "features", str(described["features"])
     yield "labels", f"{described['labels']}, {described['classes']} classes"
@@ -60,8 +61,8 @@ def _rows(described: dict[str, Any]) -> Iterator[tuple[str, str]]:
     counts = " ".join(str(count) for count in described["nodes_per_class"])
     yield "nodes per class", f"{counts}{without}"
     yield "structure", _structure(described)
-    original = _part(made, "bytes").get("original")
-    instead = f" instead of {byte_count(original)}" if isinstance(original, int) else ""
+    original: Any = _part(made, "bytes").get("original")
+    instead = f" instead of {byte_count(original)}" if is_number(original) else ""
     how = f"{described['stored_adjacency']} adjacency, {described['stored_dtype']}"
     yield "size", f"{byte_count(described['bytes'])}{instead} ({how})"
     lost = _lost(_part(made, "stored"))
@@ -86,9 +87,7 @@ def _race(told: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for one in entries if isinstance(entries, list) else ():
         scores = _part(one, "validation") if isinstance(one, dict) else {}
         marks = [
-            f"{name} {100 * score:.1f} %"
-            for name, score in scores.items()
-            if isinstance(score, int | float)
+            f"{name} {100 * score:.1f} %" for name, score in scores.items() if is_number(score)
         ]
         if marks:
             yield "raced", f"{_named(one)}: {', '.join(marks)}"
@@ -110,7 +109,7 @@ def _structure(described: dict[str, Any]) -> str:
 def _lost(stored: dict[str, Any]) -> str:
     score = _part(stored, "validation")
     before, after = score.get("before"), score.get("after")
-    if not (isinstance(before, int | float) and isinstance(after, int | float)):
+    if not (is_number(before) and is_number(after)):
         return ""
     return (
         f"edges: {stored.get('rule')}; validation accuracy {before:.1f} % before,"
@@ -121,13 +120,14 @@ def _lost(stored: dict[str, Any]) -> str:
 def _cost(made: dict[str, Any]) -> str:
     measured = _part(made, "measured")
     parts = []
-    seconds, memory = measured.get("seconds"), measured.get("peak_memory_bytes")
-    if isinstance(seconds, int | float):
+    seconds: Any = measured.get("seconds")
+    memory: Any = measured.get("peak_memory_bytes")
+    if is_number(seconds):
         parts.append(f"{seconds:.1f} s")
     together = measured.get("graphs_together", 1)
     if together != 1:
         parts.append(f"{together} graphs together")
-    if isinstance(memory, int):
+    if is_number(memory):
         parts.append(f"at most {byte_count(memory)} of memory")
     parts.append(f"on {made.get('device')}")
     return ", ".join(parts)

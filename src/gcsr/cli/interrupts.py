@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 _written: list[Path] = []
+_unfinished: list[Path] = []
 
 
 @contextmanager
@@ -36,13 +37,23 @@ def remember_written(paths: Iterable[Path]) -> None:
     _written.extend(paths)
 
 
+def remember_unfinished(folder: Path) -> None:
+    """The state of the run is here, once there is one."""
+    _unfinished.append(folder)
+
+
 def forget_written() -> None:
     """A new command begins."""
     _written.clear()
+    _unfinished.clear()
 
 
 def interrupted() -> str:
     """What Ctrl-C left behind."""
+    # States; the room that knows their names is behind a second of imports.
+    left = [folder for folder in _unfinished if any(folder.glob("*.part"))]
+    if left and not _written:
+        return f"interrupted; the same command continues from {left[0]}"
     if not _written:
         return "interrupted; nothing was written"
     return f"interrupted; written before that: {', '.join(map(str, _written))}"

@@ -29,6 +29,22 @@ Inductive = Annotated[
         " usual for the dataset.",
     ),
 ]
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        metavar="local|HOST:PORT",
+        help="Give the work to Ray (extra cluster): on this machine, or to the cluster of that head."
+        " Results are the same bytes. [default: this process does it all]",
+    ),
+]
+Memory = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE",
+        help="What work on a graph folder may take (2GiB); a graph that needs more stays on disk and"
+        " is worked on in blocks. By default half of what is free.",
+    ),
+]
 AnyGraph = Annotated[
     bool, typer.Option("--any-graph", help="Accept data that FILE was not made from.")
 ]

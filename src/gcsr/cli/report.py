@@ -180,7 +180,7 @@ def _real_graph(
 def _write(out: Path, page: str, sources: Sequence[Path], as_json: bool, *, leaks: bool) -> None:
     from gcsr.files import write_atomically  # noqa: PLC0415 - not needed before
 
-    blob = page.encode()
+    blob = page.encode(errors="replace")  # names of files and texts in them may be no Unicode
     with uninterrupted():
         write_atomically(out, blob)
         remember_written([out])

@@ -73,6 +73,7 @@ def reproduce(
         ),
     ] = None,
     device: options.Device = "auto",
+    cluster: options.Cluster = None,
     root: options.Root = None,
     as_json: options.Json = False,
 ) -> None:
@@ -100,7 +101,7 @@ def reproduce(
     default = (1, 1) if quick else (5, 10)
     protocol = Protocol(graphs or default[0], runs or default[1], quick)
     datasets = dataset or []
-    _check(chosen, datasets, device)
+    _check(chosen, datasets, device, cluster)
     bounds = expert_bounds(expert_memory, expert_disk)
     prepare_folder(out)
     store = Store(rows_file(out, protocol))
@@ -120,6 +121,7 @@ def reproduce(
                 keep_graphs=graphs_folder(out, protocol) if keep_graphs else None,
                 bounds=bounds,
                 progress=progress,
+                cluster=cluster,
             )
     finally:
         if len(store) > before:
@@ -163,14 +165,20 @@ def _counts(compared: Sequence[Compared]) -> dict[str, Any]:
     }
 
 
-def _check(experiment: Experiment, datasets: Sequence[str], device: str) -> None:
+def _check(
+    experiment: Experiment, datasets: Sequence[str], device: str, cluster: str | None
+) -> None:
     """What is wrong is said before anything is made or read."""
+    from gcsr.cluster import check_cluster  # noqa: PLC0415
     from gcsr.devices import pick_device  # noqa: PLC0415 - torch takes a second to import
     from gcsr.errors import require_one_of  # noqa: PLC0415
 
     for dataset in datasets:
         require_one_of("dataset", dataset, experiment.datasets)
-    pick_device(device)
+    if cluster is None:
+        pick_device(device)
+    else:
+        check_cluster(cluster)
 
 
 def _list(experiments: Sequence[Experiment], as_json: bool) -> None:

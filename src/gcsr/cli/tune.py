@@ -27,7 +27,10 @@ BEST_SHOWN = 5
 
 
 def tune(
-    data: Annotated[str, typer.Argument(metavar="DATA", help="A dataset's name or a graph file.")],
+    data: Annotated[
+        str,
+        typer.Argument(metavar="DATA", help="A dataset's name, a graph file or folder."),
+    ],
     nodes: Annotated[int | None, typer.Option(help="Number of condensed nodes.")] = None,
     ratio: Annotated[
         float | None, typer.Option(help="The same, as a share of the nodes that may be seen.")
@@ -78,6 +81,7 @@ def tune(
         str, typer.Option(help="What is not searched: default, paper or official.")
     ] = "default",
     device: options.Device = "auto",
+    cluster: options.Cluster = None,
     root: options.Root = None,
     features: options.Features = None,
     undirected: options.Undirected = False,
@@ -89,12 +93,15 @@ def tune(
     if paths:
         require_writable(paths)
 
+    from gcsr.cluster import check_cluster  # noqa: PLC0415
     from gcsr.tune import Search  # noqa: PLC0415 - torch takes a second to import
     from gcsr.tune.figure import figure_format  # noqa: PLC0415
     from gcsr.tune.question import Question, space_for  # noqa: PLC0415
     from gcsr.tune.study import import_optuna  # noqa: PLC0415
 
     import_optuna()
+    if cluster is not None:
+        check_cluster(cluster)
     if plot is not None:
         figure_format(plot)
         require_writable_folder("plot", plot.parent)
@@ -125,11 +132,13 @@ def tune(
                 graphs=graphs,
             )
             path = study or Path(f"{Path(data).stem}-{method}-{asked.nodes}.tune.sqlite")
-            with Search(asked, study=path, device=device) as search:
+            with Search(asked, study=path, device=device, cluster=cluster) as search:
                 remember_written([path])
                 result = _run(search, trials, seconds, progress, left)
             made = (
-                result.condense(device=device, progress=progress) if paths and result.best else []
+                result.condense(device=device, progress=progress, cluster=cluster)
+                if paths and result.best
+                else []
             )
     finally:
         # Once the bars are gone.

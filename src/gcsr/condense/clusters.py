@@ -9,6 +9,7 @@ label is read, and nothing is larger than nodes x features or nodes x classes.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -30,6 +31,7 @@ def class_centres(
     hops: int,
     teacher: str,
     teacher_seed: int,
+    tempered: bool,
     soft: bool,
     draw: int,
     device: torch.device,
@@ -41,12 +43,15 @@ def class_centres(
     K-means ends where it began from leads: another ``draw`` begins elsewhere.
     """
     purpose = f"clusters {draw}" if draw else "clusters"
-    shares = class_shares(view, teacher, seed=teacher_seed, device=device, progress=progress)
+    taught = class_shares(
+        view, teacher, seed=teacher_seed, device=device, tempered=tempered, progress=progress
+    )
     features = propagated_features(view.visible, hops, device, dtype)
-    shares = shares.to(features)
-    return [
+    shares = taught.shares.to(features)
+    starts = [
         cluster_start(features, shares, budget, stream(seed, purpose), soft=soft) for seed in seeds
     ]
+    return [replace(start, temperature=taught.temperature) for start in starts]
 
 
 def cluster_start(

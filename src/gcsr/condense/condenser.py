@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from importlib.metadata import version
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import torch
 from torch import Tensor
 
+from gcsr.blocks import Estimate, Work, estimate
+from gcsr.checkpoint import Checkpoint, opened
+from gcsr.cluster import Cluster, connected
 from gcsr.condense.fields import real_number, require_setting, whole_number
+from gcsr.condense.spread import condense_spread
 from gcsr.condensed import CondensedGraph
-from gcsr.devices import peak_memory_bytes, pick_device
+from gcsr.devices import arithmetic, peak_memory_bytes, pick_device
 from gcsr.errors import InputError, require
+from gcsr.experts import ExpertOrder
 from gcsr.graph import Graph
+from gcsr.graph.stored import StoredGraph
 from gcsr.progress import Progress, silent
 from gcsr.version import __version__
 from gcsr.views import CondensingView, Source, View
@@ -74,6 +81,8 @@ class Condenser(ABC):
     same_on_every_device: ClassVar[bool] = True
     # Whether its nodes may stand for others than training nodes, of which a class may have few.
     beyond_training_nodes: ClassVar[bool] = False
+    # Whether it can condense a graph that stays on disk.
+    works_in_blocks: ClassVar[bool] = False
     # Methods whose settings may be given to this one, which hands them on (its field ``pins``).
     hands_on_to: ClassVar[tuple[type[Condenser], ...]] = ()
 
@@ -112,6 +121,11 @@ class Condenser(ABC):
     def leaks_test_labels(self) -> bool:
         """Whether these settings ask for test labels."""
         return False
+
+    @property
+    def expert_order(self) -> ExpertOrder | None:
+        """The experts that these settings ask for, where they can be trained beforehand."""
+        return None
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -178,6 +192,7 @@ class Condenser(ABC):
         *,
         seed: int = 0,
         device: str | torch.device = "auto",
+        checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
         progress: Progress = silent,
     ) -> CondensedGraph:
         """Condense a graph. The same seed on the same machine gives the same bytes.
@@ -186,9 +201,12 @@ class Condenser(ABC):
             source: a graph, or a view of one (``View(graph).condensing()``).
             seed: of everything random.
             device: ``auto``, ``cpu`` or ``cuda``.
+            checkpoint: a folder for the state of the run; the same call continues one that was ended.
             progress: called with what is being done, how much of it is done and how much there is.
         """
-        return self.condense_many(source, seeds=[seed], device=device, progress=progress)[0]
+        return self.condense_many(
+            source, seeds=[seed], device=device, checkpoint=checkpoint, progress=progress
+        )[0]
 
     def condense_many(
         self,
@@ -196,8 +214,10 @@ class Condenser(ABC):
         *,
         seeds: Sequence[int],
         device: str | torch.device = "auto",
+        checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
         progress: Progress = silent,
         context: dict[str, Any] | None = None,
+        cluster: str | Cluster | None = None,
     ) -> list[CondensedGraph]:
         """Condense a graph once per seed, all together; experts are shared.
 
@@ -205,8 +225,11 @@ class Condenser(ABC):
             source: a graph, or a view of one.
             seeds: one condensed graph is made for each.
             device: ``auto``, ``cpu`` or ``cuda``.
+            checkpoint: a folder for the state of the run; the same call continues one that was ended.
             progress: called with what is being done, how much of it is done and how much there is.
             context: added to the provenance (the command line stores the preset's name there).
+            cluster: ``local`` or the ``HOST:PORT`` of a Ray cluster's head: every seed is a unit of
+                work there, with the same bytes as a result; by default this process does it all.
         """
         require(len(seeds) > 0, "seeds: at least one is needed.")
         for seed in seeds:
@@ -214,11 +237,52 @@ class Condenser(ABC):
                 isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0,
                 f"seed: {seed!r} is not accepted; a whole number >= 0 is.",
             )
+        view = self._seen(source)
+        if cluster is not None:
+            require(
+                checkpoint is None,
+                "checkpoint: is not kept of work on a cluster, which begins lost units again; leave one"
+                " of the two out.",
+            )
+            self.size(view.visible.num_nodes)
+            with connected(cluster) as units:
+                return condense_spread(
+                    self,
+                    view,
+                    seeds,
+                    cluster=units,
+                    device=units.device(device),
+                    progress=progress,
+                    context=context,
+                )
+        target = pick_device(device)
+        nodes = self.size(view.visible.num_nodes)
+        if target.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(target)
+        began = time.perf_counter()
+        with opened(Checkpoint.of(checkpoint), self._run_of(view, nodes, seeds, target)) as journal:
+            made = self._make(replace(view, journal=journal), nodes, seeds, target, progress)
+            seconds = time.perf_counter() - began
+            measured: dict[str, Any] = {"graphs_together": len(seeds)}
+            if journal is not None:
+                seconds = journal.seconds
+                measured |= journal.measured
+        measured = {"seconds": seconds / len(seeds), **measured}
+        return [
+            self._signed(view, result, seed, target, measured, context or {})
+            for result, seed in zip(made, seeds, strict=True)
+        ]
+
+    def _seen(self, source: Graph | CondensingView) -> CondensingView:
+        """All that may be looked at."""
         require(
             isinstance(source, Graph | CondensingView),
             f"graph: a gcsr.Graph is needed, not {type(source).__name__}; gcsr.load makes one.",
         )
         view = source
+        if isinstance(view, StoredGraph) and not view.inductive:
+            self._require_blocks()
+            self.estimate(view).require_room()
         if isinstance(view, Graph):
             leak = self.leaks_test_labels
             view = View(view).condensing(leak_every_label=leak)
@@ -227,17 +291,49 @@ class Condenser(ABC):
                 "prior: 'all' needs test labels, and this view does not hold them; make it with"
                 " leak_every_label=True or choose prior 'predicted' or 'train'."
             )
-        target = pick_device(device)
-        nodes = self.size(view.visible.num_nodes)
-        if target.type == "cuda":
-            torch.cuda.reset_peak_memory_stats(target)
-        began = time.perf_counter()
-        made = self._make(view, nodes, seeds, target, progress)
-        seconds = (time.perf_counter() - began) / len(seeds)
-        return [
-            self._signed(view, result, seed, target, seconds, len(seeds), context or {})
-            for result, seed in zip(made, seeds, strict=True)
-        ]
+        if view.visible.disk is not None:
+            self._require_blocks()
+        return view
+
+    def _run_of(
+        self, view: CondensingView, nodes: int, seeds: Sequence[int], device: torch.device
+    ) -> dict[str, Any]:
+        """What a checkpoint must have in common with a run that continues from it."""
+        return {
+            "method": self.name,
+            **self.settings,
+            "nodes": nodes,
+            "seeds": list(seeds),
+            "dataset": view.source.name,
+            "data": view.source.content_hash,
+            "setting": "inductive" if view.source.inductive else "transductive",
+            "device": arithmetic(device),
+            **_versions(),
+        }
+
+    def estimate(self, graph: Graph) -> Estimate:
+        """What condensing a graph is going to take: seconds (an order of magnitude), memory, disk."""
+        if isinstance(graph, StoredGraph) and not graph.inductive:
+            self._require_blocks()
+        visible = graph.train.numel() if graph.inductive else graph.num_nodes
+        work = self._work(self.size(visible))
+        require(
+            work is not None,
+            f"method: what {self.name!r} takes is not estimated; auto, gcsr, mtt, sfgc and random are.",
+        )
+        return estimate(graph, cast("Work", work))
+
+    def _work(self, nodes: int) -> Work | None:
+        """How much there is to do for so many condensed nodes; ``None`` where nobody counted it."""
+        return None
+
+    def _require_blocks(self) -> None:
+        """Refuse a graph that stays on disk where these settings need it in memory."""
+        require(
+            self.works_in_blocks,
+            f"method: {self.name!r} needs the whole graph in memory, and it was opened to stay on disk;"
+            " choose gcsr, mtt or random, or open it with more memory (command line: --memory).",
+        )
 
     def _signed(
         self,
@@ -245,8 +341,7 @@ class Condenser(ABC):
         made: Made,
         seed: int,
         device: torch.device,
-        seconds: float,
-        together: int,
+        measured: dict[str, Any],
         context: dict[str, Any],
     ) -> CondensedGraph:
         x, adjacency, y = made.x.cpu(), made.adjacency.cpu(), made.y.cpu()
@@ -264,16 +359,11 @@ class Condenser(ABC):
             "leaks_test_labels": leaks,
             "dataset": asdict(source),
             "notes": [*made.notes, *_size_note(stored, source)],
-            "versions": {
-                "gcsr": __version__,
-                "python": platform.python_version(),
-                **{name: version(name) for name in VERSIONED},
-            },
+            "versions": _versions(),
             "device": device.type,
             "bytes": {"original": source.nbytes, "condensed": stored},
             "measured": {
-                "seconds": seconds,
-                "graphs_together": together,
+                **measured,
                 "peak_memory_bytes": peak_memory_bytes(device),
                 **made.measured,
             },
@@ -281,6 +371,14 @@ class Condenser(ABC):
             **context,
         }
         return CondensedGraph(x, adjacency, y, view.visible.num_classes, provenance)
+
+
+def _versions() -> dict[str, str]:
+    return {
+        "gcsr": __version__,
+        "python": platform.python_version(),
+        **{name: version(name) for name in VERSIONED},
+    }
 
 
 def _size_note(condensed: int, source: Source) -> list[str]:

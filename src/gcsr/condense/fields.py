@@ -32,6 +32,13 @@ def whole_number(settings: object, *names: str, least: int = 0) -> None:
         require(fine, f"{name}: {value!r} is not accepted; a whole number >= {least} is.")
 
 
+def truth_value(settings: object, *names: str) -> None:
+    """Each named field must be true or false."""
+    for name in names:
+        value: Any = getattr(settings, name)
+        require(isinstance(value, bool), f"{name}: {value!r} is not accepted; a truth value is.")
+
+
 def real_number(
     settings: object,
     *names: str,

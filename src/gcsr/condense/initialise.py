@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from gcsr.blocks import Propagated
 from gcsr.models import SparseTopology
-from gcsr.views import VisibleGraph
+from gcsr.progress import Progress, silent
+from gcsr.views import RowsByNumber, StoredRows, VisibleGraph
 
 # Deviation of the noise that tells repeated rows apart, relative to the features' own size.
 JITTER = 1e-3
@@ -19,13 +21,28 @@ JITTER = 1e-3
 class Start:
     """Initial features, and the training nodes they were sampled from.
 
-    ``targets`` are class shares ``(n', C)`` of nodes that are nobody's in particular.
+    ``targets`` are class shares ``(n', C)`` of nodes that are nobody's in particular, ``temperature``
+    what the predictions behind them were brought to.
     """
 
     x: Tensor
     nodes: Tensor
     notes: tuple[str, ...] = ()
     targets: Tensor | None = None
+    temperature: float | None = None
+
+
+def rows_after(
+    visible: VisibleGraph,
+    hops: int,
+    device: torch.device,
+    dtype: torch.dtype = torch.float32,
+    progress: Progress = silent,
+) -> RowsByNumber:
+    """Eq. 3 where rows of it are all that is wanted: of a graph on disk they are read from there."""
+    if visible.disk is None:
+        return propagated_features(visible, hops, device, dtype)
+    return StoredRows(Propagated(visible.disk, progress).features(hops))
 
 
 def propagated_features(
@@ -45,7 +62,7 @@ Pick = Callable[[Tensor, int], Tensor]
 
 
 def sample_training_rows(
-    features: Tensor, visible: VisibleGraph, labels: Tensor, generator: torch.Generator
+    features: RowsByNumber, visible: VisibleGraph, labels: Tensor, generator: torch.Generator
 ) -> Start:
     """Eq. 4: for every condensed node a random training node of its class.
 
@@ -59,7 +76,7 @@ def sample_training_rows(
 
 
 def pick_training_rows(
-    features: Tensor,
+    features: RowsByNumber,
     visible: VisibleGraph,
     labels: Tensor,
     generator: torch.Generator,
@@ -84,7 +101,9 @@ def pick_training_rows(
     return start_at(torch.cat(chosen), torch.cat(repeated), features, generator)
 
 
-def start_at(nodes: Tensor, again: Tensor, features: Tensor, generator: torch.Generator) -> Start:
+def start_at(
+    nodes: Tensor, again: Tensor, features: RowsByNumber, generator: torch.Generator
+) -> Start:
     """The rows of training nodes, with a small jitter where a node comes ``again``."""
     x = features[nodes.to(features.device)].clone()
     notes: tuple[str, ...] = ()

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
-from gcsr.models import SparseTopology, testing_model
+from gcsr.blocks import prepare_on
+from gcsr.models import testing_model
+from gcsr.progress import Watch
 from gcsr.training import TrainingRecipe, fit, topology_of
 from gcsr.views import CondensingView, Target
 
@@ -28,6 +31,37 @@ def epochs_to_look_at(epochs: int) -> frozenset[int]:
 def recorded(values: Tensor) -> list[float | None]:
     """A curve as plain JSON, which has no word for what is not finite."""
     return [value if math.isfinite(value) else None for value in values.tolist()]
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """What a chooser has in mind at some moment; its tensors never change."""
+
+    x: Tensor
+    a: Tensor
+    best: Tensor
+    scores: tuple[tuple[int, Tensor], ...]
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The same under names, for a file."""
+        iterations, scores = zip(*self.scores, strict=True)
+        return {
+            "chosen x": self.x,
+            "chosen a": self.a,
+            "chosen best": self.best,
+            "chosen scores": torch.stack(scores),
+            "chosen iterations": torch.tensor(iterations),
+        }
+
+    @classmethod
+    def of(cls, tensors: Mapping[str, Tensor]) -> Kept | None:
+        """The inverse of :meth:`tensors`."""
+        if "chosen x" not in tensors:
+            return None
+        x, a, best, scores, iterations = (
+            tensors[f"chosen {name}"] for name in ("x", "a", "best", "scores", "iterations")
+        )
+        return cls(x, a, best, tuple(zip(iterations.tolist(), scores.unbind(), strict=True)))
 
 
 class Best:
@@ -52,6 +86,19 @@ class Best:
         chosen = better.to(x.device).view(-1, 1, 1)
         self.x, self.a = torch.where(chosen, x, self.x), torch.where(chosen, a, self.a)
         self._best = torch.where(better, merits, self._best)
+
+    def kept(self) -> Kept | None:
+        """What there is to go back to; ``None`` before the first look."""
+        if self.x is None or self.a is None or self._best is None:
+            return None
+        return Kept(self.x, self.a, self._best, tuple(self.scores))
+
+    def put_back(self, kept: Kept | None) -> None:
+        """As if nothing had been seen since."""
+        self.x, self.a, self._best, self.scores = None, None, None, []
+        if kept is not None:
+            self.x, self.a, self._best = kept.x, kept.a, kept.best
+            self.scores = list(kept.scores)
 
     def curve(self, graph: int) -> dict[str, Any]:
         """Scores of one graph over the iterations, for its provenance."""
@@ -89,6 +136,14 @@ class Chooser(Protocol):
         """What was seen of one graph, for its provenance."""
         ...
 
+    def kept(self) -> Kept | None:
+        """What there is to go back to; ``None`` before the first look."""
+        ...
+
+    def put_back(self, kept: Kept | None) -> None:
+        """As if nothing had been seen since."""
+        ...
+
 
 class QuickScore:
     """Mean validation accuracy of some GCNs that are quickly trained on a condensed graph.
@@ -100,12 +155,10 @@ class QuickScore:
         self, validation: Target, device: torch.device, *, networks: int = QUICK_RUNS, seed: int = 0
     ) -> None:
         self.networks, self.seed = networks, seed
-        topology = SparseTopology(validation.adjacency, device)
-        x = validation.x.to(device)
         # What is prepared does not depend on how wide a network is.
-        self.validate = testing_model("gcn").prepare(x, topology, validation.nodes)
+        self.validate = prepare_on(testing_model("gcn"), validation, validation.nodes, device)
         self.labels = validation.labels.to(device)
-        self.features = int(x.shape[1])
+        self.features = int(validation.x.shape[1])
 
     def __call__(self, x: Tensor, a: Tensor, targets: Tensor) -> float:
         """Score X' and A' whose rows have the class shares ``targets``."""
@@ -175,9 +228,9 @@ def looking(
     A chooser that validates is overheard. For any other an iterate whose number is a multiple of
     ``every`` is scored for the watch alone, which changes no result.
     """
-    watch = view.watch
-    if watch is None:
+    if view.watch is None:
         return chooser
+    watch = _in_order(view.watch)
     if isinstance(chooser, BestValidated):
 
         def overheard(iteration: int, x: Tensor, a: Tensor) -> None:
@@ -195,3 +248,16 @@ def looking(
             watch(iteration, found)
 
     return asked
+
+
+def _in_order(watch: Watch) -> Watch:
+    """Tells of no iteration twice: a run that went back passes some again."""
+    last = -1
+
+    def told(iteration: int, scores: Mapping[int, float]) -> None:
+        nonlocal last
+        if iteration > last:
+            last = iteration
+            watch(iteration, scores)
+
+    return told

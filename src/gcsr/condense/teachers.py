@@ -14,15 +14,29 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor
 
+from gcsr.condense.consistent import consistent_prediction
 from gcsr.models import Model, Params, Prepared, SparseTopology, testing_model
 from gcsr.progress import Progress, silent
 from gcsr.training import TrainingRecipe, fit
 from gcsr.views import CondensingView, VisibleGraph
 
-Teacher = Literal["gcn", "appnp", "self-trained"]
-TEACHERS: tuple[str, ...] = ("gcn", "appnp", "self-trained")
+Teacher = Literal["consistent", "gcn", "appnp", "self-trained"]
+TEACHERS: tuple[str, ...] = ("consistent", "gcn", "appnp", "self-trained")
 NETWORKS, HIDDEN = 5, 64
 RECIPE = TrainingRecipe(epochs=200, dropout=0.5, validate_every=2)
+# Temperatures that predictions may be brought to: from five times as sure to five times less.
+COLDEST, HOTTEST, TEMPERATURES = 0.2, 5.0, 65
+
+
+@dataclass(frozen=True, eq=False)
+class Taught:
+    """Class shares ``(n, C)`` of the visible nodes, and the temperature that they were brought to.
+
+    ``temperature`` is ``None`` where every label is known, or nobody asked for one.
+    """
+
+    shares: Tensor
+    temperature: float | None = None
 
 
 def class_shares(
@@ -31,35 +45,83 @@ def class_shares(
     *,
     seed: int,
     device: torch.device,
+    tempered: bool = True,
     progress: Progress = silent,
-) -> Tensor:
-    """Class shares ``(n, C)`` of the visible nodes: one-hot for training nodes, else a mean prediction.
+) -> Taught:
+    """Shares of the visible nodes: one-hot for training nodes, else a mean prediction.
 
     ``gcn`` and ``appnp`` are five networks each, trained on the training labels. ``self-trained`` are
-    five GCNs trained on what the ``gcn`` ones say of every visible node.
+    five GCNs trained on what the ``gcn`` ones say of every visible node. ``consistent`` ones learn from
+    unlabelled nodes too (:mod:`gcsr.condense.consistent`). ``tempered``: predictions become as sure
+    of themselves as makes validation labels likeliest; which class comes first does not change.
     """
     visible = view.visible
     if bool((visible.labels >= 0).all()):
         # An inductive graph: there is nobody left to ask about.
         given = torch.nn.functional.one_hot(visible.labels, visible.num_classes)
-        return given.to(device, torch.float32)
+        return Taught(given.to(device, torch.float32))
     with _LOCK:
         known = _KNOWN.setdefault(visible, {})
-    key = (teacher, seed, str(device))
+    key = (teacher, seed, str(device), tempered)
     if key not in known:
-        room = _Classroom(view, device, seed)
-        if teacher == "self-trained":
-            believed = class_shares(view, "gcn", seed=seed, device=device, progress=progress)
-            everyone = torch.arange(visible.num_nodes)
-            known[key] = room.shares("gcn", everyone, believed, teacher, progress)
-        else:
-            known[key] = room.shares(teacher, visible.train, room.given, teacher, progress)
+        known[key] = _taught(view, teacher, seed, device, tempered, progress)
     return known[key]
 
 
-# Predictions of graphs that are still in use: a race asks for the same ones many times.
-_KNOWN: WeakKeyDictionary[VisibleGraph, dict[tuple[str, int, str], Tensor]] = WeakKeyDictionary()
+# What was said of graphs that are still in use: a race asks for the same many times.
+_Known = dict[tuple[str, int, str, bool], Taught]
+_KNOWN: WeakKeyDictionary[VisibleGraph, _Known] = WeakKeyDictionary()
 _LOCK = threading.Lock()
+
+
+def _taught(
+    view: CondensingView,
+    teacher: str,
+    seed: int,
+    device: torch.device,
+    tempered: bool,
+    progress: Progress,
+) -> Taught:
+    visible = view.visible
+    room = _Classroom(view, device, seed)
+    if teacher == "consistent":
+        said = consistent_prediction(view, seed=seed, device=device, progress=progress)
+    elif teacher == "self-trained":
+        believed = class_shares(
+            view, "gcn", seed=seed, device=device, tempered=tempered, progress=progress
+        )
+        everyone = torch.arange(visible.num_nodes)
+        said = room.prediction("gcn", everyone, believed.shares, teacher, progress)
+    else:
+        said = room.prediction(teacher, visible.train, room.given, teacher, progress)
+    temperature = None
+    # Who is validated on nodes that cannot be seen here leaves nothing to temper by.
+    if tempered and view.validation.adjacency is visible.adjacency:
+        nodes, labels = (
+            part.to(device) for part in (view.validation.nodes, view.validation.labels)
+        )
+        temperature = best_temperature(said[nodes], labels)
+        said = at_temperature(said, temperature)
+    said[visible.train.to(device)] = room.given
+    return Taught(said, temperature)
+
+
+def at_temperature(shares: Tensor, temperature: float) -> Tensor:
+    """Shares to the power of 1 / temperature, summing to one: above 1 less sure, below surer."""
+    return (shares.clamp_min(1e-12).log() / temperature).softmax(-1)
+
+
+def best_temperature(shares: Tensor, labels: Tensor) -> float:
+    """The temperature that makes the labels likeliest."""
+    found = torch.logspace(
+        torch.tensor(COLDEST).log10().item(), torch.tensor(HOTTEST).log10().item(), TEMPERATURES
+    ).tolist()
+    logs = shares.double().clamp_min(1e-12).log()
+    rows = torch.arange(labels.numel(), device=labels.device)
+    losses = [
+        float(-(logs / temperature).log_softmax(-1)[rows, labels].mean()) for temperature in found
+    ]
+    return float(found[min(range(len(found)), key=losses.__getitem__)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,10 +137,10 @@ class _Classroom:
         given = torch.nn.functional.one_hot(visible.train_labels, visible.num_classes)
         return given.to(self.device, torch.float32)
 
-    def shares(
+    def prediction(
         self, name: str, nodes: Tensor, targets: Tensor, title: str, progress: Progress
     ) -> Tensor:
-        """What networks trained on ``targets`` of ``nodes`` say of everyone, training labels kept."""
+        """What networks trained on ``targets`` of ``nodes`` say of everyone."""
         visible, validation = self.view.visible, self.view.validation
         model = testing_model(name, HIDDEN)
         topology = SparseTopology(visible.adjacency, self.device)
@@ -97,9 +159,7 @@ class _Classroom:
             seed=self.seed,
             on_epoch=lambda epoch: progress(f"training {title} teachers", epoch, RECIPE.epochs),
         )
-        found = _mean_prediction(model, fitted.params, model.prepare(x, topology))
-        found[visible.train.to(self.device)] = self.given
-        return found
+        return _mean_prediction(model, fitted.params, model.prepare(x, topology))
 
 
 def _mean_prediction(model: Model, params: Params, prepared: Prepared) -> Tensor:

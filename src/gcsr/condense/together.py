@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from gcsr.condense.condenser import Made
-from gcsr.devices import free_memory_bytes
+from gcsr.devices import free_memory_bytes, within_memory
 from gcsr.parallel import part_of, run_jobs
 from gcsr.progress import Progress
 
@@ -30,7 +30,8 @@ def advance_together(
     """``run`` for every graph: all along one leading dimension on CUDA, each on a thread on a CPU.
 
     Small products leave a CUDA device idle; on a CPU a graph of its own stays in the cache. Graphs
-    that take ``bytes_each`` go together only as far as half of the device's free memory.
+    that take ``bytes_each`` go together only as far as half of the device's free memory, and half as
+    many where that does not suffice.
     """
     count, size = len(seeds), 1
     if device.type == "cuda":
@@ -38,15 +39,18 @@ def advance_together(
         if bytes_each:
             size = min(count, max(1, free_memory_bytes(device) // 2 // bytes_each))
 
-    def job(first: int) -> Callable[[Progress], list[Made]]:
-        return lambda report: run(slice(first, first + size), report)
+    def everyone(size: int) -> list[Made]:
+        def job(first: int) -> Callable[[Progress], list[Made]]:
+            return lambda report: run(slice(first, first + size), report)
 
-    jobs = [job(first) for first in range(0, count, size)]
-    if device.type == "cpu":
-        groups = run_jobs(jobs, progress)
-    else:
-        groups = [one(part_of(progress, done, len(jobs))) for done, one in enumerate(jobs)]
-    return [made for group in groups for made in group]
+        jobs = [job(first) for first in range(0, count, size)]
+        if device.type == "cpu":
+            groups = run_jobs(jobs, progress)
+        else:
+            groups = [one(part_of(progress, done, len(jobs))) for done, one in enumerate(jobs)]
+        return [made for group in groups for made in group]
+
+    return within_memory(everyone, size, "condensed graphs")
 
 
 def feature_unit(x: Tensor, units: Units) -> Tensor:

@@ -11,6 +11,8 @@ from http.client import HTTPException, HTTPResponse
 from pathlib import Path
 from typing import IO
 
+from gcsr.untrusted import is_file
+
 CONNECT_SECONDS = 10.0
 STALL_SECONDS = 20.0
 _CHUNK = 1 << 20
@@ -23,7 +25,7 @@ class DownloadError(Exception):
 def fetch_missing(urls: Mapping[str, str], folder: Path) -> None:
     """Download every file of ``urls`` that ``folder`` does not hold yet."""
     for file, url in urls.items():
-        if not (folder / file).is_file():
+        if not is_file(folder / file):
             fetch(url, folder / file)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gcsr.datasets.raw import RawGraph
+from gcsr.untrusted import expanded, is_file
 
 DATA_VARIABLE = "GCSR_DATA"
 
@@ -16,7 +17,7 @@ def data_root(root: str | Path | None) -> Path:
     """``root``, else ``$GCSR_DATA``, else ``gcsr`` in the user's cache folder."""
     chosen = root or os.environ.get(DATA_VARIABLE)
     if chosen:
-        return Path(chosen).expanduser()
+        return expanded(chosen)
     cache = os.environ.get("XDG_CACHE_HOME")
     return (Path(cache) if cache else Path.home() / ".cache") / "gcsr"
 
@@ -42,14 +43,14 @@ class Layout:
     def find(self, root: Path) -> Path | None:
         """The first folder that holds every file."""
         for folder in self._candidates(root):
-            if all((folder / file).is_file() for file in self.files):
+            if all(is_file(folder / file) for file in self.files):
                 return folder
         return None
 
     def target(self, root: Path) -> Path:
         """Where missing files belong: beside those that are there, else in the first folder."""
         for folder in self._candidates(root):
-            if any((folder / file).is_file() for file in self.files):
+            if any(is_file(folder / file) for file in self.files):
                 return folder
         return root / self.folders[0]
 

@@ -11,7 +11,8 @@ import scipy.sparse as sp
 from gcsr.datasets.raw import RawGraph
 from gcsr.datasets.splits import per_class_split
 from gcsr.errors import require
-from gcsr.graph.npz import checked_csr, load_arrays
+from gcsr.graph.npy import load_arrays
+from gcsr.graph.npz import checked_csr, require_dense_features, shape_of
 
 # The files also hold names of nodes and words, some of them pickled: never touched.
 _ADJACENCY = ("adj_data", "adj_indices", "adj_indptr", "adj_shape")
@@ -30,24 +31,27 @@ def _read(path: Path) -> RawGraph:
     needed = (*_ADJACENCY, "labels") if dense else (*_ADJACENCY, *_ATTRIBUTES, "labels")
     missing = [key for key in needed if key not in arrays]
     require(not missing, f"{path}: lacks the arrays {', '.join(missing)}.")
-    adjacency = _matrix(path, "adj", arrays)
-    x = arrays[_DENSE_ATTRIBUTES] if dense else _matrix(path, "attr", arrays)
+    adjacency = checked_csr(path, "adj", arrays, shape_of(path, "adj", arrays))
     y = arrays["labels"]
     require(
         y.ndim == 1 and y.dtype.kind in "iu",
         f"{path}: labels must be one integer class per node, not {y.dtype} {y.shape}.",
     )
     train, val, test = per_class_split(y)
-    return RawGraph(_binary(x), adjacency, y, train, val, test)
+    return RawGraph(_binary(_attributes(path, arrays)), adjacency, y, train, val, test)
 
 
-def _matrix(path: Path, prefix: str, arrays: dict[str, np.ndarray]) -> sp.csr_array:
-    shape = arrays[f"{prefix}_shape"]
+def _attributes(path: Path, arrays: dict[str, np.ndarray]) -> np.ndarray | sp.csr_array:
+    if _DENSE_ATTRIBUTES not in arrays:
+        x = checked_csr(path, "attr", arrays, shape_of(path, "attr", arrays))
+        require_dense_features(path, x.shape, path.stat().st_size)
+        return x
+    x = arrays[_DENSE_ATTRIBUTES]
     require(
-        shape.shape == (2,) and shape.dtype.kind in "iu",
-        f"{path}: {prefix}_shape must be two integers.",
+        x.ndim == 2 and x.dtype.kind in "biuf",
+        f"{path}: {_DENSE_ATTRIBUTES} must be a matrix of numbers, not {x.dtype} {x.shape}.",
     )
-    return checked_csr(path, prefix, arrays, (int(shape[0]), int(shape[1])))
+    return x
 
 
 def _binary(x: np.ndarray | sp.csr_array) -> np.ndarray | sp.csr_array:

@@ -11,7 +11,9 @@ import scipy.sparse as sp
 
 from gcsr.datasets.raw import RawGraph
 from gcsr.errors import InputError, require
-from gcsr.graph.npz import checked_csr, load_arrays
+from gcsr.graph.npy import load_array, load_arrays
+from gcsr.graph.npz import checked_csr
+from gcsr.untrusted import reason
 
 GRAPHSAINT_FILES = ("adj_full.npz", "feats.npy", "class_map.json", "role.json")
 _ROLES = ("tr", "va", "te")
@@ -33,16 +35,10 @@ def read_graphsaint(folder: Path) -> RawGraph:
 
 
 def _features(path: Path) -> np.ndarray:
-    try:
-        # Reddit's features are a gigabyte of float64: mapped, only the float32 copy takes memory.
-        x = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
-        raise InputError(f"{path}: not a readable array ({error}).") from None
-    require(
-        isinstance(x, np.ndarray) and x.ndim == 2,
-        f"{path}: must hold one matrix of features.",
-    )
-    return np.asarray(x)
+    # Reddit's features are a gigabyte of float64: mapped, only the float32 copy takes memory.
+    x = load_array(path)
+    require(x.ndim == 2, f"{path}: must hold one matrix of features.")
+    return x
 
 
 def _adjacency(path: Path, nodes: int) -> sp.csr_array:
@@ -60,7 +56,7 @@ def _labels(path: Path, nodes: int) -> np.ndarray:
     except (ValueError, OverflowError):
         raise InputError(f"{path}: the keys must be node ids.") from None
     require(
-        all(type(label) is int for label in classes.values()),
+        all(_is_whole(label) for label in classes.values()),
         f"{path}: every node must have one integer class (several classes per node are not"
         " supported).",
     )
@@ -77,17 +73,22 @@ def _roles(path: Path) -> list[np.ndarray]:
     for role in _ROLES:
         ids = roles.get(role)
         require(
-            isinstance(ids, list) and all(type(node) is int for node in ids),
+            isinstance(ids, list) and all(_is_whole(node) for node in ids),
             f"{path}: {role} must be a list of node ids (needed: {', '.join(_ROLES)}).",
         )
         parts.append(np.array(ids, dtype=np.int64))
     return parts
 
 
+def _is_whole(value: object) -> bool:
+    """A whole number that an array can hold."""
+    return type(value) is int and abs(value) < 2**63
+
+
 def _json_object(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_bytes())
     except (ValueError, OSError, RecursionError) as error:
-        raise InputError(f"{path}: not readable JSON ({error}).") from None
+        raise InputError(f"{path}: not readable JSON ({reason(error)}).") from None
     require(isinstance(content, dict), f"{path}: must hold a JSON object.")
     return dict(content)

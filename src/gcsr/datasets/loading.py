@@ -7,13 +7,19 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 
+import torch
+
 from gcsr.datasets.download import DownloadError, fetch_missing
 from gcsr.datasets.folders import DATA_VARIABLE, Layout, data_root
 from gcsr.datasets.raw import RawGraph
 from gcsr.datasets.registry import DATASETS, Dataset
+from gcsr.devices import free_memory_bytes
 from gcsr.errors import InputError, require_one_of
 from gcsr.graph import FEATURE_SCALINGS, Graph
+from gcsr.graph.folder import is_folder
 from gcsr.graph.graph import FeatureScaling
+from gcsr.graph.stored import in_memory_bytes, open_folder
+from gcsr.untrusted import expanded, is_file
 
 
 @dataclass(frozen=True)
@@ -64,11 +70,13 @@ def load(
     features: FeatureScaling | None = None,
     undirected: bool = False,
     inductive: bool | None = None,
+    memory: int | None = None,
 ) -> Graph:
-    """Load a registered dataset by name, or a graph file by its path.
+    """Load a registered dataset by name, or a graph file or graph folder by its path.
 
     Args:
-        source: a name that ``gcsr datasets`` lists, or the path of an ``.npz`` file.
+        source: a name that ``gcsr datasets`` lists, the path of an ``.npz`` file, or that of a folder
+            that ``gcsr convert`` wrote.
         root: folder of the raw files; by default ``$GCSR_DATA``, else the user's cache folder.
             What is not there is downloaded into it.
         features: ``keep``, ``rows`` or ``standardise``; by default what is usual for the dataset,
@@ -76,12 +84,17 @@ def load(
         undirected: add the missing reverse edges of a directed graph.
         inductive: hide validation and test nodes while condensing; by default as is usual for the
             dataset, and not for a file.
+        memory: bytes that work on a graph folder may take. Where they are not enough to work on the
+            graph in memory, it stays on disk and is worked on in blocks. By default half of what is
+            free.
     """
     if features is not None:
         require_one_of("features", features, FEATURE_SCALINGS)
+    if str(source) not in DATASETS and is_folder(source):
+        return _folder(Path(source), features, inductive, memory)
     if _is_file(source):
         return Graph.from_npz(
-            Path(source).expanduser(),
+            expanded(source),
             undirected=undirected,
             inductive=inductive,
             features=features or "keep",
@@ -96,11 +109,22 @@ def load(
     )
 
 
+def _folder(
+    path: Path, features: FeatureScaling | None, inductive: bool | None, memory: int | None
+) -> Graph:
+    bound = free_memory_bytes(torch.device("cpu")) // 2 if memory is None else memory
+    stored = open_folder(path, memory=bound, inductive=inductive)
+    graph = stored.to_memory() if in_memory_bytes(stored) <= bound else stored
+    if features is None or features == graph.features:
+        return graph
+    return graph.scaled(features)
+
+
 def _is_file(source: str | Path) -> bool:
     if str(source) in DATASETS:
         return False
-    path = Path(source).expanduser()
-    return path.suffix == ".npz" or path.is_file()
+    path = expanded(source)
+    return path.suffix == ".npz" or is_file(path)
 
 
 def _find(name: str) -> Dataset:
@@ -110,7 +134,7 @@ def _find(name: str) -> Dataset:
     hint = f"; did you mean {nearest[0]}?" if nearest else "."
     raise InputError(
         f"dataset: {name!r} is not known; accepted: {', '.join(DATASETS)}, or the path of an .npz"
-        f" file{hint}"
+        f" file or of a graph folder{hint}"
     )
 
 

@@ -6,7 +6,6 @@ import gzip
 import io
 import warnings
 import zipfile
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
@@ -15,6 +14,7 @@ import numpy as np
 
 from gcsr.datasets.raw import RawGraph
 from gcsr.errors import InputError, require
+from gcsr.untrusted import ALWAYS_BYTES, UNREADABLE, reason
 
 ARXIV_FILES = (
     "raw/edge.csv.gz",
@@ -28,13 +28,22 @@ ARXIV_FILES = (
 )
 ARXIV_ARCHIVE = "arxiv.zip"
 _INSIDE_ARCHIVE = "arxiv/"
+_REFUSED: tuple[type[Exception], ...] = (*UNREADABLE, Warning)
 
-OpenFile = Callable[[str], IO[bytes]]
+# Tables of numbers pack to a third; those of a single number repeated are nobody's dataset.
+_MOST_TEXT_PER_BYTE = 16
+# A file as it lies there and how many bytes that is.
+OpenFile = Callable[[str], tuple[IO[bytes], int]]
 
 
 def read_arxiv_folder(folder: Path) -> RawGraph:
     """Read the extracted tables."""
-    return _read(folder, lambda name: (folder / name).open("rb"))
+
+    def opened(name: str) -> tuple[IO[bytes], int]:
+        path = folder / name
+        return path.open("rb"), path.stat().st_size
+
+    return _read(folder, opened)
 
 
 def read_arxiv_archive(folder: Path) -> RawGraph:
@@ -42,9 +51,18 @@ def read_arxiv_archive(folder: Path) -> RawGraph:
     path = folder / ARXIV_ARCHIVE
     try:
         with zipfile.ZipFile(path) as archive:
-            return _read(path, lambda name: archive.open(_INSIDE_ARCHIVE + name))
-    except (zipfile.BadZipFile, OSError) as error:
-        raise InputError(f"{path}: not a readable zip archive ({error}).") from None
+
+            def opened(name: str) -> tuple[IO[bytes], int]:
+                info = archive.getinfo(_INSIDE_ARCHIVE + name)
+                if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                    raise ValueError("packed in another way than deflate")
+                return archive.open(info), min(info.compress_size, path.stat().st_size)
+
+            return _read(path, opened)
+    except InputError:
+        raise
+    except UNREADABLE as error:
+        raise InputError(f"{path}: not a readable zip archive ({reason(error)}).") from None
 
 
 def _read(where: Path, opened: OpenFile) -> RawGraph:
@@ -57,10 +75,11 @@ def _read(where: Path, opened: OpenFile) -> RawGraph:
     edges = table("raw/edge.csv.gz", np.int64)
     x = table("raw/node-feat.csv.gz", np.float32)
     nodes, count = column("raw/num-node-list.csv.gz"), column("raw/num-edge-list.csv.gz")
+    require(nodes.size == count.size == 1, f"{where}: must hold one graph, not several.")
     require(
-        nodes.tolist() == [x.shape[0]] and count.tolist() == [edges.shape[0]],
+        int(nodes[0]) == x.shape[0] and int(count[0]) == edges.shape[0],
         f"{where}: holds {x.shape[0]} feature rows and {edges.shape[0]} edges, but declares"
-        f" {nodes.tolist()} nodes and {count.tolist()} edges.",
+        f" {nodes[0]} nodes and {count[0]} edges.",
     )
     return RawGraph(
         x=x,
@@ -72,14 +91,38 @@ def _read(where: Path, opened: OpenFile) -> RawGraph:
     )
 
 
-def _table(name: str, opened: Callable[[], IO[bytes]], dtype: type) -> np.ndarray:
+def _table(name: str, opened: Callable[[], tuple[IO[bytes], int]], dtype: type) -> np.ndarray:
     """A gzipped table of numbers without a header, always as a matrix."""
     try:
-        with opened() as packed, gzip.open(packed, "rb") as stream, warnings.catch_warnings():
+        packed, size = opened()
+        with packed, gzip.open(packed, "rb") as stream, warnings.catch_warnings():
             warnings.simplefilter("error")  # an empty table is only a warning to numpy
-            text: Any = io.TextIOWrapper(io.BufferedReader(stream), encoding="ascii")
+            bounded = io.BufferedReader(_Bounded(stream, _most_text(size)))
+            text: Any = io.TextIOWrapper(bounded, encoding="ascii")
             return np.loadtxt(text, dtype=dtype, delimiter=",", comments=None, ndmin=2)
     except KeyError:
         raise InputError(f"{name} is missing.") from None
-    except (ValueError, OSError, EOFError, zlib.error, Warning, zipfile.BadZipFile) as error:
-        raise InputError(f"{name}: not a readable table of numbers ({error}).") from None
+    except _REFUSED as error:
+        raise InputError(f"{name}: not a readable table of numbers ({reason(error)}).") from None
+
+
+def _most_text(packed: int) -> int:
+    return ALWAYS_BYTES // 32 + _MOST_TEXT_PER_BYTE * packed
+
+
+class _Bounded(io.RawIOBase):
+    """What another stream gives, up to a number of bytes; more is an error and not an end."""
+
+    def __init__(self, stream: gzip.GzipFile, most: int) -> None:
+        self._stream, self._left = stream, most
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, place: Any) -> int:
+        part = self._stream.read(len(place))
+        self._left -= len(part)
+        if self._left < 0:
+            raise ValueError("it unpacks to far more than a table of numbers does")
+        place[: len(part)] = part
+        return len(part)

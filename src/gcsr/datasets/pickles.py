@@ -3,13 +3,18 @@
 A pickle names callables and feeds them arguments. Here every admitted name stands for an inert
 record that only remembers what it was given, and everything else is refused; afterwards the
 records are turned into arrays, with checks, by code of this module.
+
+The unpickler itself believes what it reads: an entry of its memo may claim gigabytes, and tuples in
+tuples in tuples overflow its stack. So the instructions are looked through first.
 """
 
 from __future__ import annotations
 
 import io
+import itertools
 import math
 import pickle
+import pickletools
 import re
 from pathlib import Path
 from typing import Any
@@ -19,6 +24,21 @@ import scipy.sparse as sp
 
 from gcsr.errors import InputError, require
 from gcsr.graph.npz import checked_csr
+from gcsr.untrusted import reason
+
+# What a genuine file of any protocol is made of: no sets, no buffers from outside.
+_NAMES = (
+    "PROTO FRAME STOP MARK POP POP_MARK NONE NEWTRUE NEWFALSE INT BININT BININT1 BININT2 LONG LONG1 "
+    "LONG4 FLOAT BINFLOAT STRING BINSTRING SHORT_BINSTRING UNICODE BINUNICODE SHORT_BINUNICODE "
+    "BINBYTES SHORT_BINBYTES EMPTY_LIST LIST APPEND APPENDS EMPTY_DICT DICT SETITEM SETITEMS "
+    "EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 TUPLE3 PUT BINPUT LONG_BINPUT MEMOIZE GET BINGET LONG_BINGET "
+    "GLOBAL STACK_GLOBAL REDUCE NEWOBJ BUILD "
+)
+_INSTRUCTIONS = frozenset(_NAMES.split())
+_REMEMBERING = frozenset(("PUT", "BINPUT", "LONG_BINPUT"))
+# A matrix has eighteen.
+_MOST_TUPLES = 100
+_MOST_DIMENSIONS = 8
 
 
 class _Record:
@@ -92,8 +112,12 @@ def read_array(path: Path) -> np.ndarray | sp.csr_array:
     content = _records(path)
     try:
         return _matrix(path, content) if isinstance(content, _Matrix) else _array(content)
+    except InputError:
+        raise
     except (TypeError, ValueError, KeyError, IndexError, AttributeError) as error:
-        raise InputError(f"{path}: does not hold a numpy array or CSR matrix ({error}).") from None
+        raise InputError(
+            f"{path}: does not hold a numpy array or CSR matrix ({reason(error)})."
+        ) from None
 
 
 def read_neighbour_lists(path: Path) -> np.ndarray:
@@ -103,25 +127,45 @@ def read_neighbour_lists(path: Path) -> np.ndarray:
         isinstance(content, dict) and all(isinstance(ids, list) for ids in content.values()),
         f"{path}: must hold a dictionary of lists of node ids.",
     )
-    try:
-        sources = np.repeat(np.array(list(content)), [len(ids) for ids in content.values()])
-        targets = np.array([target for ids in content.values() for target in ids])
-    except (TypeError, ValueError):
-        raise InputError(f"{path}: node ids must be integers.") from None
+    counts = [len(ids) for ids in content.values()]
+    # Every id takes a byte at least, unless a list is the list of many nodes.
     require(
-        targets.size == 0
-        or (sources.dtype.kind == targets.dtype.kind == "i" and targets.ndim == 1),
-        f"{path}: node ids must be integers.",
+        sum(counts) <= path.stat().st_size,
+        f"{path}: repeats its lists of node ids, which no genuine file does.",
     )
-    return np.stack([sources.astype(np.int64), targets.astype(np.int64)])
+    ids = itertools.chain(content, *content.values())
+    require(all(type(node) is int for node in ids), f"{path}: node ids must be integers.")
+    try:
+        sources = np.repeat(np.array(list(content), np.int64), counts)
+        targets = np.array([node for ids in content.values() for node in ids], np.int64)
+    except OverflowError:
+        raise InputError(f"{path}: node ids must be integers of 64 bits.") from None
+    return np.stack([sources, targets])
 
 
 def _records(path: Path) -> Any:
     try:
-        return _RestrictedUnpickler(io.BytesIO(path.read_bytes()), encoding="latin1").load()
+        content = path.read_bytes()
+        _look_through(content)
+        return _RestrictedUnpickler(io.BytesIO(content), encoding="latin1").load()
     # A hostile or cut file may fail in any way; all of them mean the same to the user.
     except Exception as error:
-        raise InputError(f"{path}: refused as a pickle ({error}).") from None
+        raise InputError(f"{path}: refused as a pickle ({reason(error)}).") from None
+
+
+def _look_through(content: bytes) -> None:
+    """Refuse instructions that no genuine file has, or not in such numbers; nothing is done yet."""
+    tuples = 0
+    argument: Any
+    for count, (instruction, argument, _) in enumerate(pickletools.genops(content)):
+        name = instruction.name
+        if name not in _INSTRUCTIONS:
+            raise pickle.UnpicklingError(f"the instruction {name} is not needed for arrays")
+        if name in _REMEMBERING and not 0 <= argument <= count:
+            raise pickle.UnpicklingError("it numbers what it remembers out of order")
+        tuples += name.endswith(("TUPLE", "TUPLE1", "TUPLE2", "TUPLE3"))
+        if tuples > _MOST_TUPLES:
+            raise pickle.UnpicklingError("more tuples than an array has")
 
 
 def _array(record: Any) -> np.ndarray:
@@ -132,11 +176,15 @@ def _array(record: Any) -> np.ndarray:
     if not isinstance(raw, bytes):
         raise TypeError("values that are not bytes")
     kind = _dtype(dtype)
-    if any(type(size) is not int or size < 0 for size in shape):
+    if len(shape) > _MOST_DIMENSIONS or any(_is_no_size(size) for size in shape):
         raise ValueError("a shape that is none")
     if math.prod(shape) * kind.itemsize != len(raw):
         raise ValueError("a shape that does not match its values")
     return np.frombuffer(raw, dtype=kind).reshape(shape, order="F" if fortran else "C")
+
+
+def _is_no_size(size: object) -> bool:
+    return type(size) is not int or not 0 <= size < 2**63
 
 
 def _dtype(record: Any) -> np.dtype[Any]:
@@ -152,7 +200,7 @@ def _dtype(record: Any) -> np.dtype[Any]:
 def _matrix(path: Path, record: _Matrix) -> sp.csr_array:
     state = record.state
     shape = tuple(state["_shape"])
-    if len(shape) != 2 or any(type(size) is not int or size < 0 for size in shape):
+    if len(shape) != 2 or any(_is_no_size(size) for size in shape):
         raise ValueError("a shape that is none")
     arrays = {f"matrix_{part}": _array(state[part]) for part in ("indptr", "indices", "data")}
     return checked_csr(path, "matrix", arrays, (shape[0], shape[1]))

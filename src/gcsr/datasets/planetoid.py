@@ -11,6 +11,8 @@ import scipy.sparse as sp
 from gcsr.datasets.pickles import read_array, read_neighbour_lists
 from gcsr.datasets.raw import RawGraph
 from gcsr.errors import InputError, require
+from gcsr.graph.npz import require_dense_features
+from gcsr.untrusted import reason
 
 VALIDATION_NODES = 500
 
@@ -57,6 +59,8 @@ def _read(folder: Path, name: str) -> RawGraph:
         nodes <= 2 * (known + test.size),
         f"{part('test.index')}: node {nodes - 1} is far beyond the {known + test.size} nodes.",
     )
+    read = sum(part(suffix).stat().st_size for suffix in ("allx", "tx"))
+    require_dense_features(part("allx"), (nodes, features.shape[1]), read)
     order = np.full(nodes, -1, dtype=np.int64)
     order[:known] = np.arange(known)
     order[test] = known + np.arange(test.size)
@@ -75,7 +79,7 @@ def _test_index(path: Path) -> np.ndarray:
     try:
         ids = np.array(path.read_bytes().split(), dtype=np.int64)
     except (ValueError, OverflowError, OSError) as error:
-        raise InputError(f"{path}: must hold one node id per line ({error}).") from None
+        raise InputError(f"{path}: must hold one node id per line ({reason(error)}).") from None
     require(ids.size > 0, f"{path}: holds no node ids.")
     return ids
 

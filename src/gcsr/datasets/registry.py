@@ -22,6 +22,7 @@ from gcsr.datasets.planetoid import planetoid_files, planetoid_reader
 from gcsr.datasets.raw import RawGraph
 from gcsr.datasets.splits import PER_CLASS_SPLIT
 from gcsr.graph.graph import FeatureScaling
+from gcsr.untrusted import is_file
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Dataset:
     def graph_file(self, root: Path) -> Path | None:
         """The dataset as a graph file of our own, where there is one."""
         for path in (root / "graphs" / f"{self.name}.npz", root / f"{self.name}.npz"):
-            if path.is_file():
+            if is_file(path):
                 return path
         return None
 

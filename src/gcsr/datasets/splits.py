@@ -16,12 +16,20 @@ def per_class_split(y: np.ndarray, seed: int = 0) -> tuple[np.ndarray, np.ndarra
     """
     rng = np.random.default_rng(seed)
     train, val, test = [], [], []
-    for label in np.unique(y[y >= 0]):
-        members = rng.permutation(np.flatnonzero(y == label))
+    for nodes in _by_class(y):
+        members = rng.permutation(nodes)
         train.append(members[:TRAIN_PER_CLASS])
         val.append(members[TRAIN_PER_CLASS : TRAIN_PER_CLASS + VAL_PER_CLASS])
         test.append(members[TRAIN_PER_CLASS + VAL_PER_CLASS :])
     return _joined(train), _joined(val), _joined(test)
+
+
+def _by_class(y: np.ndarray) -> list[np.ndarray]:
+    """Nodes of every class, ascending; one look at the labels however many classes there are."""
+    order = np.argsort(y, kind="stable")
+    order = order[y[order] >= 0]
+    starts = np.flatnonzero(np.diff(y[order])) + 1
+    return np.split(order, starts) if order.size else []
 
 
 def _joined(parts: list[np.ndarray]) -> np.ndarray:

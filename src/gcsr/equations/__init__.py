@@ -3,7 +3,7 @@
 from gcsr.equations.ccns import cross_class_similarity
 from gcsr.equations.gntk import KernelTarget, kernel_error
 from gcsr.equations.momentum import momentum_update
-from gcsr.equations.prior import class_correlation, class_prior
+from gcsr.equations.prior import ClassCounts, class_correlation, class_prior
 from gcsr.equations.propagation import normalised_adjacency, normalised_sparse_adjacency, propagate
 from gcsr.equations.self_expression import (
     self_expression,
@@ -15,6 +15,7 @@ from gcsr.equations.self_expression import (
 from gcsr.equations.trajectory import cross_entropy, over_labelled, trajectory_distance
 
 __all__ = [
+    "ClassCounts",
     "KernelTarget",
     "class_correlation",
     "class_prior",

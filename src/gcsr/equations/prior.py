@@ -6,6 +6,32 @@ import torch
 from torch import Tensor
 
 
+class ClassCounts:
+    """How often an edge from one class ends in another, counted in as many parts as edges come."""
+
+    def __init__(self, labels: Tensor, num_classes: int) -> None:
+        self._labels, self._classes = labels, num_classes
+        # Counts in float64: float32 stops counting at 16.7 million edges of one kind.
+        size = num_classes * num_classes
+        self._counts = torch.zeros(size, dtype=torch.float64, device=labels.device)
+
+    def add(self, sources: Tensor, targets: Tensor, weights: Tensor) -> None:
+        """Some more edges."""
+        rows, columns = self._labels[sources], self._labels[targets]
+        known = (rows >= 0) & (columns >= 0)
+        pairs = rows[known] * self._classes + columns[known]
+        self._counts = self._counts.index_add(0, pairs, weights[known].double())
+
+    def correlation(self) -> Tensor:
+        """Rows that sum to one; see :func:`class_correlation`."""
+        labels = self._labels
+        counts = self._counts.view(self._classes, self._classes)
+        totals = counts.sum(1, keepdim=True)
+        shares = torch.bincount(labels[labels >= 0], minlength=self._classes).double()
+        shares = shares / shares.sum()
+        return torch.where(totals > 0, counts / totals.clamp_min(1e-300), shares)
+
+
 def class_correlation(adjacency: Tensor, labels: Tensor, num_classes: int) -> Tensor:
     r"""Eq. 5: how often an edge from class c ends in class c'; rows sum to one.
 
@@ -17,19 +43,10 @@ def class_correlation(adjacency: Tensor, labels: Tensor, num_classes: int) -> Te
     in a labelled node gets the shares of the classes among the labelled nodes: what a neighbour
     would be if edges ignored classes.
     """
-    labels = labels.to(adjacency.device)
+    counts = ClassCounts(labels.to(adjacency.device), num_classes)
     coo = adjacency.to_sparse_coo()
-    rows, columns = labels[coo.indices()[0]], labels[coo.indices()[1]]
-    known = (rows >= 0) & (columns >= 0)
-    pairs = rows[known] * num_classes + columns[known]
-    # Counts in float64: float32 stops counting at 16.7 million edges of one kind.
-    counts = torch.zeros(num_classes * num_classes, dtype=torch.float64, device=adjacency.device)
-    counts = counts.index_add(0, pairs, coo.values()[known].double())
-    counts = counts.view(num_classes, num_classes)
-    totals = counts.sum(1, keepdim=True)
-    shares = torch.bincount(labels[labels >= 0], minlength=num_classes).double()
-    shares = shares / shares.sum()
-    return torch.where(totals > 0, counts / totals.clamp_min(1e-300), shares)
+    counts.add(coo.indices()[0], coo.indices()[1], coo.values())
+    return counts.correlation()
 
 
 def class_prior(correlation: Tensor, labels: Tensor) -> Tensor:

@@ -17,10 +17,11 @@ from gcsr.devices import pick_device
 from gcsr.evaluate.origin import require_origin
 from gcsr.evaluate.protocol import check_numbers
 from gcsr.evaluate.sheet import Accuracy, CostSheet, StoredForm, TrainedOn, break_even, verdict
-from gcsr.evaluate.subset import random_subsets, real_bytes
+from gcsr.evaluate.subset import random_subsets
 from gcsr.evaluate.timing import training_seconds
 from gcsr.evaluate.trial import Batch, Trial, condensed_batches, real_batches
 from gcsr.graph import Graph
+from gcsr.graph.stored import require_in_memory
 from gcsr.models import testing_model
 from gcsr.progress import Progress, silent
 from gcsr.stored import adjacency_bytes, stored_adjacency_bytes
@@ -55,6 +56,7 @@ def cost(
     """
     check_numbers(graph, runs, hidden)
     require_origin([small], graph, any_graph)
+    require_in_memory(graph, "graph")
     sparsifier = Sparsifier(rule=sparsify, seed=seed)
     recipe = recipe or paper_recipe(graph.name)
     target = pick_device(device)
@@ -95,7 +97,7 @@ def cost(
     recipes = {PROTOCOL: recipe, ALONE: replace(recipe, validate_every=recipe.epochs)}
     seconds = training_seconds(trial, timed, recipes, progress)
 
-    original = real_bytes(graph.x, graph.adjacency)
+    original = graph.stored_parts
 
     def trained(what: str, nodes: int, size: int, scores: Accuracy) -> TrainedOn:
         return TrainedOn(nodes, size, seconds[what, PROTOCOL], seconds[what, ALONE], scores)
@@ -173,10 +175,10 @@ def _form(
 ) -> StoredForm:
     itemsize = 2 if stored.half else 4
     a = stored.adjacency
-    edges = (
-        adjacency_bytes(a, itemsize)[0] if shape == "dense" else stored_adjacency_bytes(a, itemsize)
-    )
     features, labels = stored.x.numel() * itemsize, stored.y.nbytes
+    dense, _ = adjacency_bytes(a, itemsize, features + labels)
+    sparse = stored_adjacency_bytes(a, itemsize, features + labels)
+    edges = dense if shape == "dense" else sparse
     total = features + edges + labels
     return StoredForm(shape, dtype, features, edges, labels, total, accuracy, in_file)
 

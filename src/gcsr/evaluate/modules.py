@@ -30,21 +30,24 @@ def evaluate_module(
     seed: int,
     device: torch.device,
     progress: Progress,
+    networks: range | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Test and validation accuracy of every run, one network at a time.
+    """Test and validation accuracy of every run (or of some ``networks``), one network at a time.
 
     A module is copied and its ``reset_parameters`` called for every run; a function is called anew.
     Edges carry A' before normalisation; a module adds self-loops and normalises as it sees fit.
     """
     validation, test = view.validation(), view.test()
     on_validation, on_test = _edges(validation, device), _edges(test, device)
-    scores, best_scores = [], []
+    wanted = range(len(graphs) * runs) if networks is None else networks
+    scores, best_scores = list[float](), list[float]()
     for g, small in enumerate(graphs):
         data = small.to_pyg().to(str(device))
         train = (data.x.float(), data.edge_index, data.edge_weight.float())
         targets = over_labelled(small.targets.to(device, torch.float32))
-        for run in range(runs):
-            number = g * runs + run
+        for number in range(g * runs, (g + 1) * runs):
+            if number not in wanted:
+                continue
             with torch.random.fork_rng():
                 torch.manual_seed(stream(seed, f"module {number}").initial_seed())
                 module = _fresh(model).to(device)
@@ -52,7 +55,7 @@ def evaluate_module(
             module.load_state_dict(weights)
             scores.append(_accuracy(module, on_test, test))
             best_scores.append(best)
-            progress("training modules", number + 1, len(graphs) * runs)
+            progress("training modules", len(scores), len(wanted))
     return torch.tensor(scores, dtype=torch.float64), torch.tensor(best_scores, dtype=torch.float64)
 
 

@@ -7,25 +7,24 @@ epoch and, once, to test the weights of the best epoch.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from gcsr.cluster import Cluster, connected
 from gcsr.condensed import CondensedGraph
 from gcsr.devices import pick_device
 from gcsr.errors import require
 from gcsr.evaluate.evaluation import Evaluation
-from gcsr.evaluate.modules import evaluate_module
 from gcsr.evaluate.origin import require_graph, require_origin
-from gcsr.evaluate.trial import Trial, condensed_batches, real_batches
+from gcsr.evaluate.spread import scores_spread
+from gcsr.evaluate.task import ModelChoice, Task
 from gcsr.graph import Graph
+from gcsr.graph.stored import require_in_memory
 from gcsr.models import testing_model
 from gcsr.progress import Progress, silent
 from gcsr.training import TrainingRecipe, paper_recipe
-from gcsr.views import View
-
-ModelChoice = str | nn.Module | Callable[[], nn.Module]
 
 
 def evaluate(
@@ -40,6 +39,7 @@ def evaluate(
     device: str | torch.device = "auto",
     any_graph: bool = False,
     progress: Progress = silent,
+    cluster: str | Cluster | None = None,
 ) -> Evaluation:
     """Train ``runs`` networks on each condensed graph and test them on the real one.
 
@@ -58,6 +58,8 @@ def evaluate(
         device: ``auto``, ``cpu`` or ``cuda``.
         any_graph: accept a condensed graph that was made from another graph than this one.
         progress: called with what is being done, how much of it is done and how much there is.
+        cluster: ``local`` or the ``HOST:PORT`` of a Ray cluster's head, where networks are then trained
+            and tested, with the same scores; by default this process does it all.
 
     Returns:
         Accuracies in percent: every run, their mean and deviation.
@@ -66,28 +68,17 @@ def evaluate(
     check_numbers(graph, runs, hidden)
     require_origin(graphs, graph, any_graph)
     recipe = recipe or paper_recipe(graph.name)
-    target = pick_device(device)
     began = time.perf_counter()
-    view = View(graph)
     if isinstance(model, str):
-        network = testing_model(model, hidden)
-        trial = Trial(network, view, target, recipe, seed)
-        test, validation = trial.scores(condensed_batches(trial, graphs, runs), progress)
+        testing_model(model, hidden)
         name = model
     else:
-        test, validation = evaluate_module(
-            model,
-            graphs,
-            view,
-            runs=runs,
-            recipe=recipe,
-            seed=seed,
-            device=target,
-            progress=progress,
-        )
+        require_in_memory(graph, "model")
         # A functools.partial is a function without a name.
         named = type(model) if isinstance(model, nn.Module) else model
         name = getattr(named, "__name__", type(model).__name__)
+    task = Task(tuple(graphs), model, runs, recipe, hidden, seed)
+    test, validation = _scores(task, graph, device, progress, cluster)
     return Evaluation.of(
         test,
         validation,
@@ -114,6 +105,7 @@ def evaluate_full(
     seed: int = 0,
     device: str | torch.device = "auto",
     progress: Progress = silent,
+    cluster: str | Cluster | None = None,
 ) -> Evaluation:
     """The same protocol with networks trained on the whole graph, for comparison.
 
@@ -126,25 +118,24 @@ def evaluate_full(
         seed: of initial weights and dropout.
         device: ``auto``, ``cpu`` or ``cuda``.
         progress: called with what is being done, how much of it is done and how much there is.
+        cluster: as in :func:`evaluate`.
 
     Returns:
         Accuracies in percent: every run, their mean and deviation.
     """
     check_numbers(graph, runs, hidden)
+    require_in_memory(graph, "graph")
     recipe = recipe or paper_recipe(graph.name)
-    target = pick_device(device)
     began = time.perf_counter()
-    view = View(graph)
-    trial = Trial(testing_model(model, hidden), view, target, recipe, seed)
-    whole = view.training()
-    batches = real_batches(trial, whole, graph.num_classes, range(runs))
-    test, validation = trial.scores(batches, progress)
+    testing_model(model, hidden)
+    task = Task((), model, runs, recipe, hidden, seed)
+    test, validation = _scores(task, graph, device, progress, cluster)
     return Evaluation.of(
         test,
         validation,
         model=model,
         dataset=graph.name,
-        nodes=whole.x.shape[0],
+        nodes=graph.train.numel() if graph.inductive else graph.num_nodes,
         graphs=1,
         runs=runs,
         trained_on="whole graph",
@@ -153,6 +144,21 @@ def evaluate_full(
         seed=seed,
         seconds=time.perf_counter() - began,
     )
+
+
+def _scores(
+    task: Task,
+    graph: Graph,
+    device: str | torch.device,
+    progress: Progress,
+    cluster: str | Cluster | None,
+) -> tuple[Tensor, Tensor]:
+    """Test and validation accuracy of every network of a task, here or on a cluster."""
+    if cluster is None:
+        return task.scores(graph, pick_device(device), task.networks, progress)
+    require_in_memory(graph, "cluster")
+    with connected(cluster) as units:
+        return scores_spread(task, graph, units, units.device(device), progress)
 
 
 def check_numbers(graph: Graph, runs: int, hidden: int) -> None:

@@ -11,45 +11,16 @@ from torch import Tensor
 
 from gcsr.condense.labels import class_budget
 from gcsr.devices import stream
+from gcsr.graph.size import StoredParts, stored_parts
 from gcsr.views import Target, VisibleGraph
-
-_POINTER, _LABEL = 4, 8
-
-
-@dataclass(frozen=True)
-class StoredParts:
-    """Bytes of a graph in a file."""
-
-    features: int
-    adjacency: int
-    labels: int
-
-    @property
-    def total(self) -> int:
-        """All of it."""
-        return self.features + self.adjacency + self.labels
 
 
 def real_bytes(x: Tensor, adjacency: sp.csr_array, *, itemsize: int = 4) -> StoredParts:
-    """Bytes of real nodes, stored as sparingly as a condensed graph is.
-
-    Features densely or as compressed sparse rows, whichever is smaller; edges as compressed sparse
-    rows, their weights only where one differs from 1; numbers of ``itemsize`` bytes; labels as in a
-    condensed graph.
-    """
-    n, width = x.shape
-    sparse = int(torch.count_nonzero(x)) * (itemsize + _index(width)) + (n + 1) * _POINTER
+    """Bytes of real nodes, stored as sparingly as a condensed graph is."""
+    shape = int(x.shape[0]), int(x.shape[1])
     weighted = bool((adjacency.data != 1).any())
-    per_edge = _index(n) + (itemsize if weighted else 0)
-    return StoredParts(
-        features=min(n * width * itemsize, sparse),
-        adjacency=int(adjacency.nnz) * per_edge + (n + 1) * _POINTER,
-        labels=n * _LABEL,
-    )
-
-
-def _index(largest: int) -> int:
-    return 2 if largest <= 2**15 else 4
+    filled = int(torch.count_nonzero(x))
+    return stored_parts(shape, filled, int(adjacency.nnz), weighted=weighted, itemsize=itemsize)
 
 
 @dataclass(frozen=True, eq=False)

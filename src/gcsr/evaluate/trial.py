@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
+from gcsr.blocks import accuracy_in_blocks, prepare_on
 from gcsr.condensed import CondensedGraph
+from gcsr.devices import within_memory
 from gcsr.models import Model, Prepared, SparseTopology
 from gcsr.models.gat import GAT
 from gcsr.parallel import part_of, run_jobs
@@ -26,11 +28,24 @@ from gcsr.views import Target, View
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Networks, by number, that are trained on the same prepared graph or batch of graphs."""
+    """Networks, by number, that are trained on the same prepared graph or batch of graphs.
+
+    ``graphs`` makes the same of every graph of a batch of several.
+    """
 
     prepared: Prepared
     classes: Tensor
     networks: range
+    graphs: Callable[[], list[Batch]] | None = None
+
+    def smaller(self, size: int) -> list[Batch]:
+        """The same networks, fewer at a time: those of one graph, or so many."""
+        if size >= len(self.networks):
+            return [self]
+        if self.graphs is not None:
+            return self.graphs()
+        starts = range(0, len(self.networks), size)
+        return [replace(self, networks=self.networks[i : i + size]) for i in starts]
 
 
 class Trial:
@@ -49,6 +64,8 @@ class Trial:
 
     def prepare(self, target: Target) -> Prepared:
         """What the model needs to predict a target's nodes."""
+        if target.disk is not None:
+            return prepare_on(self.model, target, target.nodes, self.device)
         key = id(target.adjacency)
         if key not in self._topologies:
             self._topologies[key] = SparseTopology(target.adjacency, self.device)
@@ -65,6 +82,12 @@ class Trial:
         else:
             fitted = [job(part_of(progress, i, len(jobs))) for i, job in enumerate(jobs)]
         test = self._view.test()
+        if test.disk is not None:
+            tested = [
+                accuracy_in_blocks(self.model, one.params, test, self.device, progress)
+                for one in fitted
+            ]
+            return torch.cat(tested), torch.cat([one.validation.cpu() for one in fitted])
         prepared = self.prepare(test)
         labels = test.labels.to(self.device)
         at_once = networks_at_once(self.model, prepared)
@@ -93,7 +116,25 @@ class Trial:
         )
 
     def _job(self, batch: Batch) -> Callable[[Progress], Fitted]:
-        return lambda progress: self.train(batch, self.recipe, progress)
+        def job(progress: Progress) -> Fitted:
+            def trained(size: int) -> Fitted:
+                return _joined(
+                    [self.train(some, self.recipe, progress) for some in batch.smaller(size)]
+                )
+
+            return within_memory(trained, len(batch.networks), "test networks")
+
+        return job
+
+
+def _joined(parts: Sequence[Fitted]) -> Fitted:
+    if len(parts) == 1:
+        return parts[0]
+    return Fitted(
+        tuple(map(torch.cat, zip(*(part.params for part in parts), strict=True))),
+        torch.cat([part.validation for part in parts]),
+        torch.cat([part.epoch for part in parts]),
+    )
 
 
 def real_batches(trial: Trial, target: Target, num_classes: int, networks: range) -> list[Batch]:
@@ -130,7 +171,7 @@ def condensed_batches(trial: Trial, graphs: Sequence[CondensedGraph], runs: int)
         if len(group) > 1:
             x, adjacency, classes = (t.repeat_interleave(runs, 0) for t in (x, adjacency, classes))
             prepared = trial.model.prepare(x, topology_of(adjacency))
-            batches.append(Batch(prepared, classes, networks))
+            batches.append(Batch(prepared, classes, networks, _each(trial, group, networks)))
             continue
         prepared = trial.model.prepare(x[0], topology_of(adjacency[0]))
         size = runs if cuda else 1
@@ -138,3 +179,19 @@ def condensed_batches(trial: Trial, graphs: Sequence[CondensedGraph], runs: int)
             Batch(prepared, classes[0], networks[i : i + size]) for i in range(0, runs, size)
         ]
     return batches
+
+
+def _each(
+    trial: Trial, graphs: Sequence[CondensedGraph], networks: range
+) -> Callable[[], list[Batch]]:
+    """The networks of every graph as a batch of their own, made when asked for."""
+    runs = len(networks) // len(graphs)
+
+    def made() -> list[Batch]:
+        alone = [batch for graph in graphs for batch in condensed_batches(trial, [graph], runs)]
+        return [
+            replace(batch, networks=networks[i * runs : (i + 1) * runs])
+            for i, batch in enumerate(alone)
+        ]
+
+    return made

@@ -16,11 +16,13 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from gcsr.models import Params
+from gcsr.untrusted import UNREADABLE, expanded, is_file, reason
 
 logger = logging.getLogger(__name__)
 CACHE_VARIABLE = "GCSR_CACHE"
 FORMAT = "gcsr-experts/1"
 SUFFIX = ".safetensors"
+_REFUSED: tuple[type[Exception], ...] = (*UNREADABLE, SafetensorError)
 PART = ".part"
 PREDICTION = "prediction"
 # More than the header of a file with this few tensors ever takes.
@@ -31,7 +33,7 @@ def cache_folder() -> Path:
     """``$GCSR_CACHE``, else ``gcsr`` in the user's cache folder."""
     chosen = os.environ.get(CACHE_VARIABLE)
     if chosen:
-        return Path(chosen).expanduser()
+        return expanded(chosen)
     cache = os.environ.get("XDG_CACHE_HOME")
     return (Path(cache) if cache else Path.home() / ".cache") / "gcsr"
 
@@ -66,7 +68,7 @@ class ExpertCache:
         what was written, counts as absent.
         """
         path = self.path(key)
-        if not self.allowance or not path.is_file():
+        if not self.allowance or not is_file(path):
             return None
         try:
             with safe_open(path, framework="pt") as archive:
@@ -92,8 +94,8 @@ class ExpertCache:
                         said = part.to(device, copy=True)
             if metadata.get("checksum") != str(checksum):
                 raise ValueError("not what was written")
-        except (SafetensorError, OSError, ValueError, KeyError, IndexError, RuntimeError) as error:
-            logger.debug("%s is ignored: %s", path, error)
+        except _REFUSED as error:
+            logger.debug("%s is ignored: %s", path, reason(error))
             return None
         self.touch(key)
         return tuple(found[str(i)] for i in range(len(like))), said

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import platform
 
 import numpy as np
 import torch
 
+from gcsr.devices import arithmetic
 from gcsr.experts.recipe import ExpertRecipe
 from gcsr.models import Model
 from gcsr.version import __version__
@@ -47,25 +47,17 @@ def expert_key(
         "classes": visible.num_classes,
         "dtype": str(dtype),
         "versions": [__version__, torch.__version__],
-        "arithmetic": [device.type, *_arithmetic(device)],
+        "arithmetic": arithmetic(device),
     }
     digest = hashlib.sha256(json.dumps(head, sort_keys=True).encode())
-    adjacency = visible.adjacency
-    for array in (
-        visible.x.cpu().numpy(),
-        adjacency.indptr,
-        adjacency.indices,
-        adjacency.data,
-        visible.train.cpu().numpy(),
-        visible.train_labels.cpu().numpy(),
-    ):
+    if visible.disk is not None:
+        # The content of the whole graph stands for what is too large to be read again.
+        digest.update(visible.disk.content_hash.encode())
+        real = []
+    else:
+        adjacency = visible.adjacency
+        real = [visible.x.cpu().numpy(), adjacency.indptr, adjacency.indices, adjacency.data]
+    for array in (*real, visible.train.cpu().numpy(), visible.train_labels.cpu().numpy()):
         digest.update(f"{array.dtype.str}{array.shape}".encode())
         digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
-
-
-def _arithmetic(device: torch.device) -> list[str]:
-    """What decides the last bit of a product; a cache folder may be shared between machines."""
-    if device.type == "cuda":
-        return [torch.cuda.get_device_name(device)]
-    return [platform.machine(), torch.backends.cpu.get_cpu_capability()]

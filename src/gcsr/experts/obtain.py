@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from gcsr.blocks import ClassesInBlocks
 from gcsr.experts.cache import ExpertCache
 from gcsr.experts.key import expert_key
 from gcsr.experts.predict import MeanPrediction
@@ -23,18 +24,30 @@ from gcsr.views import VisibleGraph
 class Experts:
     """Trained experts: their trajectories and, where asked for, their mean prediction.
 
-    ``cached`` tells that nobody had to train them this time.
+    Of a graph on disk only the ``classes`` they predict are kept. ``cached`` tells that
+    nobody had to train them this time.
     """
 
     trajectories: Trajectories
     prediction: Tensor | None = None
     cached: bool = False
+    classes: Tensor | None = None
 
     @property
     def nbytes(self) -> int:
         """Bytes that are held."""
-        prediction = 0 if self.prediction is None else self.prediction.nbytes
-        return self.trajectories.nbytes + prediction
+        held = [said.nbytes for said in (self.prediction, self.classes) if said is not None]
+        return self.trajectories.nbytes + sum(held)
+
+    @property
+    def predicts(self) -> bool:
+        """Whether they were asked about every node."""
+        return self.prediction is not None or self.classes is not None
+
+    @property
+    def predicted_classes(self) -> Tensor:
+        """The class that their mean prediction puts first, for every visible node."""
+        return self.mean_prediction.argmax(1) if self.classes is None else self.classes
 
     @property
     def mean_prediction(self) -> Tensor:
@@ -80,18 +93,23 @@ def experts_for(
     cache = ExpertCache(disk_bytes)
     recent = _RECENT.take(f"{key} {place}", recipe, predictions, memory_bytes)
     if recent is not None:
-        if disk_bytes and not recent.trajectories.mapped and not cache.touch(key):
+        beyond = recent.trajectories.mapped or recent.classes is not None
+        if disk_bytes and not beyond and not cache.touch(key):
             cache.save(key, recent.trajectories.kept, recent.prediction)
         return replace(recent, cached=True)
     budget = default_budget(device) if memory_bytes is None else memory_bytes
     like = _shapes(model, visible, recipe, dtype)
     found = None
-    if sum(p.nbytes for p in like) <= budget:
+    asked_by_parts = predictions and visible.disk is not None
+    if sum(p.nbytes for p in like) <= budget and not asked_by_parts:
         found = cache.load(key, like, prediction=predictions, device=device)
-    if found is not None:
+    if found is not None and _fits(found[1], visible, dtype):
         experts = Experts(Trajectories(recipe, found[0]), found[1], cached=True)
     else:
-        mean = MeanPrediction(model, visible, device, dtype) if predictions else None
+        mean = None
+        if predictions and not asked_by_parts:
+            mean = MeanPrediction(model, visible, device, dtype)
+        parts = ClassesInBlocks(model, visible, device) if asked_by_parts else None
         trajectories = train_experts(
             model,
             visible,
@@ -100,16 +118,41 @@ def experts_for(
             dtype=dtype,
             memory_bytes=budget,
             disk_bytes=disk_bytes,
-            on_trained=mean,
+            on_trained=mean or parts,
             progress=progress,
         )
-        experts = Experts(trajectories, None if mean is None else mean.mean)
-        if trajectories.keeps_everything and not trajectories.mapped:
+        experts = Experts(
+            trajectories,
+            None if mean is None else mean.mean,
+            classes=None if parts is None else parts.classes(progress),
+        )
+        if trajectories.keeps_everything and not trajectories.mapped and parts is None:
             cache.save(key, trajectories.kept, experts.prediction)
     paths = experts.trajectories
     if paths.mapped or (paths.keeps_everything and experts.nbytes <= budget):
         _RECENT.keep(f"{key} {place}", experts)
     return experts
+
+
+def lend_experts(
+    model: Model,
+    visible: VisibleGraph,
+    recipe: ExpertRecipe,
+    experts: Experts,
+    *,
+    device: torch.device,
+    dtype: torch.dtype,
+) -> None:
+    """Experts that another process trained: the next call here that asks for them gets these."""
+    key = expert_key(model, visible, recipe, device, dtype)
+    _RECENT.keep(f"{key} {torch.empty(0, device=device).device}", experts)
+
+
+def expected_bytes(
+    model: Model, visible: VisibleGraph, recipe: ExpertRecipe, dtype: torch.dtype
+) -> int:
+    """Bytes of everything that is kept of experts."""
+    return sum(p.nbytes for p in _shapes(model, visible, recipe, dtype))
 
 
 def forget_experts() -> None:
@@ -132,7 +175,7 @@ class _Recent:
             if self._entry is not None and self._entry[0] == key:
                 experts = self._entry[1]
                 enough = experts.trajectories.recipe.kept_epochs >= recipe.kept_epochs
-                enough = enough and not (predictions and experts.prediction is None)
+                enough = enough and not (predictions and not experts.predicts)
                 fits = memory_bytes is None or experts.nbytes <= memory_bytes
                 if enough and (fits or experts.trajectories.mapped):
                     return experts
@@ -151,6 +194,11 @@ class _Recent:
 
 
 _RECENT = _Recent()
+
+
+def _fits(prediction: Tensor | None, visible: VisibleGraph, dtype: torch.dtype) -> bool:
+    shape = (visible.num_nodes, visible.num_classes)
+    return prediction is None or (prediction.shape == shape and prediction.dtype == dtype)
 
 
 def _shapes(

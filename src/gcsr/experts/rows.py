@@ -8,8 +8,9 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from gcsr.blocks import prepare_on
 from gcsr.equations import cross_entropy
-from gcsr.models import Model, Params, Prepared, SparseTopology
+from gcsr.models import Model, Params, Prepared
 from gcsr.views import VisibleGraph
 
 # Activations of one expert, forwards and backwards, stay below this many numbers.
@@ -29,16 +30,17 @@ class TrainingRows:
         self._model = model
         nodes, classes = visible.train, visible.num_classes
         targets = torch.nn.functional.one_hot(visible.train_labels, classes).to(device, dtype)
-        topology = SparseTopology(visible.adjacency, device, dtype)
-        x = visible.x.to(device, dtype)
-        whole = model.prepare(x, topology, nodes)
+        whole = prepare_on(model, visible, nodes, device, dtype)
         self.activations = 2 * whole.inputs.shape[-2] * getattr(model, "hidden", 256)
         count = -(-self.activations // ACTIVATION_BUDGET[device.type])
         self.parts: list[tuple[Prepared, Tensor]] = [(whole, targets)]
         if count > 1:
             cuts = torch.arange(nodes.numel()).chunk(count)
             self.parts = [
-                (_cut(whole, cut) or model.prepare(x, topology, nodes[cut]), targets[cut])
+                (
+                    _cut(whole, cut) or prepare_on(model, visible, nodes[cut], device, dtype),
+                    targets[cut],
+                )
                 for cut in cuts
             ]
         self._count = nodes.numel()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import tempfile
@@ -29,7 +30,7 @@ def scratch_tensors(
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder) as file:
-            os.posix_fallocate(file.fileno(), 0, sum(sizes))
+            _reserve(file.fileno(), sum(sizes))
             starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
             arrays = [
                 np.memmap(file, plain, mode="r+", offset=int(start), shape=tuple(shape))
@@ -39,3 +40,9 @@ def scratch_tensors(
         logger.warning("experts cannot be kept in %s: %s", folder, error.strerror)
         return None
     return tuple(torch.from_numpy(array) for array in arrays)
+
+
+def _reserve(handle: int, size: int) -> None:
+    if not hasattr(os, "posix_fallocate"):
+        raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))
+    os.posix_fallocate(handle, 0, size)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from gcsr.devices import free_memory_bytes, stream
+from gcsr.devices import free_memory_bytes, stream, within_memory
 from gcsr.experts.recipe import ExpertRecipe
 from gcsr.experts.rows import TrainingRows
 from gcsr.experts.trajectories import Trajectories
 from gcsr.models import Model, Params, init_batch
-from gcsr.parallel import part_of, run_jobs
+from gcsr.parallel import part_of, run_jobs, single_threaded
 from gcsr.progress import Progress, silent
 from gcsr.views import VisibleGraph
 
@@ -41,7 +42,7 @@ def train_experts(
     ``on_trained`` gets the numbers and the last weights of every group of experts when its training
     ends, on the thread that trained it.
     """
-    school = _School(model, visible, recipe, device, dtype)
+    school = School(model, visible, recipe, device, dtype)
     budget = default_budget(device) if memory_bytes is None else memory_bytes
     trajectories = Trajectories.within(budget, school, disk_bytes)
     group = school.group_size if trajectories.keeps_everything else 1
@@ -49,12 +50,21 @@ def train_experts(
     def job(first: int) -> Callable[[Progress], None]:
         experts = range(first, min(first + group, recipe.count))
 
+        def lessons(size: int, report: Progress) -> list[tuple[range, Params]]:
+            trained = []
+            for start in range(0, len(experts), size):
+                some = experts[start : start + size]
+                for epoch, state in school.lessons(some):
+                    trajectories.record(some, epoch, state)
+                    report("training experts", epoch, recipe.trained_epochs)
+                trained.append((some, state.params))
+            return trained
+
         def teach(report: Progress) -> None:
-            for epoch, state in school.lessons(experts):
-                trajectories.record(experts, epoch, state)
-                report("training experts", epoch, recipe.trained_epochs)
+            trained = within_memory(lambda size: lessons(size, report), len(experts), "experts")
             if on_trained is not None:
-                on_trained(experts, state.params)
+                for some, params in trained:
+                    on_trained(some, params)
 
         return teach
 
@@ -65,6 +75,29 @@ def train_experts(
         for done, teach in enumerate(jobs):
             teach(part_of(progress, done, len(jobs)))
     return trajectories
+
+
+def train_part(
+    model: Model,
+    visible: VisibleGraph,
+    recipe: ExpertRecipe,
+    experts: range,
+    device: torch.device,
+    dtype: torch.dtype,
+) -> tuple[Params, Params]:
+    """What :func:`train_experts` keeps of some of its experts, and their last weights.
+
+    One expert at a time, as on a CPU.
+    """
+    school = School(model, visible, replace(recipe, count=len(experts)), device, dtype)
+    trajectories = Trajectories.within(sys.maxsize, school)
+    last = []
+    with single_threaded():
+        for place, expert in enumerate(experts):
+            for epoch, state in school.lessons(range(expert, expert + 1)):
+                trajectories.record(range(place, place + 1), epoch, state)
+            last.append(state.params)
+    return trajectories.kept, tuple(map(torch.cat, zip(*last, strict=True)))
 
 
 def default_budget(device: torch.device) -> int:
@@ -86,8 +119,8 @@ class LessonState:
         return (*self.params, *self.first, *self.second)
 
 
-class _School:
-    """Knows how an epoch is taught; the store uses it to replay."""
+class School:
+    """Knows how an epoch is taught; the store of trajectories uses it to replay."""
 
     def __init__(
         self,

@@ -14,7 +14,7 @@ from gcsr.experts.scratch import scratch_tensors
 from gcsr.models import Params
 
 if TYPE_CHECKING:
-    from gcsr.experts.train import LessonState, _School
+    from gcsr.experts.train import LessonState, School
 
 
 class Trajectories:
@@ -30,7 +30,7 @@ class Trajectories:
         recipe: ExpertRecipe,
         kept: Params = (),
         *,
-        school: _School | None = None,
+        school: School | None = None,
         stride: int = 1,
         mapped: bool = False,
     ) -> None:
@@ -42,7 +42,7 @@ class Trajectories:
             self._rows = _rows_of_positions(recipe).to(kept[0].device)
 
     @classmethod
-    def within(cls, budget: int, school: _School, disk: int = 0) -> Trajectories:
+    def within(cls, budget: int, school: School, disk: int = 0) -> Trajectories:
         """Room for what a school teaches: ``budget`` bytes of memory, else ``disk`` bytes of a file."""
         recipe, one = school.recipe, school.initial(range(1))
         per_state = sum(p.nbytes for p in one)
@@ -137,7 +137,7 @@ class Trajectories:
             school.teach(state, done)
         return at_start, state.params
 
-    def _nearest(self, school: _School, expert: int, epoch: int) -> tuple[int, LessonState]:
+    def _nearest(self, school: School, expert: int, epoch: int) -> tuple[int, LessonState]:
         """The last checkpoint up to an epoch, or the start, and the state there."""
         state = school.begin(range(expert, expert + 1))
         checkpoint = epoch - epoch % self.stride

@@ -33,16 +33,14 @@ def features_of(x: Features) -> Tensor:
         shape = getattr(x, "shape", "these")
         raise InputError(f"x: {shape} features do not fit into memory.") from None
     require(array.ndim == 2, f"x: features must be a matrix, not shape {array.shape}.")
-    require(
-        np.issubdtype(array.dtype, np.number) and not np.iscomplexobj(array),
-        f"x: features must be numbers, not {array.dtype}.",
-    )
-    return torch.from_numpy(np.array(array, dtype=np.float32, order="C"))
+    require(array.dtype.kind in "iuf", f"x: features must be numbers, not {array.dtype}.")
+    with np.errstate(over="ignore"):  # what is beyond float32 becomes infinite, and is refused
+        return torch.from_numpy(np.array(array, dtype=np.float32, order="C"))
 
 
 def labels_of(y: ArrayLike | Tensor) -> Tensor:
     """One integer class per node."""
-    array = y.detach().cpu().numpy() if isinstance(y, Tensor) else array_of("y", y)
+    array = array_of("y", y)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     require(array.ndim == 1, f"y: expected one class per node, not shape {array.shape}.")
@@ -55,7 +53,7 @@ def labels_of(y: ArrayLike | Tensor) -> Tensor:
 
 def node_ids(split: str, ids: ArrayLike | Tensor, num_nodes: int) -> Tensor:
     """Node ids of a split given as ids or as a mask."""
-    array = ids.detach().cpu().numpy() if isinstance(ids, Tensor) else array_of(split, ids)
+    array = array_of(split, ids)
     require(array.ndim == 1, f"split: {split} must be a list of node ids or a mask.")
     if array.dtype == np.bool_:
         require(
@@ -69,7 +67,13 @@ def node_ids(split: str, ids: ArrayLike | Tensor, num_nodes: int) -> Tensor:
 
 
 def array_of(field: str, values: object) -> np.ndarray:
-    """Any array-like as an array; ragged rows are one sentence."""
+    """Any array-like or tensor as an array; ragged rows are one sentence."""
+    if isinstance(values, Tensor):
+        try:
+            return np.asarray(values.detach().cpu().numpy())
+        except (TypeError, RuntimeError):  # numpy has no such numbers, or they lie in no rows
+            kind = f"{values.dtype} in the layout {values.layout}"
+            raise InputError(f"{field}: a tensor of {kind} is not accepted.") from None
     try:
         return np.asarray(values)
     except (TypeError, ValueError):

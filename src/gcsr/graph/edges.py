@@ -35,7 +35,7 @@ def adjacency_from_edges(
     )
     if rows.size:
         require(
-            np.issubdtype(rows.dtype, np.integer) and np.issubdtype(columns.dtype, np.integer),
+            rows.dtype.kind in "iu" and columns.dtype.kind in "iu",
             f"edges: node ids must be integers, not {rows.dtype}.",
         )
         low = int(min(rows.min(), columns.min()))
@@ -84,11 +84,7 @@ def _weights(weights: ArrayLike, count: int) -> np.ndarray:
         values.shape == (count,),
         f"edge weights: shape {values.shape} does not match {count} edges.",
     )
-    require(
-        np.issubdtype(values.dtype, np.number)
-        and not np.issubdtype(values.dtype, np.complexfloating),
-        f"edge weights: must be numbers, not {values.dtype}.",
-    )
+    require(values.dtype.kind in "iuf", f"edge weights: must be numbers, not {values.dtype}.")
     require(bool(np.isfinite(values).all()), "edge weights: contain NaN or infinity.")
     lowest = values.min(initial=0)
     require(bool(lowest >= 0), f"edge weights: {lowest} is negative; accepted: >= 0.")

@@ -17,6 +17,8 @@ from torch import Tensor
 from gcsr.errors import require, require_one_of
 from gcsr.graph.arrays import SPARSE, Features, array_of, features_of, labels_of, node_ids
 from gcsr.graph.edges import adjacency_from_edges, clean_adjacency
+from gcsr.graph.scaling import row_scale, standard_scale
+from gcsr.graph.size import StoredParts, stored_parts
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -89,6 +91,10 @@ class Graph:
                 " Graph.from_arrays cleans one.",
             )
             object.__setattr__(self, "adjacency", cleaned)
+        self._check_nodes()
+
+    def _check_nodes(self) -> None:
+        """Labels and split, and what follows from them."""
         object.__setattr__(self, "num_classes", self._check_labels())
         for split in SPLITS:
             object.__setattr__(self, split, self._check_split(split))
@@ -269,6 +275,12 @@ class Graph:
 
         return write_npz(self, path)
 
+    def to_folder(self, path: str | Path) -> Path:
+        """Write the graph as a folder of plain arrays (see :mod:`gcsr.graph.folder`)."""
+        from gcsr.graph.folder import write_folder  # noqa: PLC0415 - it imports this module
+
+        return write_folder(self, path)
+
     def to_pyg(self) -> Data:
         """The graph as a PyG ``Data`` with boolean masks; edge weights only where they matter."""
         from gcsr.graph.pyg import graph_to_pyg  # noqa: PLC0415 - PyG takes a second to import
@@ -290,15 +302,8 @@ class Graph:
             self.features == "keep",
             f"features: already scaled by {self.features!r}; scale the unscaled graph instead.",
         )
-        if features == "rows":
-            sums = self.x.abs().sum(1, keepdim=True)
-            x = self.x / torch.where(sums > 0, sums, torch.ones_like(sums))
-        else:
-            rows = self.x[self.train].double()
-            deviation = rows.std(0, correction=0)
-            deviation = torch.where(deviation > 0, deviation, torch.ones_like(deviation))
-            x = (self.x - rows.mean(0).float()) / deviation.float()
-        return replace(self, x=x, features=features)
+        scale = row_scale if features == "rows" else standard_scale(self.x[self.train])
+        return replace(self, x=scale(self.x), features=features)
 
     def renamed(self, name: str) -> Graph:
         """The same graph under another name."""
@@ -332,6 +337,18 @@ class Graph:
         a = self.adjacency
         arrays = a.data.nbytes + a.indices.nbytes + a.indptr.nbytes
         return self.x.nbytes + self.y.nbytes + int(arrays)
+
+    @cached_property
+    def stored_parts(self) -> StoredParts:
+        """Bytes of features, adjacency and labels in a file, sparse where that is smaller."""
+        filled = int(torch.count_nonzero(self.x))
+        shape = self.num_nodes, self.num_features
+        return stored_parts(shape, filled, self.num_edges, weighted=self.is_weighted)
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes of the graph in a file that is as sparing as that of a condensed one."""
+        return self.stored_parts.total
 
     @cached_property
     def content_hash(self) -> str:

@@ -18,9 +18,7 @@
 from __future__ import annotations
 
 import io
-import zipfile
-import zlib
-from collections.abc import Collection
+import math
 from pathlib import Path
 
 import numpy as np
@@ -29,44 +27,8 @@ import scipy.sparse as sp
 from gcsr.errors import InputError, require
 from gcsr.files import write_atomically
 from gcsr.graph.graph import MOST_CLASSES, FeatureScaling, Graph
-
-# What a file that is cut, corrupt, encrypted or no archive at all makes numpy and zipfile raise.
-_UNREADABLE = (
-    ArithmeticError,
-    AttributeError,
-    EOFError,
-    LookupError,
-    MemoryError,
-    OSError,
-    RuntimeError,
-    SyntaxError,
-    TypeError,
-    ValueError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
-
-
-def load_arrays(path: Path, only: Collection[str] | None = None) -> dict[str, np.ndarray]:
-    """The arrays of an npz file, read without pickles; a broken or unsafe file is one sentence.
-
-    Arrays that are not in ``only`` are never opened.
-    """
-    require(path.is_file(), f"{path}: no such file.")
-    try:
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
-            keys = [key for key in archive.files if only is None or key in only]
-            arrays = {key: archive[key] for key in keys}
-    except _UNREADABLE as error:
-        if "pickle" in str(error).lower() or "object array" in str(error).lower():
-            raise InputError(
-                f"{path}: holds a pickled object, which could run code; only plain arrays are read."
-            ) from None
-        raise InputError(f"{path}: not a readable npz file ({error}).") from None
-    # numpy hands over members that are no arrays as bytes.
-    strangers = [key for key, array in arrays.items() if not isinstance(array, np.ndarray)]
-    require(not strangers, f"{path}: {', '.join(strangers)} is not an array.")
-    return arrays
+from gcsr.graph.npy import load_arrays
+from gcsr.untrusted import allowed_bytes, require_unfoldable
 
 
 def read_npz(
@@ -91,15 +53,13 @@ def read_npz(
             {"x_indptr", "x_indices", "x_shape"} <= arrays.keys(),
             f"{path}: holds no features (neither x nor x_indptr, x_indices, x_shape).",
         )
-        shape = arrays["x_shape"]
+        rows, columns = shape_of(path, "x", arrays)
         require(
-            shape.shape == (2,)
-            and shape.dtype.kind in "iu"
-            and int(shape[0]) == y.shape[0]
-            and int(shape[1]) > 0,
-            f"{path}: x_shape {shape.tolist()} does not match {y.shape[0]} labels.",
+            rows == y.shape[0] and columns > 0,
+            f"{path}: x_shape [{rows}, {columns}] does not match {y.shape[0]} labels.",
         )
-        x = checked_csr(path, "x", arrays, (int(shape[0]), int(shape[1])))
+        x = checked_csr(path, "x", arrays, (rows, columns))
+        require_dense_features(path, x.shape, path.stat().st_size)
     try:
         return Graph.from_arrays(
             x,
@@ -117,6 +77,22 @@ def read_npz(
         )
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
+
+
+def shape_of(path: Path, prefix: str, arrays: dict[str, np.ndarray]) -> tuple[int, int]:
+    """The two integers of ``{prefix}_shape``."""
+    shape = arrays[f"{prefix}_shape"]
+    require(
+        shape.shape == (2,) and shape.dtype.kind in "iu",
+        f"{path}: {prefix}_shape must be two integers, not {shape.dtype} of shape {shape.shape}.",
+    )
+    return int(shape[0]), int(shape[1])
+
+
+def require_dense_features(path: Path, shape: tuple[int, ...], file_bytes: int) -> None:
+    """Sparse features become dense ones: refuse those that a few bytes would unfold to."""
+    needed = math.prod(shape) * np.dtype(np.float32).itemsize
+    require_unfoldable(f"{path}: {shape[0]} x {shape[1]} dense features", needed, file_bytes)
 
 
 def checked_csr(
@@ -137,7 +113,9 @@ def checked_csr(
     )
     indptr, indices = indptr.astype(np.int64), indices.astype(np.int64)
     consistent = (
-        indptr.shape[0] == shape[0] + 1
+        shape[0] >= 0
+        and 0 <= shape[1] < 2**63
+        and indptr.shape[0] == shape[0] + 1
         and data.shape == indices.shape
         and int(indptr[0]) == 0
         and int(indptr[-1]) == indices.shape[0]
@@ -149,7 +127,15 @@ def checked_csr(
         f"{path}: {prefix}_indptr, {prefix}_indices and {prefix}_data do not describe a"
         f" {shape[0]} x {shape[1]} matrix.",
     )
-    return sp.csr_array((data, indices, indptr), shape=shape)
+    return sp.csr_array((_of_this_machine(data), indices, indptr), shape=shape)
+
+
+def _of_this_machine(data: np.ndarray) -> np.ndarray:
+    """The same numbers in a type that scipy computes with: no half precision, no other byte order."""
+    if data.dtype.kind != "f":
+        return data.astype(data.dtype.newbyteorder("="), copy=False)
+    with np.errstate(over="ignore"):  # what is beyond float64 becomes infinite, and is refused
+        return data.astype(np.float32 if data.dtype.itemsize <= 4 else np.float64, copy=False)
 
 
 def _flag(path: Path, arrays: dict[str, np.ndarray], given: bool | None) -> bool:
@@ -185,17 +171,27 @@ def write_npz(graph: Graph, path: str | Path) -> Path:
     if graph.is_weighted:
         arrays["adj_data"] = a.data
     x = graph.x.numpy()
-    if np.count_nonzero(x) * 3 < x.size:
-        sparse = sp.csr_array(x)
-        arrays |= {
-            "x_indptr": sparse.indptr,
-            "x_indices": sparse.indices,
-            "x_data": sparse.data,
-            "x_shape": np.array(x.shape),
-        }
-    else:
-        arrays["x"] = x
+    blob = _packed(arrays | _features(x))
+    if x.nbytes > allowed_bytes(len(blob)):
+        # So few entries that a reader would take them for a trap.
+        blob = _packed(arrays | {"x": x})
+    write_atomically(path, blob)
+    return path
+
+
+def _features(x: np.ndarray) -> dict[str, np.ndarray]:
+    if np.count_nonzero(x) * 3 >= x.size:
+        return {"x": x}
+    sparse = sp.csr_array(x)
+    return {
+        "x_indptr": sparse.indptr,
+        "x_indices": sparse.indices,
+        "x_data": sparse.data,
+        "x_shape": np.array(x.shape),
+    }
+
+
+def _packed(arrays: dict[str, np.ndarray]) -> bytes:
     blob = io.BytesIO()
     np.savez_compressed(blob, allow_pickle=False, **arrays)
-    write_atomically(path, blob.getvalue())
-    return path
+    return blob.getvalue()

@@ -8,6 +8,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gcsr.errors import require
+from gcsr.graph.arrays import array_of
 from gcsr.graph.graph import SPLITS, FeatureScaling, Graph
 
 
@@ -31,13 +32,13 @@ def graph_from_pyg(
     if weights is None:
         # Many transforms keep a scalar weight in edge_attr; wider attributes are not weights.
         attributes = data.get("edge_attr")
-        if isinstance(attributes, Tensor) and attributes.numel() == data.edge_index.shape[1]:
+        if isinstance(attributes, Tensor) and attributes.numel() == _edge_count(data):
             weights = attributes.reshape(-1)
     return Graph.from_arrays(
         data.x,
-        data.edge_index.cpu().numpy(),
+        array_of("data.edge_index", data.edge_index),
         data.y,
-        edge_weights=None if weights is None else weights.detach().cpu().numpy(),
+        edge_weights=None if weights is None else array_of("edge weights", weights),
         undirected=undirected,
         name=name,
         inductive=inductive,
@@ -65,8 +66,14 @@ def graph_to_pyg(graph: Graph) -> Data:
     return data
 
 
+def _edge_count(data: Data) -> int:
+    edges: Tensor = data.edge_index
+    return int(edges.shape[-1]) if edges.ndim else 0
+
+
 def _mask(data: Data, part: str, split: int) -> Tensor:
     mask: Tensor = data[f"{part}_mask"]
+    require(mask.ndim > 0, f"data.{part}_mask: must hold one truth value per node.")
     if mask.ndim == 1:
         return mask.bool()
     require(

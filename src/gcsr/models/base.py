@@ -8,7 +8,7 @@ other.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -40,6 +40,13 @@ class Prepared:
     inner: Limited | None = None
     ones: Tensor | None = None
     edges: tuple[Tensor, Tensor, Tensor] | None = None
+
+    @property
+    def features(self) -> Tensor:
+        """The inputs of a model that never has sparse ones."""
+        if not isinstance(self.inputs, Tensor):
+            raise TypeError("these inputs are sparse")
+        return self.inputs
 
 
 @dataclass(frozen=True)
@@ -114,6 +121,18 @@ def linear(inputs: Tensor | SparseOperator, weight: Tensor) -> Tensor:
         return (inputs @ weight[0]).unsqueeze(0)
     wide = weight.permute(1, 0, 2).reshape(width, batch * channels)
     return (inputs @ wide).view(-1, batch, channels).permute(1, 0, 2)
+
+
+# Rows of a large graph that a layer multiplies at once where no gradient is kept. A product's last bit
+# may depend on how many rows it has, so graphs in memory and graphs on disk are cut alike.
+ROWS_AT_ONCE = 2**18
+
+
+def in_chunks(inputs: Tensor, work: Callable[[Tensor], Tensor]) -> Tensor:
+    """``work`` on rows of the inputs, a bounded number at a time unless a gradient is kept."""
+    if torch.is_grad_enabled() or inputs.shape[-2] <= ROWS_AT_ONCE:
+        return work(inputs)
+    return torch.cat([work(part) for part in inputs.split(ROWS_AT_ONCE, -2)], -2)
 
 
 def hidden_layer(

@@ -15,6 +15,7 @@ from gcsr.models.base import (
     activated,
     first_inputs,
     hidden_layer,
+    in_chunks,
     linear,
     prefers_sparse,
     rows,
@@ -63,9 +64,16 @@ class GCN:
 
     def logits(self, params: Params, prepared: Prepared, dropout: Dropout | None = None) -> Tensor:
         """Class scores."""
-        _, _, w2, b2 = params
         (outer,) = prepared.outer
-        return outer.operator(self.activations(params, prepared, dropout) @ w2) + b2
+        return outer.operator(self.scores(params, prepared, dropout)) + params[3]
+
+    def scores(self, params: Params, prepared: Prepared, dropout: Dropout | None = None) -> Tensor:
+        """Class scores at the nodes and their neighbours, before the second propagation."""
+        w1, b1, w2, _ = params
+        inputs = prepared.inputs
+        if prepared.inner is None and dropout is None and isinstance(inputs, Tensor):
+            return in_chunks(inputs, lambda x: hidden_layer(x, w1, b1, relu=self.relu) @ w2)
+        return in_chunks(self.activations(params, prepared, dropout), lambda hidden: hidden @ w2)
 
     def two_layers(self, operator: Tensor) -> TwoLayers | None:
         """Both layers propagate once."""

@@ -14,6 +14,7 @@ from gcsr.models.base import (
     TwoLayers,
     first_inputs,
     hidden_layer,
+    in_chunks,
     uniform_layer,
 )
 from gcsr.models.sparse import SparseOperator
@@ -58,7 +59,9 @@ def affine_relu_affine(
 ) -> Tensor:
     """The perceptron that MLP, SGC and APPNP share."""
     w1, b1, w2, b2 = params
+    if dropout is None and isinstance(inputs, Tensor):
+        return in_chunks(inputs, lambda x: hidden_layer(x, w1, b1, relu=relu) @ w2) + b2
     hidden = hidden_layer(inputs, w1, b1, relu=relu)
     if dropout is not None:
         hidden = dropout(hidden)
-    return hidden @ w2 + b2
+    return in_chunks(hidden, lambda part: part @ w2) + b2

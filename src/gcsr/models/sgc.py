@@ -7,7 +7,16 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gcsr.models.base import Dropout, Params, Prepared, TwoLayers, first_inputs, linear, rows
+from gcsr.models.base import (
+    Dropout,
+    Params,
+    Prepared,
+    TwoLayers,
+    first_inputs,
+    in_chunks,
+    linear,
+    rows,
+)
 from gcsr.models.mlp import affine_relu_affine, two_affine_layers
 from gcsr.models.topology import Topology, repeated
 
@@ -52,7 +61,9 @@ class SGC:
         if dropout is None:
             # Multiplying the weights first leaves C columns instead of the hidden width: about ten
             # times less work for an expert's epoch, forwards and backwards.
-            return linear(prepared.inputs, w1 @ w2) + prepared.ones * (b1 @ w2 + b2)
+            both = w1 @ w2
+            products = in_chunks(prepared.features, lambda x: linear(x, both))
+            return products + prepared.ones * (b1 @ w2 + b2)
         hidden = dropout(linear(prepared.inputs, w1) + prepared.ones * b1)
         return hidden @ w2 + prepared.ones * b2
 

@@ -41,14 +41,19 @@ class _Rows:
         A weighted bag of embeddings is exactly that. Every row is summed in order, so the result is
         the same bytes every time, which cuSPARSE does not promise; on a CPU it is also faster.
         """
-        return torch.nn.functional.embedding_bag(
-            self.columns,
-            signal.contiguous(),
-            self.pointers,
-            mode="sum",
-            per_sample_weights=self.values,
-            include_last_offset=True,
-        )
+        return weighted_sums(self.pointers, self.columns, self.values, signal.contiguous())
+
+
+def weighted_sums(pointers: Tensor, columns: Tensor, values: Tensor, table: Tensor) -> Tensor:
+    """For every row of a sparse matrix the weighted sum of rows of a table, added up in order."""
+    return torch.nn.functional.embedding_bag(
+        columns,
+        table,
+        pointers,
+        mode="sum",
+        per_sample_weights=values,
+        include_last_offset=True,
+    )
 
 
 class _SparseProduct(torch.autograd.Function):
@@ -111,17 +116,23 @@ class SparseOperator:
         if nodes is None:
             return Limited(self)
         wanted = nodes.cpu().numpy()
-        rows = self.matrix[wanted]
-        support = np.union1d(rows.indices, wanted)
-        limited = sp.csr_array(
-            (rows.data, np.searchsorted(support, rows.indices), rows.indptr),
-            shape=(rows.shape[0], support.size),
-        )
-        return Limited(
-            SparseOperator(limited, self.device, self.dtype),
-            support=torch.from_numpy(support).long(),
-            own=torch.from_numpy(np.searchsorted(support, wanted)).to(self.device),
-        )
+        return limited_rows(self.matrix[wanted], wanted, self.device, self.dtype)
+
+
+def limited_rows(
+    rows: sp.csr_array, wanted: np.ndarray, device: torch.device, dtype: torch.dtype
+) -> Limited:
+    """Rows of the ``wanted`` nodes as an operator on the nodes that they read from, and themselves."""
+    support = np.union1d(rows.indices, wanted)
+    limited = sp.csr_array(
+        (rows.data, np.searchsorted(support, rows.indices), rows.indptr),
+        shape=(rows.shape[0], support.size),
+    )
+    return Limited(
+        SparseOperator(limited, device, dtype),
+        support=torch.from_numpy(support).long(),
+        own=torch.from_numpy(np.searchsorted(support, wanted)).to(device),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,8 +200,18 @@ def _rows_scaled(matrix: sp.csr_array, scale: np.ndarray) -> sp.csr_array:
 
 
 def _symmetrically_scaled(matrix: sp.csr_array) -> sp.csr_array:
+    scale = symmetric_scale(matrix)
+    return scaled_both_sides(matrix, scale, scale)
+
+
+def symmetric_scale(matrix: sp.csr_array) -> np.ndarray:
+    """One over the root of every row's sum; one where a row is empty."""
     sums = np.asarray(matrix.sum(1), dtype=np.float64)
-    scale = 1 / np.sqrt(np.where(sums > 0, sums, 1))
-    rows = _rows_scaled(matrix, scale)
-    rows.data = rows.data * scale[matrix.indices]
-    return rows
+    return np.asarray(1 / np.sqrt(np.where(sums > 0, sums, 1)))
+
+
+def scaled_both_sides(matrix: sp.csr_array, rows: np.ndarray, columns: np.ndarray) -> sp.csr_array:
+    """Every entry times the scale of its row, then times that of its column."""
+    scaled = _rows_scaled(matrix, rows)
+    scaled.data = scaled.data * columns[matrix.indices]
+    return scaled

@@ -8,7 +8,7 @@ from statistics import fmean, pstdev
 from typing import Any
 
 from gcsr.paper.cells import Cell, Experiment, Line
-from gcsr.paper.store import Row
+from gcsr.paper.rows import Row
 from gcsr.paper.work import Outcome
 
 NOT_SUPPORTED = "not supported"
@@ -117,14 +117,16 @@ def _number(line: Line, cells: Sequence[Cell], outcomes: Mapping[Cell, Outcome])
     measured = [_measured(row, line.value) for row in rows]
     means = [mean for mean, _ in measured if mean is not None]
     if len(means) < len(rows):
-        return Number("not defined", reason=f"{line.value} is not defined for every graph")
+        return Number(
+            "not defined", reason=f"{line.value or 'accuracy'} is not defined for every graph"
+        )
     mean = fmean(means)
     return Number(
         "done",
         mean,
         measured[0][1] if len(rows) == 1 else None,
         None if line.published is None else mean - line.published,
-        any(row["leaks_test_labels"] for row in rows),
+        any(row.get("leaks_test_labels", False) for row in rows),
         rows[0].get("graphs"),
         rows[0].get("runs"),
         rows=rows,
@@ -134,8 +136,8 @@ def _number(line: Line, cells: Sequence[Cell], outcomes: Mapping[Cell, Outcome])
 def _measured(row: Row, value: str) -> tuple[float | None, float | None]:
     """Mean and deviation of a row, or of one of the values that were looked at, over graphs."""
     if not value:
-        return row["mean"], row["std"]
-    values = row["values"].get(value) or [None]
+        return row.get("mean"), row.get("std")
+    values = row.get("values", {}).get(value) or [None]
     if None in values:
         return None, None
     return fmean(values), pstdev(values) if len(values) > 1 else None

@@ -19,9 +19,10 @@ class Shelf:
     def load(self, name: str, seeds: Sequence[int]) -> list[CondensedGraph] | None:
         """The graphs of these seeds; ``None`` unless every one is there and can be read."""
         try:
-            return [CondensedGraph.load(path) for path in self._paths(name, seeds)]
+            found = [CondensedGraph.load(path) for path in self._paths(name, seeds)]
         except InputError:
             return None
+        return found if all(map(_tells_its_cost, found)) else None
 
     def save(self, name: str, seeds: Sequence[int], graphs: Sequence[CondensedGraph]) -> None:
         """Keep the graphs of these seeds."""
@@ -36,3 +37,15 @@ class Shelf:
 
     def _paths(self, name: str, seeds: Sequence[int]) -> list[Path]:
         return [self.folder / f"{name}-{seed}.safetensors" for seed in seeds]
+
+
+def _tells_its_cost(graph: CondensedGraph) -> bool:
+    """Whether the file says what a row says of its graphs; ours do."""
+    made = graph.provenance
+    measured = made.get("measured")
+    seconds = measured.get("seconds") if isinstance(measured, dict) else None
+    return (
+        isinstance(made.get("versions"), dict)
+        and isinstance(made.get("notes"), list)
+        and isinstance(seconds, float)
+    )

@@ -12,6 +12,7 @@ from gcsr.paper.compare import Compared
 from gcsr.paper.figures import FORMATS, draw, image
 from gcsr.paper.portraits import portraits
 from gcsr.paper.render import csv_text, markdown
+from gcsr.untrusted import reason
 
 
 def rows_file(folder: Path, protocol: Protocol) -> Path:
@@ -46,7 +47,13 @@ def write_outputs(
     }
     if experiment.drawn:
         drawing = portraits if experiment.look else draw
-        figure = drawing(experiment, compared, protocol)
+        try:
+            figure = drawing(experiment, compared, protocol)
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            raise InputError(
+                f"{rows_file(folder, protocol)}: a row of {experiment.name} cannot be drawn"
+                f" ({reason(error)})."
+            ) from None
         files |= {f"{stem}.{kind}": image(figure, kind) for kind in FORMATS}
     for name, blob in files.items():
         for unfinished in folder.glob(f".{name}.*"):  # of a process that was killed

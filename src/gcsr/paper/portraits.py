@@ -13,7 +13,7 @@ from gcsr.paper.cells import WHOLE_GRAPH, Experiment, Protocol
 from gcsr.paper.compare import Compared, Number
 from gcsr.paper.looks import ADJACENCY, CORRELATION, GRAM, SILHOUETTE
 from gcsr.paper.render import title
-from gcsr.paper.store import Row
+from gcsr.paper.rows import Row
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -5,15 +5,17 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
+from gcsr.cluster import Cluster, ClusterError, connected
 from gcsr.devices import pick_device
 from gcsr.errors import require, require_one_of
 from gcsr.paper.cells import Cell, Experiment, Protocol
 from gcsr.paper.data import Data
 from gcsr.paper.graphs import Shelf
 from gcsr.paper.jobs import measured_in_processes
+from gcsr.paper.spread import measured_on_cluster
 from gcsr.paper.store import Store
 from gcsr.paper.work import Outcome, Plan, Work, recalled
 from gcsr.progress import Progress, silent
@@ -36,6 +38,7 @@ def reproduce(
     keep_graphs: Path | None = None,
     bounds: Mapping[str, int] | None = None,
     progress: Progress = silent,
+    cluster: str | Cluster | None = None,
 ) -> dict[Cell, Outcome]:
     """Measure the cells of an experiment (of some datasets or methods) that ``store`` does not hold.
 
@@ -45,14 +48,18 @@ def reproduce(
     same time; what other processes with the same store are at is left to them, and waited for at the
     end. ``keep_graphs`` is a folder for condensed graphs, which cells of other tables then find there.
     ``bounds`` are the bytes that experts may take (``expert_memory``, ``expert_disk``) in each process.
+    ``cluster`` (``local`` or the ``HOST:PORT`` of a Ray cluster's head) measures cells instead.
     """
     for name in datasets:
         require_one_of("dataset", name, experiment.datasets)
     whole = isinstance(jobs, int) and not isinstance(jobs, bool) and jobs >= 1
     require(whole, f"jobs: {jobs!r} is not accepted; a whole number >= 1 is.")
+    require(
+        jobs == 1 or cluster is None,
+        f"jobs: {jobs} is not accepted with a cluster, which takes as many as it has CPUs.",
+    )
     data = Data(root, not protocol.quick if download is None else download)
     shelf = None if keep_graphs is None else Shelf(keep_graphs)
-    plan = Plan(store.path, protocol, data, pick_device(device), shelf, bounds or {})
     known = {cell.method for cell in experiment.cells}
     for name in methods:
         require_one_of("method", name, sorted(known))
@@ -65,17 +72,29 @@ def reproduce(
     stage, total = f"cells of {experiment.name}", len(wanted)
     found: dict[Cell, Outcome] = {}
     progress(stage, 0, total)
-    if jobs > 1 and len(groups) > 1:
-        measured = measured_in_processes(groups, plan, min(jobs, len(groups)), PATIENCE, progress)
-    else:
-        measured = _in_turn(groups, Work(plan, store, progress))
-    try:
-        with closing(measured):  # at once: workers must not outlive an interruption
-            for cell, outcome in measured:
-                found[cell] = outcome
-                progress(stage, len(found), total)
-    finally:
-        store.refresh()
+    with ExitStack() as connection:
+        units = None if cluster is None else connection.enter_context(connected(cluster))
+        target = pick_device(device) if units is None else units.device(device)
+        plan = Plan(store.path, protocol, data, target, shelf, bounds or {})
+        if units is not None:
+            measured = measured_on_cluster(groups, plan, store, units, PATIENCE)
+        elif jobs > 1 and len(groups) > 1:
+            several = min(jobs, len(groups))
+            measured = measured_in_processes(groups, plan, several, PATIENCE, progress)
+        else:
+            measured = _in_turn(groups, Work(plan, store, progress))
+        try:
+            with closing(measured):  # at once: workers must not outlive an interruption
+                for cell, outcome in measured:
+                    found[cell] = outcome
+                    progress(stage, len(found), total)
+        except ClusterError as error:
+            sentence = str(error).rstrip(".")
+            raise ClusterError(
+                f"{sentence}; {len(found)} of {total} cells are finished and kept."
+            ) from None
+        finally:
+            store.refresh()
     return recall(experiment, store, protocol) | found
 
 

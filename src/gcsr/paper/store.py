@@ -7,12 +7,12 @@ import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
 
 from gcsr.errors import InputError
 from gcsr.paper.locks import Locks
+from gcsr.paper.rows import Row, parse_row
+from gcsr.untrusted import reason
 
-Row = dict[str, Any]
 # Numbered locks.
 _APPENDING, _WRITING_OUTPUTS = 0, 1
 
@@ -106,17 +106,15 @@ def _read(path: Path) -> list[Row]:
     except FileNotFoundError:
         return []
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read ({error}).") from None
+        raise InputError(f"{path}: cannot be read ({reason(error)}).") from None
     *lines, rest = text.split("\n")
     if not '{"'.startswith(rest[:2]):
         lines.append(rest)  # not the beginning of a row: the file is somebody else's
     rows: list[Row] = []
     for number, line in enumerate(lines, 1):
         try:
-            row = json.loads(line)
-            row["key"].encode()
-            rows.append(row)
-        except (ValueError, KeyError, TypeError, AttributeError):
+            rows.append(parse_row(line))
+        except ValueError:
             raise InputError(
                 f"{path}: line {number} is no row of a reproduction; move the file away or name"
                 " another folder."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -21,8 +21,9 @@ from gcsr.paper.commands import command
 from gcsr.paper.data import Data
 from gcsr.paper.graphs import Shelf
 from gcsr.paper.looks import WatchedGCSR, condensed_graphs, whole_graph
+from gcsr.paper.rows import Row
 from gcsr.paper.statistics import graph_statistics
-from gcsr.paper.store import Row, Store
+from gcsr.paper.store import Store
 from gcsr.progress import Progress
 
 State = Literal["done", "absent", "failed", "not run"]
@@ -63,38 +64,80 @@ def failed(cells: Iterable[Cell], reason: str) -> list[tuple[Cell, Outcome]]:
     return [(cell, Outcome("failed", reason=reason)) for cell in cells]
 
 
+@dataclass(eq=False)
+class Taken:
+    """A group of cells that this process may measure: what is known of it, and what is missing."""
+
+    known: list[tuple[Cell, Outcome]]
+    missing: list[Cell] = field(default_factory=list)
+    graph: Graph | None = None
+    claim: ExitStack = field(default_factory=ExitStack)
+
+
 class Work:
     """Measures groups of cells that differ in what is done with their condensed graphs alone."""
 
     def __init__(self, plan: Plan, store: Store, progress: Progress) -> None:
         self._protocol, self._data, self._device = plan.protocol, plan.data, plan.device
-        self._store, self._progress, self._shelf = store, progress, plan.shelf
-        self._bounds = plan.bounds
+        self._store, self._shelf = store, plan.shelf
+        self._measuring = Measuring(plan.protocol, plan.device, progress, plan.bounds)
 
     def outcomes(self, group: Sequence[Cell]) -> Iterator[tuple[Cell, Outcome]] | None:
         """Those that are not known are measured; ``None`` while another process is at it."""
+        taken = self.take(group)
+        return None if taken is None else self._measured(taken)
+
+    def take(self, group: Sequence[Cell]) -> Taken | None:
+        """Claim what is missing of a group; ``None`` while another process is at it.
+
+        Whoever takes it closes the claim.
+        """
         graph = self._data.graph(group[0].dataset)
         if isinstance(graph, str):
-            return iter(self._absent(group, graph))
+            return Taken(self._absent(group, graph))
         if not self._missing(group, graph):
-            return iter(self._known(group, graph))
-        return self._claimed(group, graph)
-
-    def _claimed(
-        self, group: Sequence[Cell], graph: Graph
-    ) -> Iterator[tuple[Cell, Outcome]] | None:
+            return Taken(self._known(group, graph))
         claim = ExitStack()
         if not claim.enter_context(self._store.claim(group[0].claim(self._protocol))):
             return None
+        self._store.refresh()
+        return Taken(self._known(group, graph), self._missing(group, graph), graph, claim)
 
-        def measured() -> Iterator[tuple[Cell, Outcome]]:
-            with claim:
-                self._store.refresh()
-                missing = self._missing(group, graph)
-                yield from self._known(group, graph)
-                yield from self._measured(missing, graph)
+    def kept(self, taken: Taken) -> list[CondensedGraph] | None:
+        """The condensed graphs of a group, where an earlier run has kept them."""
+        # P is in no file.
+        if self._shelf is None or taken.graph is None or watches(taken.missing):
+            return None
+        if not taken.missing[0].condenses:
+            return None
+        seeds = range(self._protocol.graphs)
+        return self._shelf.load(self._shelf_name(taken.missing, taken.graph), seeds)
 
-        return measured()
+    def keep(self, taken: Taken, small: Sequence[CondensedGraph]) -> None:
+        """Keep condensed graphs for other runs, if they are to be kept."""
+        if self._shelf is not None and taken.graph is not None and small:
+            seeds = range(self._protocol.graphs)
+            self._shelf.save(self._shelf_name(taken.missing, taken.graph), seeds, small)
+
+    def _shelf_name(self, group: Sequence[Cell], graph: Graph) -> str:
+        data, where = graph.content_hash[:12], self._device.type
+        return f"{group[0].claim(self._protocol)}-{data}-{where}"
+
+    def _measured(self, taken: Taken) -> Iterator[tuple[Cell, Outcome]]:
+        with taken.claim:
+            yield from taken.known
+            if taken.graph is None or not taken.missing:
+                return
+
+            def keep(small: Sequence[CondensedGraph]) -> None:
+                self.keep(taken, small)
+
+            kept = self.kept(taken)
+            measured = self._measuring.outcomes(taken.missing, taken.graph, kept, keep)
+            for cell, outcome in measured:
+                if outcome.row is not None:
+                    self._store.append(outcome.row)
+                yield cell, outcome
 
     def _absent(self, group: Sequence[Cell], reason: str) -> list[tuple[Cell, Outcome]]:
         """Rows from when the data were there are shown."""
@@ -112,11 +155,39 @@ class Work:
     def _missing(self, group: Sequence[Cell], graph: Graph) -> list[Cell]:
         return [cell for cell in group if self._row(cell, graph) is None]
 
-    def _measured(self, missing: Sequence[Cell], graph: Graph) -> Iterator[tuple[Cell, Outcome]]:
-        if not missing:
-            return
+
+def watches(group: Sequence[Cell]) -> bool:
+    """Whether a cell of the group draws the P that condensing leaves behind."""
+    return any(cell.look == "adjacency" for cell in group)
+
+
+class Measuring:
+    """Condenses, tests and looks; knows nothing of files."""
+
+    def __init__(
+        self,
+        protocol: Protocol,
+        device: torch.device,
+        progress: Progress,
+        bounds: Mapping[str, int],
+    ) -> None:
+        self._protocol, self._device, self._progress = protocol, device, progress
+        self._bounds = bounds
+
+    def outcomes(
+        self,
+        missing: Sequence[Cell],
+        graph: Graph,
+        kept: Sequence[CondensedGraph] | None,
+        keep: Callable[[Sequence[CondensedGraph]], None],
+    ) -> Iterator[tuple[Cell, Outcome]]:
+        """Every cell of a group, on graphs that were kept or are made, and then given to ``keep``."""
+        small: Sequence[CondensedGraph] = kept or ()
+        regularisers: Mapping[int, Tensor] = {}
         try:
-            small, regularisers = self._condense(missing, graph)
+            if kept is None:
+                small, regularisers = self._condense(missing, graph)
+                keep(small)
         except CELL_FAILS as error:
             yield from failed(missing, _said(error))
             return
@@ -126,37 +197,26 @@ class Work:
             except CELL_FAILS as error:
                 yield from failed([cell], _said(error))
                 continue
-            self._store.append(row)
             yield cell, Outcome("done", row)
 
     def _condense(
         self, group: Sequence[Cell], graph: Graph
-    ) -> tuple[list[CondensedGraph], Mapping[int, Tensor]]:
+    ) -> tuple[Sequence[CondensedGraph], Mapping[int, Tensor]]:
         """The graphs of a group and, where one of its cells draws it, the P of every seed."""
         if not group[0].condenses:
             return [], {}
-        first, seeds = group[0], range(self._protocol.graphs)
-        condenser = first.condenser(self._protocol)
+        condenser = group[0].condenser(self._protocol)
         known = {f.name for f in fields(condenser)}
         condenser = replace(condenser, **{k: v for k, v in self._bounds.items() if k in known})
-        watched = any(cell.look == "adjacency" for cell in group)
-        if watched:
+        if watches(group):
             condenser = WatchedGCSR.watching(condenser)
-        data, where = graph.content_hash[:12], self._device.type
-        name = f"{first.claim(self._protocol)}-{data}-{where}"
-        # P is in no file.
-        kept = self._shelf.load(name, seeds) if self._shelf and not watched else None
-        if kept is not None:
-            return kept, {}
         small = condenser.condense_many(
             graph,
-            seeds=seeds,
+            seeds=range(self._protocol.graphs),
             device=self._device,
             progress=self._progress,
             context={"preset": "paper"},
         )
-        if self._shelf:
-            self._shelf.save(name, seeds, small)
         return small, getattr(condenser, "regularisers", {})
 
     def _measure(

@@ -44,7 +44,7 @@ def _rows(found: Evidence) -> Iterator[tuple[str, tuple[str, ...]]]:
     for name, itemsize in (("float32", 4), ("float16", 2)):
         features = small.x.numel() * itemsize
         dense = small.adjacency.numel() * itemsize
-        sparse = stored_adjacency_bytes(small.adjacency, itemsize)
+        sparse = stored_adjacency_bytes(small.adjacency, itemsize, features + small.y.nbytes)
         yield f"… features, {name}", (byte_count(features), NOTHING, NOTHING)
         yield f"… A' dense, {name}", (byte_count(dense), NOTHING, NOTHING)
         yield f"… A' without its zeros, {name}", (byte_count(sparse), NOTHING, NOTHING)

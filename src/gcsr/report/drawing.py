@@ -75,8 +75,8 @@ def _nearest(nearest: Nearest) -> dict[str, Any]:
 
 def heat_data(matrices: OrderedMatrices) -> dict[str, Any]:
     """A' and X'X'ᵀ class by class."""
-    a, starts = shrunk(matrices.adjacency, MOST_ROWS)
-    gram, _ = shrunk(matrices.gram, MOST_ROWS)
+    a, starts = shrunk(_drawable(matrices.adjacency), MOST_ROWS)
+    gram, _ = shrunk(_drawable(matrices.gram), MOST_ROWS)
     high, most = _beside_diagonal(a), _beside_diagonal(gram)
     common = {"classes": packed(matrices.classes[starts], "i2")}
     return {
@@ -85,6 +85,12 @@ def heat_data(matrices: OrderedMatrices) -> dict[str, Any]:
         "gram": {**grey(gram, *_signed_scale(gram, most)), **common},
         "order": packed(matrices.order[starts], "u2"),
     }
+
+
+def _drawable(matrix: np.ndarray) -> np.ndarray:
+    """Products of huge features are infinite: they become the largest number that a page can hold."""
+    most = float(np.finfo(np.float32).max)
+    return np.clip(np.nan_to_num(matrix.astype(np.float64)), -most, most)
 
 
 def _signed_scale(matrix: np.ndarray, most: float) -> tuple[float, float]:

@@ -154,14 +154,14 @@ def tested(
     _train([results[0][1]], graph, warm, any_graph, silent)
     for name, small in results:
         found = _train([small], graph, trial, any_graph, _named(progress, name))
-        scores.append(Scored(name, SMALL, found, small.nbytes, _condensing(small)))
+        scores.append(Scored(name, SMALL, found, small.stored_bytes, _condensing(small)))
     for nodes in sorted({min(small.num_nodes, _visible(graph)) for _, small in results}):
         subsets = condense_many(
             graph, nodes=nodes, method="random", seeds=range(trial.subsets), device=trial.device
         )
         found = _train(subsets, graph, trial, any_graph, _named(progress, f"random, {nodes}"))
         said = f"random subset, {counted(nodes, 'node')}"
-        scores.append(Scored(said, RANDOM, found, subsets[0].nbytes))
+        scores.append(Scored(said, RANDOM, found, subsets[0].stored_bytes))
     whole = evaluate_full(
         graph,
         model=trial.model,
@@ -171,7 +171,7 @@ def tested(
         device=trial.device,
         progress=_named(progress, "whole graph"),
     )
-    return [*scores, Scored("whole graph", WHOLE, whole, graph.nbytes)]
+    return [*scores, Scored("whole graph", WHOLE, whole, graph.stored_bytes)]
 
 
 def _train(

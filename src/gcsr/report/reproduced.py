@@ -12,7 +12,7 @@ from gcsr.paper import EXPERIMENTS, Experiment, Outcome, Protocol, Store
 from gcsr.paper.compare import Compared, Number, compare, reasons
 from gcsr.paper.outputs import rows_file
 from gcsr.paper.render import NUMERIC, size, text_table
-from gcsr.paper.store import Row
+from gcsr.paper.rows import Row
 from gcsr.paper.work import recalled
 from gcsr.report.charts import Dot, Series, line_chart, scatter
 from gcsr.report.html import Html, joined, tag

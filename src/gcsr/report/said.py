@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gcsr.untrusted import is_number
+
 NOTHING = "–"
 
 
@@ -65,10 +67,8 @@ def part(made: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 def number(made: Mapping[str, Any], name: str) -> float | None:
     """A finite number inside the provenance."""
-    found = made.get(name)
-    if isinstance(found, bool) or not isinstance(found, int | float):
-        return None
-    return float(found) if math.isfinite(found) else None
+    found: Any = made.get(name)
+    return float(found) if is_number(found) else None
 
 
 def text(made: Mapping[str, Any], name: str, otherwise: str = "?") -> str:
@@ -105,10 +105,7 @@ def curve(made: Mapping[str, Any], name: str) -> list[tuple[float, float]]:
 
 
 def _both(*pair: object) -> bool:
-    return all(
-        isinstance(one, int | float) and not isinstance(one, bool) and math.isfinite(one)
-        for one in pair
-    )
+    return all(map(is_number, pair))
 
 
 def ticks(low: float, high: float, most: int = 5) -> Sequence[float]:

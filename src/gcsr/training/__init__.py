@@ -2,6 +2,7 @@
 
 from gcsr.training.fit import (
     Fitted,
+    Run,
     TrainingRecipe,
     fit,
     networks_at_once,
@@ -12,6 +13,7 @@ from gcsr.training.score import accuracy, predictions
 
 __all__ = [
     "Fitted",
+    "Run",
     "TrainingRecipe",
     "accuracy",
     "fit",

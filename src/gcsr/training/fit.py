@@ -123,7 +123,7 @@ def fit(
             stream(seed, f"dropout {networks.start}").initial_seed()
         )
         dropout = Dropout(recipe.dropout, generator)
-    run = _Run(
+    run = Run(
         tuple(p.to(device, train.inputs.dtype).requires_grad_() for p in initial),
         recipe,
         lambda params: cross_entropy(model.logits(params, train, dropout), targets).sum(),
@@ -155,8 +155,11 @@ def fit(
     return Fitted(run.best, run.best_accuracy, run.best_epoch)
 
 
-class _Run:
-    """Networks on their way; every tensor is updated in place."""
+class Run:
+    """Networks on their way; every tensor is updated in place.
+
+    ``loss`` is the sum of the networks' losses, ``score`` how well each of them validates.
+    """
 
     def __init__(
         self,

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import torch
 
+from gcsr.cluster import Cluster
 from gcsr.condensed import CondensedGraph
 from gcsr.errors import InputError
 from gcsr.graph import Graph
@@ -77,10 +78,11 @@ class Tuning:
         *,
         device: str | torch.device = "auto",
         progress: Progress = silent,
+        cluster: str | Cluster | None = None,
     ) -> list[CondensedGraph]:
         """The winner's graphs again; their provenance says that they were tuned.
 
-        Another ``graph`` than the one that was searched on may be given.
+        Another ``graph`` than the one that was searched on may be given, and a ``cluster``.
         """
         asked = self.question
         condenser, preset = asked.condenser(self.best.settings)
@@ -99,6 +101,7 @@ class Tuning:
             device=device,
             progress=progress,
             context={"preset": preset, "tuned": tuned},
+            cluster=cluster,
         )
 
     def plot(self, path: str | Path) -> Path:

@@ -12,15 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from gcsr.cluster import Cluster, ClusterError, Kept, connected
 from gcsr.condense.select import QuickScore
+from gcsr.condense.spread import condense_spread
+from gcsr.condensed import CondensedGraph
 from gcsr.devices import pick_device
 from gcsr.errors import InputError, require
 from gcsr.graph import Graph
 from gcsr.progress import Progress, silent
 from gcsr.tune.question import JUDGE_NETWORKS, JUDGE_SEED, Question
 from gcsr.tune.result import Trial, Tuning
+from gcsr.tune.soundness import NOTE, require_sound_trials
 from gcsr.tune.space import Value
 from gcsr.tune.study import import_optuna, open_study, sampler
+from gcsr.views import CondensingView
 
 if TYPE_CHECKING:
     import optuna
@@ -57,6 +62,7 @@ def tune(
     device: str | torch.device = "auto",
     progress: Progress = silent,
     on_trial: OnTrial | None = None,
+    cluster: str | Cluster | None = None,
     **settings: object,
 ) -> Tuning:
     """Search the settings with which a method's condensed graph validates best.
@@ -80,6 +86,8 @@ def tune(
         device: where to compute.
         progress: called with the number of finished trials and by every trial's own stages.
         on_trial: called with every trial that is finished.
+        cluster: ``local`` or the ``HOST:PORT`` of a Ray cluster's head, where the graphs of a trial are
+            then made and judged, with the same trials as a result; by default this process does it all.
         settings: dimensions that replace those of the space or come beside them; a single value is
             fixed.
     """
@@ -95,7 +103,7 @@ def tune(
         graphs=graphs,
     )
     path = None if study is None else Path(study)
-    with Search(asked, study=path, device=device) as search:
+    with Search(asked, study=path, device=device, cluster=cluster) as search:
         search.run(trials=trials, seconds=seconds, progress=progress, on_trial=on_trial)
         return search.result()
 
@@ -104,10 +112,18 @@ class Search:
     """A study that is open; trials are kept one by one, whatever ends the process."""
 
     def __init__(
-        self, asked: Question, *, study: Path | None = None, device: str | torch.device = "auto"
+        self,
+        asked: Question,
+        *,
+        study: Path | None = None,
+        device: str | torch.device = "auto",
+        cluster: str | Cluster | None = None,
     ) -> None:
         self._asked, self._path = asked, study
-        self._device = pick_device(device)
+        self._asked_device, self._asked_cluster = device, cluster
+        self._cluster: Cluster | None = None
+        if cluster is None:
+            pick_device(device)
         self._opened = ExitStack()
         self._optuna = import_optuna()
 
@@ -115,10 +131,24 @@ class Search:
         self._study: optuna.Study = self._opened.enter_context(
             open_study(self._path, self._asked.identity())
         )
+        try:
+            require_sound_trials(
+                self._path, self._optuna, self._ended(), self._asked.space.searched
+            )
+        except InputError:
+            self._opened.close()
+            raise
         self._view = self._asked.view()
-        self._judge = QuickScore(
-            self._view.validation, self._device, networks=JUDGE_NETWORKS, seed=JUDGE_SEED
-        )
+        if self._asked_cluster is None:
+            self._device = pick_device(self._asked_device)
+            self._judge = _judge(self._view, self._device)
+        else:
+            try:
+                self._cluster = self._opened.enter_context(connected(self._asked_cluster))
+                self._device = self._cluster.device(self._asked_device)
+            except BaseException:
+                self._opened.close()
+                raise
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -160,10 +190,8 @@ class Search:
 
     def _finished(self) -> Iterator[Trial]:
         """Trials that were ended by their result; failed ones leave no trace in what comes after."""
-        state = self._optuna.trial.TrialState
-        ended = self._study.get_trials(deepcopy=False, states=(state.COMPLETE, state.PRUNED))
-        for number, trial in enumerate(ended):
-            complete = trial.state == state.COMPLETE
+        for number, trial in enumerate(self._ended()):
+            complete = trial.state == self._optuna.trial.TrialState.COMPLETE
             yield Trial(
                 number=number,
                 state="complete" if complete else "pruned",
@@ -171,8 +199,13 @@ class Search:
                 score=trial.value if complete else None,
                 curve=dict(trial.intermediate_values),
                 seconds=trial.duration.total_seconds() if trial.duration else 0.0,
-                note=trial.user_attrs.get("note", ""),
+                note=trial.user_attrs.get(NOTE, ""),
             )
+
+    def _ended(self) -> list[Any]:
+        state = self._optuna.trial.TrialState
+        ended = self._study.get_trials(deepcopy=False, states=(state.COMPLETE, state.PRUNED))
+        return list(ended)
 
     def _try(self, finished: list[Trial], progress: Progress) -> None:
         study, state = self._study, self._optuna.trial.TrialState
@@ -186,7 +219,7 @@ class Search:
             twin = next((one for one in finished if one.settings == values), None)
             if twin is not None:
                 # The same seeds would make the same graphs.
-                trial.set_user_attr("note", f"the same as trial {twin.number}")
+                trial.set_user_attr(NOTE, f"the same as trial {twin.number}")
                 if twin.score is None:
                     raise _PrunedError
                 study.tell(trial, twin.score)
@@ -194,8 +227,12 @@ class Search:
             study.tell(trial, self._score(values, _Pruning(trial, self._asked.graphs), progress))
         except _PrunedError:
             study.tell(trial, state=state.PRUNED)
+        except ClusterError as error:
+            study.tell(trial, state=state.FAIL)
+            kept = f"{str(error).rstrip('.')}; {len(finished)} finished trials are kept."
+            raise ClusterError(kept) from None
         except REFUSALS as error:
-            trial.set_user_attr("note", str(error).strip() or type(error).__name__)
+            trial.set_user_attr(NOTE, str(error).strip() or type(error).__name__)
             study.tell(trial, state=state.PRUNED)
         except BaseException:
             study.tell(trial, state=state.FAIL)
@@ -204,17 +241,42 @@ class Search:
     def _score(self, values: Mapping[str, Value], watch: _Pruning, progress: Progress) -> float:
         """Mean validation accuracy of the judge's networks over the graphs of a candidate."""
         condenser, _ = self._asked.condenser(values)
-        made = condenser.condense_many(
-            replace(self._view, watch=watch),
-            seeds=self._asked.seeds,
-            device=self._device,
-            progress=progress,
-        )
-        scores = [
-            self._judge(*(part.to(self._device) for part in (g.x, g.adjacency, g.targets)))
-            for g in made
-        ]
+        if self._cluster is None:
+            made = condenser.condense_many(
+                replace(self._view, watch=watch),
+                seeds=self._asked.seeds,
+                device=self._device,
+                progress=progress,
+            )
+            scores = _scores(self._judge, made, self._device)
+        else:
+            scores = condense_spread(
+                condenser,
+                self._view,
+                self._asked.seeds,
+                cluster=self._cluster,
+                device=self._device,
+                progress=progress,
+                watch=watch,
+                then=_judged,
+            )
         return sum(scores) / len(scores)
+
+
+def _judge(view: CondensingView, device: torch.device) -> QuickScore:
+    return QuickScore(view.validation, device, networks=JUDGE_NETWORKS, seed=JUDGE_SEED)
+
+
+def _scores(judge: QuickScore, made: list[CondensedGraph], device: torch.device) -> list[float]:
+    return [judge(*(part.to(device) for part in (g.x, g.adjacency, g.targets))) for g in made]
+
+
+_JUDGE = Kept()
+
+
+def _judged(made: list[CondensedGraph], view: CondensingView, device: torch.device) -> list[float]:
+    """The scores of graphs in the worker process that made them."""
+    return _scores(_JUDGE.get((view, str(device)), lambda: _judge(view, device)), made, device)
 
 
 class _Pruning:

@@ -18,6 +18,7 @@ from gcsr.condense.registry import known_setting, setting_kinds
 from gcsr.condense.registry import method as method_of
 from gcsr.condense.texts import kinds_of, value_of
 from gcsr.errors import InputError, require
+from gcsr.untrusted import reason
 
 if TYPE_CHECKING:
     import optuna
@@ -111,8 +112,8 @@ class Space:
             content = tomllib.loads(path.read_text(encoding="utf-8"))
         except OSError as error:
             raise InputError(f"space: {path} cannot be read ({error.strerror}).") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise InputError(f"space: {path} is not TOML ({error}).") from None
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"space: {path} is not TOML ({reason(error)}).") from None
         return cls.of(method, content)
 
     @cached_property

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from gcsr.devices import stream
 from gcsr.errors import InputError, require
+from gcsr.tune.soundness import require_sound_file
+from gcsr.untrusted import UNREADABLE, reason
 
 if TYPE_CHECKING:
     import optuna
@@ -46,25 +48,39 @@ def open_study(path: Path | None, identity: dict[str, Any]) -> Iterator[optuna.S
         storage = None
         if path is not None:
             stack.enter_context(_locked(path))
+            require_sound_file(path)
             storage = stack.enter_context(_storage(optuna, path))
-        study = optuna.create_study(
-            study_name=STUDY_NAME,
-            storage=storage,
-            direction="maximize",
-            pruner=optuna.pruners.MedianPruner(n_startup_trials=UNPRUNED_TRIALS),
-            load_if_exists=True,
-        )
-        trials = study.get_trials(deepcopy=False)
-        known = study.user_attrs.get(_IDENTITY)
-        require(known is not None or not trials, f"study: {path} was not made by gcsr tune.")
-        if known is None:
-            study.set_user_attr(_IDENTITY, identity)
-        else:
-            _require_same(path, known, json.loads(json.dumps(identity)))
-        for trial in trials:
-            if not trial.state.is_finished():
-                study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
+        try:
+            study = _begun_or_continued(optuna, storage, path, identity)
+        except InputError:
+            raise
+        except (*_storage_errors(optuna), *UNREADABLE) as error:
+            raise InputError(f"study: {path} cannot be used ({reason(error)}).") from None
         yield study
+
+
+def _begun_or_continued(
+    optuna: Any, storage: Any, path: Path | None, identity: dict[str, Any]
+) -> Any:
+    study = optuna.create_study(
+        study_name=STUDY_NAME,
+        storage=storage,
+        direction="maximize",
+        pruner=optuna.pruners.MedianPruner(n_startup_trials=UNPRUNED_TRIALS),
+        load_if_exists=True,
+    )
+    trials = study.get_trials(deepcopy=False)
+    known = study.user_attrs.get(_IDENTITY)
+    require(known is not None or not trials, f"study: {path} was not made by gcsr tune.")
+    if known is None:
+        study.set_user_attr(_IDENTITY, identity)
+    else:
+        require(isinstance(known, dict), f"study: {path} was not made by gcsr tune.")
+        _require_same(path, known, json.loads(json.dumps(identity)))
+    for trial in trials:
+        if not trial.state.is_finished():
+            study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
+    return study
 
 
 def sampler(seed: int, ordinal: int) -> Any:
@@ -89,8 +105,8 @@ def _require_same(path: Path | None, theirs: dict[str, Any], ours: dict[str, Any
 
 def _said(value: object) -> str:
     if isinstance(value, dict):
-        return "; ".join(f"{key}={one}" for key, one in value.items()) or "(nothing to search)"
-    return str(value)
+        value = "; ".join(f"{key}={one}" for key, one in value.items()) or "(nothing to search)"
+    return reason(ValueError(str(value)))
 
 
 @contextmanager
@@ -113,6 +129,12 @@ def _locked(path: Path) -> Iterator[None]:
         os.close(handle)
 
 
+def _storage_errors(optuna: Any) -> tuple[type[Exception], ...]:
+    import sqlalchemy  # noqa: PLC0415 - comes with Optuna
+
+    return AssertionError, sqlalchemy.exc.SQLAlchemyError, optuna.exceptions.OptunaError
+
+
 @contextmanager
 def _storage(optuna: Any, path: Path) -> Iterator[Any]:
     import sqlalchemy  # noqa: PLC0415 - comes with Optuna
@@ -120,9 +142,8 @@ def _storage(optuna: Any, path: Path) -> Iterator[Any]:
     url = sqlalchemy.engine.URL.create("sqlite", database=str(path))
     try:
         storage = optuna.storages.RDBStorage(url.render_as_string(hide_password=False))
-    except (RuntimeError, sqlalchemy.exc.SQLAlchemyError, optuna.exceptions.OptunaError) as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise InputError(f"study: {path} cannot be used ({reason}).") from None
+    except (*_storage_errors(optuna), *UNREADABLE) as error:
+        raise InputError(f"study: {path} cannot be used ({reason(error)}).") from None
     try:
         yield storage
     finally:

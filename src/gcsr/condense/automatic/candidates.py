@@ -10,11 +10,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from gcsr.condense.automatic.calibration import Calibration
+
 Settings = tuple[tuple[str, Any], ...]
 # Slow experts: the matched steps are then those of early training, as in the paper.
 SLOW = {"expert_rate": 1e-3}
+# Fewer experts than methods have by default: training them takes as long as matching.
+EXPERTS = {"experts": 8}
 # Settings that mean something with centres alone.
-OF_CENTRES = ("teacher", "soft_labels", "draw")
+OF_CENTRES = ("teacher", "tempered", "soft_labels", "draw")
 
 
 @dataclass(frozen=True)
@@ -50,33 +54,47 @@ def candidate(method: str, settings: Mapping[str, Any]) -> Candidate:
 SIMPLE = (Candidate("random"), candidate("herding", {"epochs": 100, "hidden": 64}))
 
 
-def clustered_starts(teachers: Iterable[str], hops: Iterable[int]) -> list[Candidate]:
-    """Centres by every teacher and number of hops, with hard and soft labels."""
+def clustered_starts(
+    teachers: Iterable[str],
+    hops: Iterable[int],
+    *,
+    soft: bool = True,
+    tempered: bool = True,
+) -> list[Candidate]:
+    """Centres by every teacher and number of hops, with hard labels and with soft ones."""
+    cold = {} if tempered else {"tempered": False}
     return [
-        candidate("clusters", {"teacher": teacher, "k": k, "soft_labels": soft})
+        candidate("clusters", {"teacher": teacher, "k": k, "soft_labels": labels} | cold)
         for teacher in teachers
         for k in hops
-        for soft in (True, False)
+        for labels in ((True, False) if soft else (False,))
     ]
 
 
-def matched_from(start: Candidate) -> list[Candidate]:
-    """Trajectory matching from a clustered start: gentle, because the start is good already."""
-    begin = start.options | {"initialise": "clusters"}
+def matched(start: Candidate, calibration: Calibration | None) -> list[Candidate]:
+    """Trajectory matching from sampled rows, as in the paper, and from a clustered start.
+
+    From centres it is gentle, because that start is good already. Candidates that share their experts
+    follow one another; those that ask them for predictions come first.
+    """
+    begin = start.options | {"initialise": "clusters"} | EXPERTS
+    calibrated = calibrations(calibration)
     return [
-        candidate("mtt", begin | {"feature_rate": 1e-4}),
-        candidate("mtt", begin | {"feature_rate": 3e-4} | SLOW),
-        candidate("gcsr", begin | {"feature_rate": 1e-4, "alpha": 0.1, "beta": 1.0}),
         candidate("gcsr", begin | {"feature_rate": 3e-4, "alpha": 60.0, "beta": 60.0} | SLOW),
+        candidate("mtt", begin | {"feature_rate": 3e-4} | SLOW),
+        candidate("gcsr", EXPERTS | calibrated[0]),
+        candidate(
+            "gcsr", begin | {"feature_rate": 1e-4, "alpha": 0.1, "beta": 1.0} | calibrated[0]
+        ),
+        *(candidate("mtt", begin | {"feature_rate": 1e-4} | one) for one in calibrated),
     ]
 
 
-def matched_from_samples() -> list[Candidate]:
-    """The paper's own start, in relative units: the defaults, and what its numbers are on citations."""
-    return [
-        candidate("gcsr", {}),
-        candidate("gcsr", {"alpha": 60.0, "beta": 60.0, "feature_rate": 3e-4} | SLOW),
-    ]
+def calibrations(found: Calibration | None) -> list[dict[str, Any]]:
+    """Calibrated settings of experts and students; none of their own without a calibration."""
+    if found is None or not found.students:
+        return [{}]
+    return [found.settings(pair) for pair in range(len(found.students))]
 
 
 def pinned(

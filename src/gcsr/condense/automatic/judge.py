@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from gcsr.condense.automatic.plan import Look
+from gcsr.condense.automatic.rounds import Look
 from gcsr.condense.condenser import Made
 from gcsr.condense.select import QuickScore
 from gcsr.training import TrainingRecipe

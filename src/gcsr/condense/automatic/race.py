@@ -7,25 +7,18 @@ from dataclasses import dataclass, field
 
 import torch
 
-from gcsr.condense.automatic.candidates import (
-    SIMPLE,
-    Candidate,
-    clustered_starts,
-    matched_from,
-    matched_from_samples,
-)
-from gcsr.condense.automatic.judge import Judge
-from gcsr.condense.automatic.plan import (
+from gcsr.condense.automatic.calibration import Calibration
+from gcsr.condense.automatic.candidates import SIMPLE, Candidate, clustered_starts, matched
+from gcsr.condense.automatic.plan import Plan
+from gcsr.condense.automatic.rounds import (
     CLOSELY,
     CLOSER,
-    DRAWS,
     FINALISTS,
     FIRST,
     LAST,
     REDRAWN,
     SCOUT_ITERATIONS,
     Look,
-    Plan,
 )
 from gcsr.condense.condenser import Made
 from gcsr.errors import InputError
@@ -51,10 +44,11 @@ class Entry:
 
 @dataclass(frozen=True, eq=False)
 class Contest:
-    """What a race needs: how to make a candidate, who judges, what the user pinned."""
+    """What a race needs: how to make a candidate, who judges, which rates suit, what was pinned."""
 
     make: Callable[[Candidate], Made]
-    judge: Judge
+    judge: Callable[[Made, Look], float]
+    calibrated: Callable[[], Calibration | None]
     pinned: Callable[[Iterable[Candidate]], list[Candidate]]
     progress: Progress
     left_out: list[tuple[Candidate, str]] = field(default_factory=list)
@@ -87,25 +81,28 @@ class Contest:
 def race(contest: Contest, plan: Plan) -> tuple[Entry, list[Entry]]:
     """The winner, and everyone who took part.
 
-    Starts meet narrow networks first; the best of them, and the simple ones, meet wider networks, and
-    the two best begin k-means elsewhere too; matching begins from the best start; the last word have
-    networks nobody met before.
+    Starts meet narrow networks, and the best of them begin k-means elsewhere too; the best of all
+    these, and the simple ones, meet wider networks; matching begins from the best start; the
+    last word have networks nobody met before.
     """
     simple = contest.enter(SIMPLE, "simple candidates")
-    starts = contest.enter(clustered_starts(plan.teachers, plan.hops), "clustered starts")
+    kinds = {
+        "soft": "soft-labels" not in plan.without,
+        "tempered": "tempering" not in plan.without,
+    }
+    starts = contest.enter(clustered_starts(plan.teachers, plan.hops, **kinds), "clustered starts")
     contest.score(starts, "first look", FIRST, "judging starts")
-    close = simple + _best(starts, "first look", CLOSELY)
-    contest.score(close, "closer look", CLOSER, "judging the best starts")
     again = contest.enter(
         (
             entry.candidate.with_settings(draw=draw)
-            for entry in _best(close[len(simple) :], "closer look", REDRAWN)
-            for draw in range(1, 1 + DRAWS)
+            for entry in _best(starts, "first look", REDRAWN)
+            for draw in range(1, 1 + plan.draws)
         ),
         "other draws",
     )
-    contest.score(again, "closer look", CLOSER, "judging other draws")
-    close += again
+    contest.score(again, "first look", FIRST, "judging other draws")
+    close = simple + _best(starts + again, "first look", CLOSELY)
+    contest.score(close, "closer look", CLOSER, "judging the best starts")
     entries = simple + starts + again
     # Where pins leave no start, matching is all there is.
     scouts_for = plan.scouts or (0 if starts else SCOUT_ITERATIONS)
@@ -113,10 +110,17 @@ def race(contest: Contest, plan: Plan) -> tuple[Entry, list[Entry]]:
         clustered = [entry for entry in close if entry not in simple]
         best = [entry.candidate for entry in _best(clustered, "closer look", 1)]
         # Pins may leave no start in the race, and matching from one all the same.
-        best += clustered_starts(plan.teachers[:1], plan.hops[:1])
-        found = matched_from_samples() + matched_from(best[0])
+        best += clustered_starts(plan.teachers[:1], plan.hops[:1], **kinds)
+        contest.progress("calibrating", 0, 100)
+        try:
+            calibration = contest.calibrated()
+        except FAILURES:
+            calibration = None
         scouts = contest.enter(
-            (one.with_settings(iterations=scouts_for, iterate="last") for one in found),
+            (
+                one.with_settings(iterations=scouts_for, iterate="last")
+                for one in matched(best[0], calibration)
+            ),
             "matching",
         )
         contest.score(scouts, "closer look", CLOSER, "judging matches")

@@ -20,6 +20,7 @@ from gcsr.condense.gradient.source import RealSettings, RealSource
 from gcsr.condense.gradient.step import Learned, Step
 from gcsr.condense.initialise import Start, propagated_features, sample_training_rows
 from gcsr.condense.labels import block_labels, class_budget
+from gcsr.condense.recovery import Recovery
 from gcsr.condense.select import CURVE_POINTS, BestValidated, epochs_to_look_at, looking, recorded
 from gcsr.condense.together import (
     PRECISIONS,
@@ -191,6 +192,7 @@ class GradientCondenser(Condenser):
         if self.iterate == "best-val":
             chooser = BestValidated(targets, view.validation, source.device)
         look = looking(chooser, view, seeds, targets, source.device)
+        recovery = Recovery(chooser, view.journal, seeds, source.device, unit="epoch")
         losses = match_gradients(
             step,
             Schedule(self.epochs, self.outer),
@@ -198,18 +200,20 @@ class GradientCondenser(Condenser):
             progress=progress,
             look=None if look is None else lambda i, at: look(i, at.x, adjacency()),
             look_at=epochs_to_look_at(self.epochs),
+            recovery=recovery,
         )
         x, a = step.x, adjacency()
         if chooser is not None and chooser.x is not None and chooser.a is not None:
             x, a = chooser.x, chooser.a
         every = max(1, self.epochs // CURVE_POINTS)
+        total = self.epochs * self.outer
         skipped = step.skipped.tolist()
         return [
             Made(
                 x[g],
                 a[g],
                 labels,
-                (*starts[g].notes, *_skip_note(int(skipped[g]), self.epochs * self.outer)),
+                (*starts[g].notes, *recovery.notes(g), *_skip_note(int(skipped[g]), total)),
                 {
                     "matching_loss": {"every": every, "values": recorded(losses[::every, g])},
                     "neighbours": source.neighbours if self._real_edges else "none",

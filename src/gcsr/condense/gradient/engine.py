@@ -14,6 +14,7 @@ from torch import Tensor
 
 from gcsr.capture import record, warm_up
 from gcsr.condense.gradient.step import Step
+from gcsr.condense.recovery import Recovery
 from gcsr.devices import stream
 from gcsr.errors import InputError
 from gcsr.models import Params, init_batch
@@ -21,6 +22,8 @@ from gcsr.progress import Progress
 
 # Of every PERIOD epochs the first STRUCTURAL move the generator, the others X'.
 PERIOD, STRUCTURAL = 50, 10
+# Epochs between two states that a run could go back to; copying one takes as long as a few steps.
+REMEMBER_EVERY = 10
 
 
 @dataclass(frozen=True)
@@ -44,14 +47,20 @@ def match_gradients(
     progress: Progress,
     look: Callable[[int, Step], None] | None = None,
     look_at: Container[int] = (),
+    recovery: Recovery | None = None,
 ) -> Tensor:
     """Run the loop in place; returns the mean matching loss of every epoch ``(epochs, graphs)``.
 
-    ``look`` is called before the epochs ``look_at`` names and at the end.
+    ``look`` is called before the epochs ``look_at`` names and at the end. A graph whose loss is not
+    finite goes back to the last good state with half of its rates; if that does not help it is an
+    error. ``recovery`` knows where the run was when its process ended, and tells of what happened.
     """
-    advance = Advance(step)
+    recovery = recovery or Recovery()
     losses = torch.zeros((schedule.epochs, len(seeds)), dtype=torch.float64)
-    for epoch in range(schedule.epochs):
+    epoch, values = recovery.begin(step.buffers, losses)
+    step.go_on(values, recovery)
+    advance = Advance(step)
+    while epoch < schedule.epochs:
         if look is not None and epoch in look_at:
             look(epoch, step)
         structural = step.structure is not None and schedule.structural(epoch)
@@ -59,8 +68,22 @@ def match_gradients(
         for outer in range(schedule.outer):
             advance(structural=structural, train=outer > 0)
         losses[epoch] = step.loss.cpu() / schedule.outer
-        _require_finite(losses[epoch], step)
-        progress("condensing", epoch + 1, schedule.epochs)
+        bad = ~torch.isfinite(losses[epoch])
+        epoch += 1
+        remembered = epoch % REMEMBER_EVERY == 0 or epoch == schedule.epochs
+        if remembered:
+            bad |= ~torch.isfinite(step.x.flatten(1)).all(1).cpu()
+        if not bool(bad.any()):
+            if remembered:
+                recovery.accept(epoch, step.buffers, losses, step.values)
+            progress("condensing", epoch, schedule.epochs)
+            continue
+        back = recovery.retreat(epoch, bad, step.buffers, losses)
+        if back is None:
+            raise InputError(step.complaint.removesuffix(".") + recovery.saved_at + ".")
+        epoch = back
+        step.slow_down(recovery)
+        advance = Advance(step)
     if look is not None:
         look(schedule.epochs, step)
     return losses
@@ -105,8 +128,3 @@ class Advance:
             warm_up(body, 1)
             restore()
         return record(body)
-
-
-def _require_finite(losses: Tensor, step: Step) -> None:
-    if not bool(torch.isfinite(losses).all()):
-        raise InputError(step.complaint)

@@ -7,8 +7,9 @@ with: A' and the propagated features are then built once, with their graph for a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import torch
 from torch import Tensor
@@ -18,6 +19,7 @@ from gcsr.condense.gradient.blocks import CondensedClasses
 from gcsr.condense.gradient.generator import Generator
 from gcsr.condense.gradient.learners import ClassGradients, Condensed, Learner, condensed_inputs
 from gcsr.condense.gradient.real import RealSide
+from gcsr.condense.recovery import Recovery
 from gcsr.equations import normalised_adjacency
 from gcsr.equations.gradient_distance import cosine_distance, squared_distance
 from gcsr.models import Params
@@ -32,6 +34,8 @@ class StructureTerm(Protocol):
 
     guarded: bool
     complaint: str
+    # The epoch of the current sample; ``None`` before the first.
+    sampled: int | None
 
     @property
     def params(self) -> Params:
@@ -40,6 +44,10 @@ class StructureTerm(Protocol):
 
     def begin(self, epoch: int, optimiser: Adam) -> None:
         """Prepare an epoch in which the generator learns."""
+        ...
+
+    def sample(self, epoch: int) -> object:
+        """Look at the real nodes of an epoch's sample, and leave its own weights as they are."""
         ...
 
     def value(self, adjacency: Tensor, params: Params) -> Tensor:
@@ -103,6 +111,26 @@ class Step:
         adams = [self.feature_adam, self.theta_adam, *(a for a in optional if a is not None)]
         moving = [buffer for adam in adams for buffer in adam.buffers]
         return (self.loss, self.skipped, *moving, *self.real.buffers)
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """What else belongs to the state, as plain values."""
+        term = None if self.structure is None else self.structure.term
+        return {} if term is None else {"sampled": term.sampled}
+
+    def go_on(self, values: Mapping[str, Any], recovery: Recovery) -> None:
+        """After the buffers got an earlier run's state, take over the rest of it."""
+        term = None if self.structure is None else self.structure.term
+        if term is not None and values.get("sampled") is not None:
+            term.sample(int(values["sampled"]))
+        self.slow_down(recovery)
+
+    def slow_down(self, recovery: Recovery) -> None:
+        """Take the rates that setbacks left."""
+        self.feature_adam.rate = recovery.slowed(self.feature_rate)
+        if recovery.setbacks and self.structure_adam is not None and self.structure is not None:
+            rate = self.x.new_full((self.x.shape[0], 1, 1), self.structure.rate)
+            self.structure_adam.rate = recovery.slowed(rate)
 
     def capturable(self, structural: bool) -> bool:
         """Whether a step needs nothing of the host."""

@@ -54,6 +54,7 @@ class TransportTerm:
         shape = (len(seeds), self._samples, self._nodes)
         self._plan = torch.zeros(shape, dtype=x.dtype, device=x.device)
         self._inverse: Tensor | None = None
+        self.sampled: int | None = None
         self.guarded = form == "stabilised"
         self.complaint = (
             "structure_loss: 'released' stopped being finite, which its formula does;"
@@ -67,18 +68,22 @@ class TransportTerm:
 
     def begin(self, epoch: int, optimiser: Adam) -> None:
         """Draw a sample of the real graph when it is due; ``optimiser`` is the plan's own."""
-        due = self._inverse is None or (self.guarded and epoch % RESAMPLE == 0)
-        if not due:
-            return
+        due = self.sampled is None or (self.guarded and epoch % RESAMPLE == 0)
+        if due:
+            self._plan.copy_(torch.stack(self.sample(epoch)))
+            optimiser.reset()
+
+    def sample(self, epoch: int) -> list[Tensor]:
+        """Look at the real nodes of an epoch's sample; returns the plans that begin with it."""
         plans, inverses = [], []
         for seed in self._seeds:
             generator = stream(seed, f"structure sample of epoch {epoch}")
             nodes = torch.randperm(int(self._operator.shape[0]), generator=generator)
             plans.append(torch.rand(self._plan.shape[1:], generator=generator))
             inverses.append(self._real_inverse(nodes[: self._samples].numpy()))
-        self._plan.copy_(torch.stack(plans))
         self._inverse = torch.stack(inverses).to(self._device)
-        optimiser.reset()
+        self.sampled = epoch
+        return plans
 
     def value(self, adjacency: Tensor, params: Params) -> Tensor:
         """The weighted term of every graph."""

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from typing import Any, ClassVar
 
 import torch
 
+from gcsr.blocks import Work
 from gcsr.condense.automatic import (
+    PARTS,
+    Calibration,
     Candidate,
     Contest,
     Entry,
     Judge,
     Plan,
+    calibrate,
     candidates,
     plan_for,
     race,
+    remembering,
 )
 from gcsr.condense.automatic.candidates import Settings
 from gcsr.condense.condenser import Condenser, Made
@@ -27,7 +33,7 @@ from gcsr.condense.methods.gcsr import GCSR
 from gcsr.condense.methods.herding import Herding
 from gcsr.condense.methods.mtt import MTT
 from gcsr.condense.methods.random import Random
-from gcsr.errors import InputError, require
+from gcsr.errors import InputError, require, require_one_of
 from gcsr.parallel import part_of
 from gcsr.progress import Progress
 from gcsr.views import CondensingView
@@ -55,6 +61,8 @@ class Automatic(Condenser):
         budget: seconds that one graph should take on one core or a GPU. It decides how many
             candidates run, and how long, by a count of operations: nothing is timed, so the same
             budget gives the same result.
+        without: parts that are switched off, separated by commas: ``teachers``, ``consistent``,
+            ``tempering``, ``soft-labels``, ``redraws``, ``matching``, ``calibration``. For ablations.
         pins: names and values of settings that are not up for choice. ``gcsr.condense(..., k=2)`` and
             ``--set k=2`` end up here.
     """
@@ -67,10 +75,14 @@ class Automatic(Condenser):
     hands_on_to: ClassVar[tuple[type[Condenser], ...]] = (Clusters, MTT, GCSR)
 
     budget: float = 120.0
+    without: str = ""
     pins: Settings = ()
 
     def _check(self) -> None:
         real_number(self, "budget")
+        require(isinstance(self.without, str), f"without: {self.without!r} is not a text.")
+        for part in self._off:
+            require_one_of("without", part, PARTS)
         require(isinstance(self.pins, tuple), f"pins: {self.pins!r} is not a tuple of pairs.")
         accepted = set[str]().union(*(KNOWN[method.name] for method in self.hands_on_to))
         for name in dict(self.pins):
@@ -90,11 +102,19 @@ class Automatic(Condenser):
         own = {name: value for name, value in super().settings.items() if name != "pins"}
         return own | {name: value for name, value in self.pins if name not in BOUNDS}
 
+    @property
+    def _off(self) -> frozenset[str]:
+        """Parts that are switched off; where the draw is pinned there is no other."""
+        named = frozenset(part.strip() for part in self.without.split(",") if part.strip())
+        return named | {"redraws"} if "draw" in dict(self.pins) else named
+
+    def _work(self, nodes: int) -> Work:
+        return Work(nodes, hops=2, least=self.budget)
+
     def _field(self) -> list[Candidate]:
         """Everyone who could take part, the simple ones aside."""
         start = candidates.clustered_starts(("gcn",), (1,))
-        matched = candidates.matched_from(start[0]) + candidates.matched_from_samples()
-        return self._pinned([*start, *matched])
+        return self._pinned([*start, *candidates.matched(start[0], None)])
 
     def _pinned(self, found: Iterable[Candidate]) -> list[Candidate]:
         return candidates.pinned(found, dict(self.pins), KNOWN, BOUNDS)
@@ -116,18 +136,27 @@ class Automatic(Condenser):
         # Too few nodes for the classes is an error of the user's, not of a candidate.
         class_budget(view.visible.train_labels, view.visible.num_classes, nodes)
         # Iterates of different candidates do not compare: nobody watches them.
-        view = replace(view, watch=None)
+        journal, view = view.journal, replace(view, watch=None, journal=None)
         judge = Judge(view.validation, view.visible.num_classes, device)
-        plan = plan_for(view, nodes, self.budget, device.type)
+        plan = plan_for(view, nodes, self.budget, device.type, self._off)
+
+        @cache
+        def calibrated() -> Calibration | None:
+            """Rates for this graph, found once for all seeds."""
+            if "calibration" in self._off:
+                return None
+            return calibrate(view, device, dict(self.pins))
 
         def chosen(done: int, seed: int) -> Made:
             def make(one: Candidate) -> Made:
                 return _built(one, nodes)._make(view, nodes, [seed], device, _unheard)[0]
 
             part = part_of(progress, done, len(seeds))
-            contest = Contest(make, judge, self._pinned, part)
+            made_before = remembering(journal, seed, device, make, judge)
+            contest = Contest(*made_before, calibrated, self._pinned, part)
             winner, entries = race(contest, plan)
-            return _told(winner, entries, contest, plan, self.budget)
+            found = calibrated() if calibrated.cache_info().currsize else None
+            return _told(winner, entries, contest, plan, found, self.budget)
 
         return [chosen(done, seed) for done, seed in enumerate(seeds)]
 
@@ -141,7 +170,12 @@ def _unheard(stage: str, done: int, total: int) -> None:
 
 
 def _told(
-    winner: Entry, entries: Sequence[Entry], contest: Contest, plan: Plan, budget: float
+    winner: Entry,
+    entries: Sequence[Entry],
+    contest: Contest,
+    plan: Plan,
+    calibration: Calibration | None,
+    budget: float,
 ) -> Made:
     """The winner, with the story of the race."""
     made, one = winner.made, winner.candidate
@@ -164,6 +198,7 @@ def _told(
             "iterations": plan.iterations,
             "expected_seconds": plan.seconds,
         },
+        "calibration": None if calibration is None else calibration.told,
         "race": [
             {"method": e.candidate.method, "settings": e.candidate.options, "validation": e.scores}
             for e in entries

@@ -10,10 +10,10 @@ import torch
 
 from gcsr.condense.clusters import class_centres
 from gcsr.condense.condenser import Condenser, Made
-from gcsr.condense.fields import whole_number
+from gcsr.condense.fields import truth_value, whole_number
 from gcsr.condense.labels import block_labels, class_budget
 from gcsr.condense.teachers import TEACHERS, Teacher
-from gcsr.errors import require, require_one_of
+from gcsr.errors import require_one_of
 from gcsr.progress import Progress
 from gcsr.views import CondensingView
 
@@ -27,8 +27,10 @@ class Clusters(Condenser):
 
     Args:
         k: hops of message passing before nodes are grouped.
-        teacher: who says the class of nodes without a training label: ``gcn``, ``appnp``, or
+        teacher: who says the class of nodes without a training label: ``consistent`` (perceptrons on
+            randomly smoothed features, which learn from unlabelled nodes too), ``gcn``, ``appnp``, or
             ``self-trained`` (GCNs taught by those GCNs).
+        tempered: whether teachers are as sure of themselves as validation nodes say they may be.
         soft_labels: whether Y' are the mean class shares of the nodes behind a centre.
         draw: which of many random beginnings k-means has.
         expert_seed: the teachers' seed.
@@ -41,7 +43,8 @@ class Clusters(Condenser):
     beyond_training_nodes: ClassVar[bool] = True
 
     k: int = 1
-    teacher: Teacher = "self-trained"
+    teacher: Teacher = "consistent"
+    tempered: bool = True
     soft_labels: bool = True
     draw: int = 0
     expert_seed: int = 0
@@ -49,10 +52,7 @@ class Clusters(Condenser):
     def _check(self) -> None:
         whole_number(self, "k", "draw", "expert_seed")
         require_one_of("teacher", self.teacher, TEACHERS)
-        require(
-            isinstance(self.soft_labels, bool),
-            f"soft_labels: {self.soft_labels!r} is not accepted; a truth value is.",
-        )
+        truth_value(self, "soft_labels", "tempered")
 
     def _make(
         self,
@@ -71,6 +71,7 @@ class Clusters(Condenser):
             hops=self.k,
             teacher=self.teacher,
             teacher_seed=self.expert_seed,
+            tempered=self.tempered,
             soft=self.soft_labels,
             draw=self.draw,
             device=device,
@@ -85,6 +86,7 @@ class Clusters(Condenser):
                 identity,
                 start.targets if self.soft_labels and start.targets is not None else labels,
                 start.notes,
+                {} if start.temperature is None else {"teacher_temperature": start.temperature},
             )
             for start in starts
         ]

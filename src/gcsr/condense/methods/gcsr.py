@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from gcsr.blocks import class_correlation_in_blocks
 from gcsr.condense.fields import real_number
 from gcsr.condense.initialise import Start
 from gcsr.condense.structure import SelfExpressiveStructure, State, Structure
-from gcsr.condense.trajectory.condenser import Teachers, TrajectoryCondenser
+from gcsr.condense.trajectory.condenser import TrajectoryCondenser
+from gcsr.condense.trajectory.teachers import Teachers
 from gcsr.devices import stream
 from gcsr.equations import class_correlation, class_prior
 from gcsr.errors import InputError, require, require_one_of
@@ -48,6 +49,8 @@ class GCSR(TrajectoryCondenser):
     beta: float = 1.0
     tau: float = 0.9
     gamma: float = 0.5
+
+    works_in_blocks: ClassVar[bool] = True
 
     def _check_structure(self) -> None:
         require_one_of("prior", self.prior, ("train", "predicted", "all"))
@@ -111,15 +114,18 @@ class GCSR(TrajectoryCondenser):
                 raise InputError("prior: 'all' needs labels that this view does not hold.")
             labels = view.every_label
         elif self.prior == "predicted":
-            predicted = teachers.experts.mean_prediction.argmax(1)
+            predicted = teachers.experts.predicted_classes
             labels = torch.where(labels >= 0, labels, predicted.cpu())
+        if visible.disk is not None:
+            return class_correlation_in_blocks(
+                visible.disk, labels, visible.num_classes, teachers.progress
+            )
         adjacency = csr_tensor(visible.adjacency, teachers.device, torch.float32)
         return class_correlation(adjacency, labels, visible.num_classes)
 
 
 def _substructure(view: CondensingView, nodes: Tensor) -> Tensor:
-    ids = np.asarray(nodes)
-    return torch.from_numpy(view.visible.adjacency[ids][:, ids].toarray())
+    return torch.from_numpy(view.visible.among(nodes).toarray())
 
 
 def _random(seed: int, nodes: int) -> Tensor:

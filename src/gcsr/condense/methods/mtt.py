@@ -10,7 +10,8 @@ from torch import Tensor
 
 from gcsr.condense.initialise import Start
 from gcsr.condense.structure import IdentityStructure, State, Structure
-from gcsr.condense.trajectory.condenser import Teachers, TrajectoryCondenser
+from gcsr.condense.trajectory.condenser import TrajectoryCondenser
+from gcsr.condense.trajectory.teachers import Teachers
 from gcsr.views import CondensingView
 
 
@@ -23,6 +24,8 @@ class MTT(TrajectoryCondenser):
 
     name: ClassVar[str] = "mtt"
     summary: ClassVar[str] = "trajectory matching of features alone (the paper's ablation)"
+
+    works_in_blocks: ClassVar[bool] = True
 
     k: int = 0
 

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import torch
 
+from gcsr.blocks import Work
 from gcsr.condense.initialise import Pick
 from gcsr.condense.selection.condenser import SelectionCondenser
 from gcsr.progress import Progress
@@ -19,9 +20,13 @@ class Random(SelectionCondenser):
 
     name: ClassVar[str] = "random"
     summary: ClassVar[str] = "a random subset of the training nodes, class by class"
+    works_in_blocks: ClassVar[bool] = True
 
     def _check(self) -> None:
         """The size is all there is."""
+
+    def _work(self, nodes: int) -> Work:
+        return Work(nodes)
 
     def _picker(
         self,

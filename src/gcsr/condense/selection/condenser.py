@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -52,9 +51,8 @@ class SelectionCondenser(Condenser):
             generator = stream(seed, "initial rows")
             part = part_of(progress, done, len(seeds))
             pick = self._picker(view, seed, generator, device, part)
-            start = pick_training_rows(visible.x, visible, labels, generator, pick)
-            ids = np.asarray(start.nodes)
-            adjacency = torch.from_numpy(visible.adjacency[ids][:, ids].toarray())
+            start = pick_training_rows(visible.features, visible, labels, generator, pick)
+            adjacency = torch.from_numpy(visible.among(start.nodes).toarray())
             results.append(Made(start.x, adjacency, labels, start.notes))
             part("sampling", 1, 1)
         return results

@@ -10,12 +10,14 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor
 
+from gcsr.blocks import Work, require_blocks
 from gcsr.condense.clusters import class_centres
 from gcsr.condense.condenser import Condenser, Made, resource
-from gcsr.condense.fields import real_number, whole_number
-from gcsr.condense.initialise import Start, propagated_features, sample_training_rows
+from gcsr.condense.fields import real_number, truth_value, whole_number
+from gcsr.condense.initialise import Start, rows_after, sample_training_rows
 from gcsr.condense.labels import block_labels, class_budget
 from gcsr.condense.points import Points
+from gcsr.condense.recovery import Recovery
 from gcsr.condense.select import CURVE_POINTS, BestValidated, Chooser, looking, recorded
 from gcsr.condense.structure import State, Structure
 from gcsr.condense.teachers import TEACHERS, Teacher
@@ -35,10 +37,11 @@ from gcsr.condense.trajectory.engine import (
     match_trajectories,
 )
 from gcsr.condense.trajectory.students import student_for
+from gcsr.condense.trajectory.teachers import Teachers
 from gcsr.devices import stream
 from gcsr.errors import require, require_one_of
-from gcsr.experts import ExpertRecipe, Experts, experts_for
-from gcsr.models import CONDENSING_MODELS, Model, condensing_model
+from gcsr.experts import ExpertOrder, ExpertRecipe
+from gcsr.models import CONDENSING_MODELS, condensing_model
 from gcsr.progress import Progress
 from gcsr.views import CondensingView, Target
 
@@ -51,7 +54,7 @@ class TrajectoryCondenser(Condenser):
         k: hops of message passing before training rows are sampled (Eq. 3); 0 is plain sampling.
         initialise: ``sample``: rows of random training nodes (Eq. 4); ``clusters``: class-wise centres
             of all visible nodes, whose class a ``teacher`` says.
-        teacher: who that is: ``gcn``, ``appnp``, or ``self-trained`` (GCNs taught by those GCNs).
+        teacher, tempered: who that is, and how sure of themselves they are (:class:`Clusters`).
         soft_labels: whether Y' are then the mean shares of the nodes behind a centre.
         draw: which of many random beginnings k-means then has.
         model: the condensing model (``sgc`` is linear here, as in the paper).
@@ -66,7 +69,7 @@ class TrajectoryCondenser(Condenser):
         experts, expert_epochs, expert_rate, expert_weight_decay, expert_seed: the teachers.
         expert_memory: bytes that their trajectories may take; by default a quarter of free memory.
         expert_disk: bytes that experts may take on disk, where later runs find them, or in a file
-            where memory cannot hold their trajectories; by default 0.
+            of that size where memory cannot hold their trajectories; by default 0.
         dtype: the precision of features, experts, students and, if it is ``float64``, the result.
     """
 
@@ -75,6 +78,7 @@ class TrajectoryCondenser(Condenser):
     k: int = 2
     initialise: Literal["sample", "clusters"] = "sample"
     teacher: Teacher = "gcn"
+    tempered: bool = True
     soft_labels: bool = False
     draw: int = 0
     model: str = "sgc"
@@ -100,10 +104,7 @@ class TrajectoryCondenser(Condenser):
         require_one_of("model", self.model, CONDENSING_MODELS)
         require_one_of("initialise", self.initialise, ("sample", "clusters"))
         require_one_of("teacher", self.teacher, TEACHERS)
-        require(
-            isinstance(self.soft_labels, bool),
-            f"soft_labels: {self.soft_labels!r} is not accepted; a truth value is.",
-        )
+        truth_value(self, "soft_labels", "tempered")
         require(
             not self.soft_labels or self.initialise == "clusters",
             "soft_labels: true needs initialise 'clusters'; sampled rows have the class of their node.",
@@ -154,6 +155,28 @@ class TrajectoryCondenser(Condenser):
     ) -> tuple[Structure, State]:
         """The structure and its initial state for every graph."""
 
+    def _require_blocks(self) -> None:
+        super()._require_blocks()
+        for name, needed in (("initialise", "sample"), ("dtype", "float32")):
+            value = getattr(self, name)
+            require(
+                value == needed,
+                f"{name}: {value!r} needs the whole graph in memory, and it was opened to stay on disk;"
+                f" {needed!r} works in blocks.",
+            )
+        require_blocks(condensing_model(self.model, self.hidden))
+
+    def _work(self, nodes: int) -> Work:
+        return Work(
+            nodes,
+            hops=max(2, self.k),
+            experts=self.experts,
+            expert_epochs=self.expert_epochs,
+            iterations=self.iterations,
+            steps=self.student_steps,
+            hidden=self.hidden,
+        )
+
     @property
     def _needs_predictions(self) -> bool:
         """Whether the structure asks fully trained experts for predictions."""
@@ -182,7 +205,7 @@ class TrajectoryCondenser(Condenser):
         progress: Progress,
     ) -> list[Start]:
         """Where the features of every graph begin; here rows of random training nodes (Eq. 4)."""
-        features = propagated_features(view.visible, self.k, device, PRECISIONS[self.dtype])
+        features = rows_after(view.visible, self.k, device, PRECISIONS[self.dtype], progress)
         return [
             sample_training_rows(features, view.visible, labels, stream(seed, "initial rows"))
             for seed in seeds
@@ -204,6 +227,7 @@ class TrajectoryCondenser(Condenser):
             hops=self.k,
             teacher=self.teacher,
             teacher_seed=self.expert_seed,
+            tempered=self.tempered,
             soft=self.soft_labels,
             draw=self.draw,
             device=device,
@@ -234,7 +258,7 @@ class TrajectoryCondenser(Condenser):
             starts = self._centres(view, labels, seeds, device, progress)
         else:
             starts = self._starts(view, labels, seeds, device, progress)
-        teachers = self._teachers(view, device, progress)
+        teachers = Teachers.of(self.expert_order, view, device, progress)
         knowledge = self._knowledge(view, teachers)
 
         def run(group: slice, report: Progress) -> list[Made]:
@@ -286,6 +310,7 @@ class TrajectoryCondenser(Condenser):
             matching,
             self.feature_rate * feature_unit(iterate.x, self.units),
         )
+        recovery = Recovery(chooser, view.journal, seeds, device)
         losses = match_trajectories(
             step,
             teachers.experts.trajectories,
@@ -294,9 +319,10 @@ class TrajectoryCondenser(Condenser):
             look=None if look is None else lambda i, at: look(i, at.x, adjacency(at)),
             look_every=look_every,
             breaks=self._breaks,
+            recovery=recovery,
         )
         notes: tuple[str, ...] = ()
-        if losses.shape[0] < self.iterations:
+        if not bool(torch.isfinite(losses).all()):
             notes = (
                 f"the matching loss stopped being finite by iteration {losses.shape[0]}: the best"
                 " iterate before is returned",
@@ -311,10 +337,11 @@ class TrajectoryCondenser(Condenser):
                 x[g],
                 a[g],
                 targets[g] if self.soft_labels else labels,
-                (*starts[g].notes, *notes),
+                (*starts[g].notes, *recovery.notes(g), *notes),
                 {
                     "matching_loss": {"every": every, "values": recorded(losses[::every, g])},
                     **({} if chooser is None else {chooser.measure: chooser.curve(g)}),
+                    **_temperature(starts[g]),
                     **({} if rates is None else {"learned_student_rate": rates[g]}),
                     **knowledge,
                 },
@@ -344,26 +371,18 @@ class TrajectoryCondenser(Condenser):
             unread=(self.max_start, self.expert_steps) if gap else (0, 0),
         )
 
-    def _teachers(self, view: CondensingView, device: torch.device, progress: Progress) -> Teachers:
-        model = condensing_model(self.model, self.hidden)
-        experts = experts_for(
-            model,
-            view.visible,
+    @property
+    def expert_order(self) -> ExpertOrder:
+        """The experts of these settings."""
+        return ExpertOrder(
+            condensing_model(self.model, self.hidden),
             self._recipe(),
-            device=device,
-            dtype=PRECISIONS[self.dtype],
-            predictions=self._needs_predictions,
-            memory_bytes=self.expert_memory,
-            disk_bytes=self.expert_disk,
-            progress=progress,
+            PRECISIONS[self.dtype],
+            self._needs_predictions,
+            self.expert_memory,
+            self.expert_disk,
         )
-        return Teachers(model, experts, device)
 
 
-@dataclass(frozen=True, eq=False)
-class Teachers:
-    """The condensing model and its trained experts."""
-
-    model: Model
-    experts: Experts
-    device: torch.device
+def _temperature(start: Start) -> dict[str, Any]:
+    return {} if start.temperature is None else {"teacher_temperature": start.temperature}

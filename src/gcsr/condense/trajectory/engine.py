@@ -8,7 +8,7 @@ down the loss, is captured once and replayed.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
@@ -16,6 +16,7 @@ from torch import Tensor
 
 from gcsr.capture import record, warm_up
 from gcsr.condense.points import Points
+from gcsr.condense.recovery import MOST_SETBACKS, Recovery
 from gcsr.condense.structure import State, Structure
 from gcsr.condense.trajectory.students import Lesson, Student
 from gcsr.errors import InputError
@@ -25,6 +26,8 @@ from gcsr.progress import Progress
 
 # How often the loss is looked at; on CUDA looking makes the device wait for the host.
 CHECK_EVERY = {"cpu": 50, "cuda": 250}
+# Iterations that are tried out before one is recorded.
+WARM_UPS = 2
 
 
 @dataclass(frozen=True)
@@ -108,6 +111,10 @@ class Step:
                 kept.copy_(new)
         return loss
 
+    def slowed(self, recovery: Recovery) -> Step:
+        """The same step of the same iterate with the rates that setbacks left."""
+        return replace(self, feature_rate=recovery.slowed(self.feature_rate))
+
     @cached_property
     def _rates(self) -> list[float]:
         graphs = self.iterate.x.shape[0]
@@ -160,29 +167,45 @@ def match_trajectories(
     look: Callable[[int, Iterate], None] | None = None,
     look_every: int = 0,
     breaks: bool = False,
+    recovery: Recovery | None = None,
 ) -> Tensor:
     """Run Algorithm 1 in place; returns the matching losses ``(iterations, graphs)``.
 
     ``look`` is called before the first iteration, every ``look_every`` iterations and at the end. A
-    loss that is not finite is an error, or, where ``breaks``, the end: the losses stop there.
+    graph whose loss is not finite goes back to the last good state with half of its rate; if that
+    does not help it is an error, or, where ``breaks``, the end: the losses stop there. ``recovery``
+    knows where the run was when its process ended, and tells of what happened.
     """
     matching, iterate = step.matching, step.iterate
+    recovery = recovery or Recovery()
     draws = [schedule(trajectories, matching, generator) for generator in schedules]
     losses = torch.zeros((matching.iterations, len(draws)), device=iterate.x.device)
-    advance = _advance_function(step, trajectories, draws, losses)
+    i, _ = recovery.begin(iterate.buffers(), losses)
+    advance = _advance_function(step.slowed(recovery), trajectories, draws, losses, i)
     every = CHECK_EVERY[iterate.x.device.type]
-    for i in range(matching.iterations):
+    while i < matching.iterations:
         if look is not None and i % look_every == 0:
             look(i, iterate)
         advance(i)
-        if (i + 1) % every == 0 or i + 1 == matching.iterations:
-            recent = losses[max(0, i + 1 - every) : i + 1]
-            begun = breaks and bool(torch.isfinite(losses[0]).all())
-            if begun and not bool(torch.isfinite(recent).all()):
-                progress("condensing", matching.iterations, matching.iterations)
-                return losses[: i + 1].cpu()
-            _require_finite(recent, i + 1)
-            progress("condensing", i + 1, matching.iterations)
+        i += 1
+        if i % every and i < matching.iterations:
+            continue
+        recent = losses[(i - 1) // every * every : i]
+        bad = _not_finite(recent, iterate)
+        if not bool(bad.any()):
+            recovery.accept(i, iterate.buffers(), losses)
+            progress("condensing", i, matching.iterations)
+            continue
+        begun = bool(torch.isfinite(losses[0]).all())
+        back = recovery.retreat(i, bad, iterate.buffers(), losses) if begun else None
+        if back is not None:
+            i = back
+            advance = _advance_function(step.slowed(recovery), trajectories, draws, losses, i)
+        elif begun and breaks:
+            progress("condensing", matching.iterations, matching.iterations)
+            return losses[:i].cpu()
+        else:
+            raise InputError(_complaint(i, begun) + recovery.saved_at + ".")
     if look is not None:
         look(matching.iterations, iterate)
     return losses.cpu()
@@ -200,9 +223,13 @@ def schedule(
 
 
 def _advance_function(
-    step: Step, trajectories: Trajectories, draws: list[list[tuple[int, int]]], losses: Tensor
+    step: Step,
+    trajectories: Trajectories,
+    draws: list[list[tuple[int, int]]],
+    losses: Tensor,
+    first: int,
 ) -> Callable[[int], object]:
-    """A function that runs iteration i, the fastest way that works here."""
+    """A function that runs iteration i, from the first on, the fastest way that works here."""
     later = step.matching.expert_steps
 
     def eager(i: int) -> None:
@@ -214,7 +241,7 @@ def _advance_function(
             [[trajectories.position(*draw[i]) for draw in draws] for i in range(len(draws[0]))],
             device=losses.device,
         )
-        return _Captured(step, trajectories, index, losses)
+        return _Captured(step, trajectories, index, losses, first)
     return eager
 
 
@@ -222,9 +249,11 @@ class _Captured:
     """An iteration recorded as a CUDA graph; the device itself counts the iterations."""
 
     def __init__(
-        self, step: Step, trajectories: Trajectories, index: Tensor, losses: Tensor
+        self, step: Step, trajectories: Trajectories, index: Tensor, losses: Tensor, first: int
     ) -> None:
-        counter = torch.zeros(1, dtype=torch.long, device=losses.device)
+        # Trying it out takes two iterations, which must be there.
+        start = min(first, losses.shape[0] - WARM_UPS)
+        counter = torch.full((1,), start, dtype=torch.long, device=losses.device)
 
         def body() -> None:
             (where,) = index.index_select(0, counter)
@@ -235,25 +264,32 @@ class _Captured:
 
         buffers = (*step.iterate.buffers(), counter, losses)
         before = tuple(buffer.clone() for buffer in buffers)
-        warm_up(body)
+        warm_up(body, WARM_UPS)
         for buffer, saved in zip(buffers, before, strict=True):
             buffer.copy_(saved)
+        counter.fill_(first)
         self._replay = record(body)
 
     def __call__(self, i: int) -> None:
         self._replay()
 
 
-def _require_finite(losses: Tensor, iteration: int) -> None:
-    finite = torch.isfinite(losses).all(-1)
-    if bool(finite.all()):
-        return
-    if iteration <= losses.shape[0] and not bool(finite[0]):
-        raise InputError(
+def _not_finite(losses: Tensor, iterate: Iterate) -> Tensor:
+    """Which graphs cannot go on: a loss of theirs is not finite, or what the next begins with."""
+    finite = torch.isfinite(losses).all(0)
+    for buffer in (iterate.x, *iterate.state):
+        finite = finite & torch.isfinite(buffer.flatten(1)).all(1)
+    return ~finite
+
+
+def _complaint(iteration: int, begun: bool) -> str:
+    if not begun:
+        return (
             "expert_rate: the matching loss is not a number from the start, because the experts did"
-            " not move or diverged, the features are all zero, or alpha + beta is too small for them."
+            " not move or diverged, the features are all zero, or alpha + beta is too small for them"
         )
-    raise InputError(
-        f"feature_rate: the matching loss stopped being finite by iteration {iteration}; a lower"
-        " feature_rate or student_rate, or a higher alpha + beta, is needed."
+    return (
+        f"feature_rate: the matching loss stopped being finite by iteration {iteration}, also after"
+        f" the rate was halved {MOST_SETBACKS} times; a lower feature_rate or student_rate, or a"
+        " higher alpha + beta, is needed"
     )

@@ -1,0 +1,14 @@
+"""Parts of the automatic mode that can be switched off by name, to see what each is good for."""
+
+from __future__ import annotations
+
+# What goes without each part.
+PARTS = {
+    "teachers": "only the first teacher is asked",
+    "consistent": "the teacher that learns from unlabelled nodes is not asked",
+    "tempering": "teachers are as sure of themselves as their networks are",
+    "soft-labels": "every condensed node has one class",
+    "redraws": "k-means begins once",
+    "matching": "trajectories are not matched",
+    "calibration": "experts and students learn at default rates",
+}

@@ -1,0 +1,224 @@
+"""A graph on disk, worked on in blocks, gives the bytes that the same graph in memory gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import gcsr
+from gcsr import Graph, InputError, TrainingRecipe
+from gcsr.blocks import Propagated
+from gcsr.experts import forget_experts
+from gcsr.graph.folder import write_folder
+from gcsr.graph.stored import StoredGraph, open_folder
+from gcsr.models import SparseTopology, base
+from helpers import CPU, planted_graph
+
+Opened = Callable[[Graph, int], StoredGraph]
+TINY = 2000  # bytes: every block is as small as blocks get
+QUICK: dict[str, dict[str, Any]] = {
+    "gcsr": {"iterations": 2, "experts": 3, "expert_epochs": 12, "max_start": 8, "hidden": 16},
+    "mtt": {
+        "iterations": 3,
+        "iterate": "last",
+        "experts": 2,
+        "expert_epochs": 12,
+        "max_start": 8,
+        "hidden": 16,
+    },
+    "random": {},
+}
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Opened:
+    """A graph as a folder, opened to be worked on within some memory."""
+
+    def write_and_open(graph: Graph, memory: int) -> StoredGraph:
+        folder = tmp_path / "graph"
+        if not folder.exists():
+            write_folder(graph, folder)
+        return open_folder(folder, memory=memory)
+
+    return write_and_open
+
+
+def large(**options: Any) -> Graph:
+    return planted_graph(per_class=180, train_per_class=20, val_per_class=20, **options)
+
+
+def sparse_featured() -> Graph:
+    """So few words per node that networks multiply them sparsely."""
+    graph = large(features=60, noise=0.0)
+    rng = np.random.default_rng(1)
+    words = rng.random((graph.num_nodes, 60)) < np.where(
+        np.arange(60) // 20 == graph.y.numpy()[:, None], 0.1, 0.02
+    )
+    return replace(graph, x=torch.from_numpy(words.astype(np.float32)))
+
+
+def same(first: gcsr.CondensedGraph, second: gcsr.CondensedGraph) -> bool:
+    told = ("settings", "dataset", "notes", "class_correlation", "matching_loss", "validation")
+    return all(
+        torch.equal(a, b)
+        for a, b in (
+            (first.x, second.x),
+            (first.adjacency, second.adjacency),
+            (first.targets, second.targets),
+        )
+    ) and all(first.provenance.get(key) == second.provenance.get(key) for key in told)
+
+
+@pytest.mark.parametrize("memory", [TINY, 10**5, 10**9])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_propagation(opened: Opened, memory: int, weighted: bool) -> None:
+    graph = large(weighted=weighted)
+    operator = SparseTopology(graph.adjacency, CPU).normalised
+    work = Propagated(opened(graph, memory).disk)
+    ones = torch.ones(graph.num_nodes, 1)
+    assert np.array_equal(work.features(2).read(), operator(operator(graph.x)).numpy())
+    assert np.array_equal(work.ones(2).read(), operator(operator(ones)).numpy())
+
+
+@pytest.mark.parametrize("method", QUICK)
+@pytest.mark.parametrize("rows_at_once", [64, 2**18])
+def test_condensing(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch, method: str, rows_at_once: int
+) -> None:
+    monkeypatch.setattr(base, "ROWS_AT_ONCE", rows_at_once)
+    stored = opened(large(weighted=True), TINY)
+    whole = stored.to_memory()
+    results = []
+    for graph in (stored, whole):
+        forget_experts()
+        results.append(
+            gcsr.condense(graph, nodes=9, method=method, seed=3, device="cpu", **QUICK[method])
+        )
+    assert same(*results)
+
+
+@pytest.mark.parametrize(
+    "model", ["gcn", "gcn-linear", "sage", "sgc", "sgc-linear", "appnp", "mlp"]
+)
+@pytest.mark.parametrize("make", [large, sparse_featured])
+def test_evaluating(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch, model: str, make: Callable[[], Graph]
+) -> None:
+    monkeypatch.setattr(base, "ROWS_AT_ONCE", 128)
+    stored = opened(make(), TINY)
+    whole = stored.to_memory()
+    small = gcsr.condense(whole, nodes=9, method="random", device="cpu")
+    found = [
+        gcsr.evaluate(
+            small,
+            graph,
+            model=model,
+            runs=2,
+            hidden=16,
+            recipe=TrainingRecipe(epochs=8),
+            device="cpu",
+        )
+        for graph in (stored, whole)
+    ]
+    assert found[0].scores == found[1].scores
+    assert found[0].validation == found[1].validation
+    # Networks that learned nothing would agree too.
+    assert make is sparse_featured or found[0].mean > 34
+
+
+def test_scores_are_those_of_memory_bit_by_bit(opened: Opened) -> None:
+    """Accuracies could agree where scores do not."""
+    from gcsr.blocks.predict import _scores
+    from gcsr.models import init_batch, testing_model
+
+    for make in (large, sparse_featured):
+        graph = make()
+        folder_graph = open_folder(
+            write_folder(graph, opened(graph, TINY).disk.scratch.parent.parent / make.__name__),
+            memory=TINY,
+        )
+        nodes = graph.test
+        for name in ("gcn", "sgc", "sgc-linear", "appnp", "mlp"):
+            model = testing_model(name, 16)
+            params = init_batch(
+                model, graph.num_features, graph.num_classes, [torch.Generator().manual_seed(5)]
+            )
+            topology = SparseTopology(graph.adjacency, CPU)
+            with torch.no_grad():
+                expected = model.logits(params, model.prepare(graph.x, topology, nodes))[0]
+                parts = list(
+                    _scores(model, params, Propagated(folder_graph.disk), nodes.numpy(), CPU)
+                )
+            assert torch.equal(torch.cat(parts), expected), (make.__name__, name)
+
+
+def test_inductive(opened: Opened) -> None:
+    stored = opened(large(inductive=True), TINY)
+    whole = stored.to_memory()
+    results = []
+    for graph in (stored, whole):
+        forget_experts()
+        results.append(gcsr.condense(graph, nodes=9, method="gcsr", device="cpu", **QUICK["gcsr"]))
+    assert same(*results)
+    recipe = TrainingRecipe(epochs=5)
+    scores = [gcsr.evaluate(results[0], g, runs=2, recipe=recipe).scores for g in (stored, whole)]
+    assert scores[0] == scores[1]
+
+
+@pytest.mark.parametrize(
+    ("settings", "word"),
+    [
+        ({"method": "gcond"}, "gcond"),
+        ({"method": "auto"}, "auto"),
+        ({"method": "gcsr", "initialise": "clusters"}, "initialise"),
+        ({"method": "gcsr", "dtype": "float64"}, "dtype"),
+        ({"method": "gcsr", "model": "cheby"}, "cheby"),
+        ({"method": "gcsr", "model": "gcn", "prior": "predicted"}, "prior"),
+    ],
+)
+def test_what_cannot_work_in_blocks_says_so(
+    opened: Opened, settings: dict[str, Any], word: str
+) -> None:
+    stored = opened(planted_graph(), TINY)
+    with pytest.raises(InputError, match=word) as caught:
+        gcsr.condense(stored, nodes=6, device="cpu", **settings)
+    assert str(caught.value).count(".") <= 4 and "\n" not in str(caught.value)
+
+
+def test_other_verbs_say_so(opened: Opened) -> None:
+    graph = planted_graph()
+    stored = opened(graph, TINY)
+    small = gcsr.condense(graph, nodes=6, method="random", device="cpu")
+    verbs: list[Callable[[], object]] = [
+        lambda: gcsr.evaluate_full(stored, runs=1),
+        lambda: gcsr.evaluate(small, stored, model="gat", runs=1),
+        lambda: gcsr.analyse(small, stored),
+        lambda: gcsr.cost(small, stored),
+        lambda: stored.to_npz("never.npz"),
+        stored.to_pyg,
+    ]
+    for verb in verbs:
+        with pytest.raises(InputError, match="memory"):
+            verb()
+
+
+@pytest.mark.slow
+def test_cora(shared_data: Path, tmp_path: Path) -> None:
+    stored = open_folder(
+        write_folder(gcsr.load("cora", shared_data), tmp_path / "cora"), memory=10**6
+    )
+    whole = stored.to_memory()
+    settings = {"iterations": 20, "experts": 3}
+    results = []
+    for graph in (stored, whole):
+        forget_experts()
+        results.append(gcsr.condense(graph, nodes=70, method="gcsr", device="cpu", **settings))
+    assert same(*results)
+    scores = [gcsr.evaluate(results[0], g, runs=2, device="cpu").scores for g in (stored, whole)]
+    assert scores[0] == scores[1]

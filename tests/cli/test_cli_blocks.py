@@ -1,0 +1,82 @@
+"""Graph folders, ``--memory`` and ``--estimate`` on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from gcsr import CondensedGraph
+from gcsr.cli import main
+from gcsr.experts import forget_experts
+from gcsr.graph.folder import write_folder
+from helpers import planted_graph
+
+QUICK = ["--set", "iterations=2", "--set", "experts=2", "--set", "iterate=last"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> str:
+    return str(write_folder(planted_graph(), tmp_path / "planted"))
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    code = main(list(words))
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_condense_and_evaluate(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, folder: str
+) -> None:
+    """With and without blocks the same file content, and the same accuracies."""
+    files = []
+    for name, memory in (("disk", ["--memory", "2kB"]), ("memory", [])):
+        forget_experts()
+        out = str(tmp_path / f"{name}.safetensors")
+        words = ["condense", folder, "--nodes", "6", "--method", "gcsr", "--out", out]
+        assert run(capsys, *words, *QUICK, *memory)[0] == 0
+        files.append(out)
+        assert (Path(folder) / "propagated").exists() or name == "memory"
+    first, second = (CondensedGraph.load(Path(file)) for file in files)
+    assert torch.equal(first.x, second.x) and torch.equal(first.adjacency, second.adjacency)
+    words = ["evaluate", files[0], "--data", folder, "--runs", "2", "--epochs", "5", "--json"]
+    scores = [json.loads(run(capsys, *words, *m)[1])["scores"] for m in (["--memory", "2kB"], [])]
+    assert scores[0] == scores[1]
+
+
+def test_estimate(capsys: pytest.CaptureFixture[str], tmp_path: Path, folder: str) -> None:
+    words = ["condense", folder, "--nodes", "6", "--method", "gcsr", "--out"]
+    words += [str(tmp_path / "never.safetensors"), "--estimate"]
+    code, out, _ = run(capsys, *words)
+    assert code == 0 and out.startswith("in memory: about") and out.count("\n") == 1
+    found = json.loads(run(capsys, *words, "--memory", "2kB", "--json")[1])
+    assert found["in_blocks"] and found["disk_bytes"] == 2 * 66 * 13 * 4
+    assert not (tmp_path / "never.safetensors").exists()
+    assert not (Path(folder) / "propagated").exists()
+    words[words.index("gcsr")] = "auto"
+    assert json.loads(run(capsys, *words, "--budget", "50", "--json")[1])["seconds"] >= 50
+    for method, more in (("gcond", []), ("auto", ["--memory", "2kB"])):
+        words[words.index("--method") + 1] = method
+        code, _, said = run(capsys, *words, *more)
+        assert code == 2 and said.count("\n") == 1 and method in said
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["--memory", "much"], "--memory"),
+        (["--memory", "0"], "memory"),
+        (["--memory", "2kB", "--method", "gcond"], "gcond"),
+        (["--memory", "2kB", "--features", "rows"], "features"),
+    ],
+)
+def test_bad_input(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, folder: str, words: list[str], named: str
+) -> None:
+    out = str(tmp_path / "never.safetensors")
+    code, printed, err = run(capsys, "condense", folder, "--nodes", "6", "--out", out, *words)
+    assert (code, printed) == (2, "")
+    assert err.startswith("error:") and named in err and err.count("\n") == 1

@@ -1,0 +1,172 @@
+"""Every verb on the cores of this machine: the same bytes as in this process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from cluster_helpers import Killer, content, random_matrix, units_at_work
+
+import gcsr
+from gcsr import InputError, TrainingRecipe
+from gcsr.cluster import Cluster, connected, propagate, row_blocks
+from gcsr.paper import Experiment, Line, Protocol, Store, reproduce
+from gcsr.paper.cells import cell
+from helpers import planted_graph
+
+GRAPH = planted_graph(per_class=36, val_per_class=20, noise=9)
+TINY: dict[str, Any] = {
+    "iterations": 6,
+    "experts": 5,
+    "hidden": 8,
+    "student_steps": 2,
+    "max_start": 4,
+    "expert_epochs": 8,
+}
+QUICK = TrainingRecipe(epochs=12)
+# What a clock measured.
+CLOCKED = ("finished", "condense_seconds", "evaluate_seconds")
+TABLE = Experiment(
+    "tiny",
+    "A tiny table",
+    tuple(
+        Line(
+            "cora", 6, name, 60.0, cells=(cell(name, "cora", 6), cell(name, "cora", 6, test="mlp"))
+        )
+        for name in ("random", "gcsr", "gcond")
+    ),
+)
+
+
+def condensed(cluster: Cluster) -> None:
+    """A worker is killed meanwhile."""
+    reports: list[tuple[str, int, int]] = []
+    asked = {"nodes": 9, "method": "gcsr", "seeds": [3, 4, 5], "device": "cpu", **TINY}
+    asked["iterations"] = 300
+    here = gcsr.condense_many(GRAPH, **asked)
+    with Killer() as killer:
+        there = gcsr.condense_many(
+            GRAPH, **asked, cluster=cluster, progress=lambda *report: reports.append(report)
+        )
+    assert len(killer.killed) == 1
+    assert content(there) == content(here)
+    assert ("training experts", 5, 5) in reports
+    assert ("condensing", 900, 900) in reports
+    # Graphs of another seed are others, so that the comparison can fail.
+    assert content(here[:1]) != content(here[1:2])
+
+
+def watched(cluster: Cluster) -> None:
+    """Whoever watches hears every iterate, and ends a condensation by raising."""
+
+    class EnoughError(Exception):
+        pass
+
+    def story(**more: Any) -> list[tuple[int, float]]:
+        heard: list[tuple[int, float]] = []
+
+        def watch(iteration: int, scores: Mapping[int, float]) -> None:
+            heard.extend((iteration, score) for score in scores.values())
+            if len(heard) == 3:
+                raise EnoughError
+
+        view = replace(gcsr.View(GRAPH).condensing(), watch=watch)
+        with pytest.raises(EnoughError):
+            condenser.condense_many(view, seeds=[0], device="cpu", **more)
+        return heard
+
+    condenser = gcsr.GCSR(nodes=9, **TINY | {"iterations": 20})
+    assert story(cluster=cluster) == story()
+
+
+def evaluated(cluster: Cluster) -> None:
+    small = gcsr.condense_many(GRAPH, nodes=9, method="random", seeds=[0, 1], device="cpu")
+    for model in ("gcn", "gat", torch_module()):
+        asked = {"model": model, "runs": 3, "recipe": QUICK, "device": "cpu"}
+        here = gcsr.evaluate(small, GRAPH, **asked)
+        there = gcsr.evaluate(small, GRAPH, **asked, cluster=cluster)
+        assert (there.scores, there.validation) == (here.scores, here.validation)
+        assert len(set(here.scores)) > 1
+    asked = {"runs": 3, "recipe": QUICK, "device": "cpu"}
+    here = gcsr.evaluate_full(GRAPH, **asked)
+    there = gcsr.evaluate_full(GRAPH, **asked, cluster=cluster)
+    assert (there.scores, there.nodes) == (here.scores, here.nodes)
+
+
+def torch_module() -> torch.nn.Module:
+    from torch_geometric.nn import GCN
+
+    return GCN(GRAPH.num_features, 8, 2, GRAPH.num_classes)
+
+
+def tuned(cluster: Cluster) -> None:
+    searched = {"feature_rate": "0.03..30:log", "alpha": "0.1,1,10"}
+    asked: dict[str, Any] = {"nodes": 9, "trials": 3, "device": "cpu", **TINY, **searched}
+    found = [gcsr.tune(GRAPH, **asked, **more) for more in ({}, {"cluster": cluster})]
+    here, there = (
+        [(t.number, t.state, t.settings, t.score, t.curve, t.note) for t in one.trials]
+        for one in found
+    )
+    assert there == here
+
+
+def reproduced(cluster: Cluster, folder: Path) -> None:
+    (folder / "graphs").mkdir()
+    planted_graph(per_class=40).renamed("cora").to_npz(folder / "graphs" / "cora.npz")
+    rows = []
+    for name, more in (("here", {}), ("there", {"cluster": cluster})):
+        store = Store(folder / f"{name}.jsonl")
+        outcomes = reproduce(
+            TABLE, store, protocol=Protocol(2, 1, quick=True), root=folder, device="cpu", **more
+        )
+        assert {outcome.state for outcome in outcomes.values()} == {"done"}
+        lines = (folder / f"{name}.jsonl").read_text().splitlines()
+        found = [json.loads(line) for line in lines]
+        rows.append(
+            sorted(
+                json.dumps({k: v for k, v in row.items() if k not in CLOCKED}, sort_keys=True)
+                for row in found
+            )
+        )
+    assert rows[0] == rows[1]
+    assert len(rows[0]) == 6
+
+
+def propagated(cluster: Cluster) -> None:
+    topology, x = random_matrix(3001, 10, 5)
+    once = topology.normalised(torch.from_numpy(x))
+    twice = topology.normalised(once).numpy()
+    blocks = row_blocks(topology.normalised_matrix, 700)
+    cut = [x[first : first + 700] for first in range(0, 3001, 700)]
+    there = np.concatenate(list(propagate(blocks, cut, 2, cluster=cluster)))
+    assert there.tobytes() == twice.tobytes()
+    with pytest.raises(InputError, match="x: block 0 has 1 rows and 5 columns; 700 and 5"):
+        list(propagate(blocks, [x[:1], *cut[1:]], 1, cluster=cluster))
+
+
+def test_what_a_cluster_does_is_what_this_process_does(tmp_path):
+    """One test: a cluster takes seconds to start, and two at a time would crowd this machine."""
+    with connected("local") as cluster:
+        condensed(cluster)
+        watched(cluster)
+        evaluated(cluster)
+        tuned(cluster)
+        reproduced(cluster, tmp_path)
+        propagated(cluster)
+        sentence = (
+            "nodes: 2 is fewer than the 3 classes with training nodes; at least 3 are needed."
+        )
+        with pytest.raises(InputError) as refused:
+            gcsr.condense(GRAPH, nodes=2, method="gcsr", **TINY, device="cpu", cluster=cluster)
+        assert str(refused.value) == sentence
+        with pytest.raises(InputError, match="no machine of the cluster has a GPU"):
+            gcsr.condense(GRAPH, nodes=9, method="random", device="cuda", cluster=cluster)
+        with pytest.raises(InputError, match="connected to a Ray cluster already"):
+            gcsr.condense(GRAPH, nodes=9, method="random", cluster="local")
+    assert not list(units_at_work())

@@ -1,0 +1,321 @@
+"""Runs that end in the middle and go on: the same bytes, and never those of another run."""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from gcsr import Checkpoint, CondensedGraph, InputError, condense_many
+from gcsr.checkpoint import State, opened
+from gcsr.condense import teachers
+from gcsr.training import TrainingRecipe
+from helpers import CPU, planted_graph
+
+# The package has a function of the same name.
+race = import_module("gcsr.condense.automatic.race")
+EXPERTS = {"experts": 2, "expert_epochs": 20, "max_start": 10, "hidden": 8}
+MATCH = {"epochs": 60, "outer": 2, "inner": 1, "hidden": 8}
+CASES: dict[str, dict[str, Any]] = {
+    "gcsr": {"iterations": 230, "iterate": "best-val", **EXPERTS},
+    "mtt": {"iterations": 200, "iterate": "last", "dtype": "float64", **EXPERTS},
+    "sfgc": {"iterations": 230, "embedding_epochs": 20, **EXPERTS},
+    "dcg": {"iterate": "last", **MATCH},
+    "gcond": {"generator_hidden": 8, **MATCH},
+    "sgdd": {"generator_hidden": 8, "iterate": "last", "samples": 20, **MATCH},
+    "auto": {"budget": 0.0, "expert_epochs": 80, "experts": 2},
+}
+
+
+class KilledError(BaseException):
+    """Stands for a process that ends."""
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return planted_graph()
+
+
+@pytest.fixture(autouse=True)
+def quick_race(monkeypatch):
+    for name in ("FIRST", "CLOSER", "LAST"):
+        look = getattr(race, name)
+        monkeypatch.setattr(race, name, replace(look, hidden=8, epochs=10))
+    monkeypatch.setattr(teachers, "RECIPE", TrainingRecipe(epochs=10, validate_every=5))
+
+
+def made(graph, method: str, *, seeds=(3,), **more: Any) -> list[CondensedGraph]:
+    checkpoint = more.pop("checkpoint", None)
+    progress = more.pop("progress", lambda stage, done, total: None)
+    settings = {"device": "cpu", **CASES[method], **more}
+    return condense_many(
+        graph,
+        nodes=9,
+        method=method,
+        seeds=seeds,
+        checkpoint=checkpoint,
+        progress=progress,
+        **settings,
+    )
+
+
+def ended(graph, method: str, folder: Path, *, at: int, **more: Any) -> None:
+    """Run until the ``at``-th report of iterations, or of anything in a race, and no further."""
+    left = at
+
+    def report(stage: str, done: int, total: int) -> None:
+        nonlocal left
+        left -= stage == "condensing" or method == "auto"
+        if left <= 0:
+            raise KilledError
+
+    with pytest.raises(KilledError):
+        made(graph, method, checkpoint=Checkpoint(folder, every=0), progress=report, **more)
+
+
+def content(graphs: list[CondensedGraph]) -> list[Any]:
+    return [
+        (
+            {name: told for name, told in g.provenance.items() if name != "measured"},
+            *(t.numpy().tobytes() for t in (g.x, g.adjacency, g.y)),
+        )
+        for g in graphs
+    ]
+
+
+def resumed(graphs: list[CondensedGraph]) -> bool:
+    return all(g.provenance["measured"].get("resumed", False) for g in graphs)
+
+
+@pytest.mark.parametrize("method", CASES)
+def test_every_learned_method_goes_on(graph, method, tmp_path):
+    whole = made(graph, method)
+    folder = tmp_path / "state"
+    gradients = {"dcg": (12, 25), "gcond": (12, 25), "sgdd": (12, 25)}
+    for at in {"auto": (20, 12), **gradients}.get(method, (1, 3)):
+        ended(graph, method, folder, at=at)
+    assert list(folder.glob("*.part"))
+    again = made(graph, method, checkpoint=folder)
+    assert content(again) == content(whole)
+    assert resumed(again) and not resumed(whole)
+    assert not folder.exists()
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("method", ["gcsr", "sfgc", "gcond"])
+def test_recorded_iterations_go_on(graph, method, tmp_path):
+    """On CUDA iterations are replayed from a recording, which then begins in the middle."""
+    length = {"iterations": 1100} if method != "gcond" else {}
+    more = {**length, "device": "cuda", "seeds": (3, 4)}
+    whole = made(graph, method, **more)
+    ended(graph, method, tmp_path / "state", at=25 if method == "gcond" else 3, **more)
+    again = made(graph, method, checkpoint=tmp_path / "state", **more)
+    assert content(again) == content(whole) and resumed(again)
+
+
+def test_graphs_go_on_each_from_where_it_was(graph, tmp_path):
+    whole = made(graph, "gcsr", seeds=(3, 4, 5))
+    ended(graph, "gcsr", tmp_path / "state", at=7, seeds=(3, 4, 5))
+    assert len(list((tmp_path / "state").glob("*.part"))) >= 2
+    again = made(graph, "gcsr", seeds=(3, 4, 5), checkpoint=tmp_path / "state")
+    assert content(again) == content(whole) and resumed(again)
+
+
+def test_a_state_is_used_and_not_made_again(graph, tmp_path):
+    """A resumed run begins where the state says."""
+    ended(graph, "mtt", tmp_path / "state", at=3)
+    seen = []
+    made(
+        graph,
+        "mtt",
+        checkpoint=tmp_path / "state",
+        progress=lambda stage, done, total: seen.append(done) if stage == "condensing" else None,
+    )
+    assert seen == [200]
+
+
+def test_how_often_states_are_written_changes_nothing(graph, tmp_path):
+    often = made(graph, "gcsr", checkpoint=Checkpoint(tmp_path / "often", every=0))
+    rarely = made(graph, "gcsr", checkpoint=tmp_path / "rarely")
+    never = made(graph, "gcsr")
+    assert content(often) == content(rarely) == content(never)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"iterations": 201}, r"iterations 200, not 201\)"),
+        ({"alpha": 0.5}, None),
+        ({"seeds": (4,)}, r"seeds \[3\], not \[4\]\)"),
+        ({"dtype": "float32"}, r"dtype float64, not float32\)"),
+        ({"k": 1, "student_steps": 4}, r"k 0, not 1; student_steps 5, not 4\)"),
+    ],
+)
+def test_another_run_is_refused_by_name(graph, tmp_path, change, sentence):
+    ended(graph, "mtt", tmp_path / "state", at=3)
+    before = {path.name: path.read_bytes() for path in (tmp_path / "state").iterdir()}
+    method = "gcsr" if "alpha" in change else "mtt"
+    match = sentence or r"is of another run \(method mtt, not gcsr\)"
+    with pytest.raises(InputError, match=match) as refused:
+        made(graph, method, checkpoint=tmp_path / "state", **change)
+    assert "--fresh" in str(refused.value) and len(str(refused.value).splitlines()) == 1
+    assert {path.name: path.read_bytes() for path in (tmp_path / "state").iterdir()} == before
+    fresh = Checkpoint(tmp_path / "state", fresh=True)
+    anew = made(graph, method, checkpoint=fresh, **change)
+    assert content(anew) == content(made(graph, method, **change)) and not resumed(anew)
+
+
+def test_other_data_are_refused(graph, tmp_path):
+    ended(graph, "mtt", tmp_path / "state", at=3)
+    other = replace(graph, x=graph.x * 2)
+    with pytest.raises(InputError, match=r"is of another run \(other data\)"):
+        made(other, "mtt", checkpoint=tmp_path / "state")
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda blob: b"",
+        lambda blob: b"no state at all",
+        lambda blob: blob[: len(blob) // 2],
+        lambda blob: blob[:-5] + bytes([blob[-5] ^ 1]) + blob[-4:],
+    ],
+    ids=["empty", "garbage", "half", "one bit"],
+)
+@pytest.mark.parametrize("which", ["*.part", "run.json"])
+def test_a_corrupt_state_is_said_and_begun_anew(graph, tmp_path, caplog, spoil, which):
+    whole = made(graph, "mtt")
+    ended(graph, "mtt", tmp_path / "state", at=3)
+    (path,) = (tmp_path / "state").glob(which)
+    path.write_bytes(spoil(path.read_bytes()))
+    try:
+        again = made(graph, "mtt", checkpoint=tmp_path / "state")
+    except InputError as error:
+        # One bit of a description is another description.
+        assert which == "run.json" and "is of another run" in str(error)
+        return
+    assert "begun anew" in caplog.text
+    assert content(again) == content(whole) and not resumed(again)
+
+
+def test_a_state_of_another_run_is_never_loaded(tmp_path, caplog):
+    """Even where the description was exchanged."""
+    for seed in (1, 2):
+        keep = Checkpoint(tmp_path / str(seed), keep=True)
+        with opened(keep, {"seed": seed}) as journal:
+            journal.part("one", CPU).save(State({"x": torch.ones(3)}))
+    (tmp_path / "1" / "one.part").replace(tmp_path / "2" / "one.part")
+    with opened(Checkpoint(tmp_path / "2"), {"seed": 2}) as journal:
+        assert journal.part("one", CPU).load() is None
+    assert "not a state of this run" in caplog.text
+
+
+def test_tensors_come_back_as_they_were(tmp_path):
+    shared = torch.arange(6.0)
+    tensors = {
+        "shared": shared,
+        "again": shared[:3],
+        "turned": torch.rand(3, 2).T,
+        "double": torch.tensor(1 / 3, dtype=torch.float64),
+        "nothing": torch.zeros(0, 4, dtype=torch.int64),
+    }
+    state = State(tensors, {"third": 1 / 3, "none": None})
+    with opened(Checkpoint(tmp_path / "s", keep=True), {}) as journal:
+        journal.part("one", CPU).save(state)
+    with opened(Checkpoint(tmp_path / "s"), {}) as journal:
+        found = journal.part("one", CPU).load()
+    assert all(torch.equal(found.tensors[name], tensors[name]) for name in tensors)
+    assert found.tensors["double"].dtype == torch.float64
+    assert found.values["third"] == 1 / 3 and found.values["none"] is None
+
+
+def test_two_runs_cannot_share_a_folder(graph, tmp_path):
+    with (
+        opened(Checkpoint(tmp_path / "state"), {}),
+        pytest.raises(InputError, match="state is in use by another process"),
+    ):
+        made(graph, "mtt", checkpoint=tmp_path / "state")
+
+
+def test_a_folder_of_somebody_else_is_left_alone(graph, tmp_path):
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(InputError, match=r"holds other files \(thesis.tex\)"):
+        made(graph, "mtt", checkpoint=tmp_path)
+    assert (tmp_path / "thesis.tex").read_text() == "years of work"
+
+
+@pytest.mark.parametrize("path", ["absent/state", "file"])
+def test_a_folder_that_cannot_be_is_one_sentence(graph, tmp_path, path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match=r"^checkpoint: .* cannot be used \("):
+        made(graph, "mtt", checkpoint=tmp_path / path)
+
+
+@pytest.mark.parametrize("given", [3, Checkpoint])
+def test_a_checkpoint_is_a_folder(graph, given):
+    with pytest.raises(InputError, match="checkpoint: the name of a folder is needed"):
+        made(graph, "mtt", checkpoint=given)
+    with pytest.raises(InputError, match="checkpoint: every -1"):
+        Checkpoint(Path("x"), every=-1)
+
+
+def test_seconds_of_all_processes_are_told(graph, tmp_path):
+    ended(graph, "mtt", tmp_path / "state", at=3)
+    (path,) = (tmp_path / "state").glob("*.part")
+    with opened(Checkpoint(tmp_path / "state", keep=True), _run(tmp_path)) as journal:
+        part = journal.part(path.stem, CPU)
+        state = part.load()
+        assert journal.seconds > state.values["seconds"] > 0
+
+
+def _run(tmp_path: Path) -> dict[str, Any]:
+    return json.loads((tmp_path / "state" / "run.json").read_text())
+
+
+def test_writing_takes_one_hundredth_of_the_time(tmp_path, monkeypatch):
+    """By a clock of the test's own: every writing takes two seconds, every step one."""
+    from gcsr.checkpoint import journal as module
+
+    now = 0.0
+    monkeypatch.setattr(module.time, "perf_counter", lambda: now)
+
+    def write(path, blob):
+        nonlocal now
+        now += 2.0
+
+    monkeypatch.setattr(module, "write_atomically", write)
+    with opened(Checkpoint(tmp_path / "s"), {}) as journal:
+        parts = [journal.part(str(i), CPU) for i in range(2)]
+        for step in range(20_000):
+            now += 1.0
+            parts[step % 2].offer(100, lambda: State({}, {}))
+        told = journal.measured["checkpoints"]
+    assert 0.005 * now < told["seconds"] <= 0.0102 * now
+    assert told["written"] > 40
+
+
+def test_nothing_is_logged_when_all_is_well(graph, tmp_path, caplog):
+    with caplog.at_level(logging.WARNING):
+        made(graph, "mtt", checkpoint=Checkpoint(tmp_path / "s", every=0))
+    assert caplog.text == ""
+
+
+def test_nodes_that_were_hidden_stay_so(graph, tmp_path):
+    """A graph has one content, whoever may see it: the setting is part of the run."""
+    ended(graph, "mtt", tmp_path / "state", at=3)
+    with pytest.raises(InputError, match="setting"):
+        made(replace(graph, inductive=True), "mtt", checkpoint=tmp_path / "state")
+
+
+def test_work_on_a_cluster_keeps_no_state(graph, tmp_path):
+    with pytest.raises(InputError, match="checkpoint: is not kept of work on a cluster"):
+        made(graph, "mtt", checkpoint=tmp_path / "state", cluster="local")
+    assert not (tmp_path / "state").exists()

@@ -1,0 +1,182 @@
+"""Graph folders: the same graph again, and no harm from those of strangers."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gcsr
+from gcsr import Graph, InputError
+from gcsr.graph.array_file import ArrayFile, ArrayWriter
+from gcsr.graph.folder import verify, write_folder
+from gcsr.graph.stored import StoredGraph, open_folder
+from helpers import planted_graph
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_folder(
+        planted_graph(weighted=True), tmp_path_factory.mktemp("folders") / "planted"
+    )
+
+
+@pytest.fixture
+def folder(written: Path, tmp_path: Path) -> Path:
+    """A folder to spoil."""
+    return Path(shutil.copytree(written, tmp_path / "spoilt"))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("inductive", [False, True])
+def test_the_same_graph_again(tmp_path: Path, weighted: bool, inductive: bool) -> None:
+    graph = planted_graph(weighted=weighted, inductive=inductive)
+    path = graph.to_folder(tmp_path / "planted")
+    verify(path)
+    loaded = gcsr.load(path)
+    stored = gcsr.load(path, memory=1000)
+    assert type(loaded) is Graph and isinstance(stored, StoredGraph)
+    for one in (loaded, stored):
+        assert one.content_hash == graph.content_hash
+        assert (one.is_weighted, one.inductive) == (weighted, inductive)
+        assert (one.name, one.features, one.num_edges) == ("planted", "keep", graph.num_edges)
+    assert stored.nbytes == loaded.nbytes
+    assert (path / "weights.npy").exists() == weighted
+    assert np.array_equal(np.load(path / "features.npy"), graph.x.numpy()), "plain npy files"
+
+
+def test_rows_by_number(written: Path) -> None:
+    graph, stored = planted_graph(weighted=True), open_folder(written, memory=1000)
+    ids = np.random.default_rng(0).permutation(graph.num_nodes)[:40]
+    assert np.array_equal(stored.disk.features.take(ids), graph.x.numpy()[ids])
+    for found, wanted in (
+        (stored.disk.adjacency.take(ids), graph.adjacency[ids]),
+        (stored.disk.adjacency.among(ids), graph.adjacency[ids][:, ids]),
+        (stored.disk.adjacency.rows(3, 50), graph.adjacency[3:50]),
+    ):
+        assert np.array_equal(found.toarray(), wanted.toarray())
+    cuts = list(stored.disk.adjacency.cuts(20, 60))
+    assert [a for a, _ in cuts[1:]] == [b for _, b in cuts[:-1]] and cuts[-1][1] == graph.num_nodes
+
+
+def test_a_scattered_file_is_read_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few rows are read one by one, many with what lies between; both must be the same rows."""
+    monkeypatch.setattr("gcsr.graph.array_file.WALK_BYTES", 2**17)
+    values = np.arange(60000, dtype="<f4").reshape(-1, 3)
+    with ArrayWriter(tmp_path / "a.npy", "<f4", 3) as writer:
+        writer.write(10000, values[10000:])
+        writer.write(0, values[:10000])
+        writer.finish()
+    file = ArrayFile.open(tmp_path / "a.npy")
+    rng = np.random.default_rng(0)
+    for count in (0, 1, 5, 500, 20000):
+        ids = rng.integers(20000, size=count)
+        assert np.array_equal(file.take(ids), values[ids])
+
+
+def test_a_folder_is_written_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gcsr.graph.folder.seal", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        write_folder(planted_graph(), tmp_path / "planted")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_overwritten(written: Path) -> None:
+    with pytest.raises(InputError, match="there already"):
+        write_folder(planted_graph(), written)
+
+
+def changed(folder: Path, **values: Any) -> None:
+    path = folder / "manifest.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"format": "gcsr-graph-folder/2"},
+        {"nodes": 10**15},
+        {"nodes": -1},
+        {"nodes": 0},
+        {"nodes": True},
+        {"edges": 2**60},
+        {"edges": "many"},
+        {"feature_count": 10**9},
+        {"num_classes": 10**12},
+        {"num_classes": 2},
+        {"scaling": "../../etc"},
+        {"weighted": 1},
+        {"weighted": False, "nodes": 65},
+        {"content_hash": "../" * 20},
+        {"sha256": {}},
+        {"sha256": {"../../features": "0" * 64}},
+        {"name": None},
+    ],
+)
+def test_hostile_manifests(folder: Path, values: dict[str, Any]) -> None:
+    changed(folder, **values)
+    with pytest.raises(InputError) as caught:
+        open_folder(folder, memory=1000)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", [b"", b"[]", b"{", b"\xff\xfe", b"[" * 40000, b" " * 70000])
+def test_manifests_that_are_none(folder: Path, text: bytes) -> None:
+    (folder / "manifest.json").write_bytes(text)
+    with pytest.raises(InputError):
+        open_folder(folder, memory=1000)
+
+
+@pytest.mark.parametrize("name", ["features", "indptr", "indices", "weights", "labels", "train"])
+@pytest.mark.parametrize("how", ["cut", "longer", "gone", "pickle", "empty", "folder", "wide"])
+def test_arrays_that_are_not_what_the_manifest_says(folder: Path, name: str, how: str) -> None:
+    path = folder / f"{name}.npy"
+    blob = path.read_bytes()
+    path.unlink()
+    if how == "pickle":
+        np.save(path, np.array([{}, {}], dtype=object))
+    elif how == "folder":
+        path.mkdir()
+    elif how == "wide":
+        np.save(path, np.zeros((10**3, 10**3)))
+    elif how != "gone":
+        path.write_bytes({"cut": blob[:-4], "longer": blob + b"\0" * 4, "empty": b""}[how])
+    with pytest.raises(InputError):
+        open_folder(folder, memory=1000)
+
+
+def spoil(path: Path, place: int, value: int) -> None:
+    values = np.load(path)
+    values[place] = value
+    np.save(path, values)
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "value"),
+    [("indices", 5, 10**6), ("indices", 5, -1), ("indptr", 5, -7), ("indptr", 5, 10**9)],
+)
+def test_edges_that_point_nowhere(folder: Path, name: str, place: int, value: int) -> None:
+    """Found when the block is read: nothing outside the arrays is touched."""
+    spoil(folder / f"{name}.npy", place, value)
+    stored = open_folder(folder, memory=1000)
+    with pytest.raises(InputError):
+        gcsr.condense(stored, nodes=6, method="gcsr", iterations=1, device="cpu")
+    with pytest.raises(InputError):
+        stored.to_memory()
+
+
+@pytest.mark.parametrize("name", ["features", "labels", "test"])
+def test_verifying_finds_one_changed_number(folder: Path, name: str) -> None:
+    verify(folder)
+    path = folder / f"{name}.npy"
+    blob = bytearray(path.read_bytes())
+    blob[-8] ^= 1
+    path.write_bytes(blob)
+    with pytest.raises(InputError, match=name):
+        verify(folder)
