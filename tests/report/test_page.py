@@ -146,6 +146,7 @@ def test_a_graph_without_edges_has_no_similarity(graph: Graph, small: CondensedG
     page = report(lonely, graph, evaluate=False, tsne_nodes=0)
     assert "The condensed graph has no edges, and so none of it." in page
     assert "Distance (Frobenius)" not in page
+    assert "CCNS, original" in page and "CCNS, condensed" not in page
 
 
 @pytest.mark.parametrize(

@@ -143,6 +143,8 @@ def similarity(found: Evidence) -> Made:
             else f" Distance (Frobenius) {decimal(apart.frobenius, 2)}, correlation off the diagonal"
             f" {decimal(apart.off_diagonal_correlation, 2)}, over {apart.classes} classes."
         )
+    # Of a graph without edges there is nothing to show.
+    sides = [(name, values) for name, values in sides if np.isfinite(values).any()]
     if written:
         views = [heat_table(values, f"CCNS, {name}") for name, values in sides]
         return Panel("CCNS", beside_each_other(views, found), lead, half=True), {}
