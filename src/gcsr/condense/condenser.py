@@ -385,6 +385,7 @@ def _size_note(condensed: int, source: Source) -> list[str]:
     if condensed < source.nbytes:
         return []
     return [
-        f"the condensed graph takes {condensed:,} bytes, its original {source.nbytes:,}: an"
-        " adjacency grows with the square of its nodes; it can be sparsified"
+        f"the condensed graph takes {condensed:,} bytes, its original, stored sparsely,"
+        f" {source.nbytes:,}: condensed features are dense, and A' grows with the square of its nodes;"
+        " fewer nodes, --dtype float16 or --sparsify make it smaller"
     ]
