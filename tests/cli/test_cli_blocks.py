@@ -56,6 +56,14 @@ def test_estimate(capsys: pytest.CaptureFixture[str], tmp_path: Path, folder: st
     assert found["in_blocks"] and found["disk_bytes"] == 2 * 66 * 13 * 4
     assert not (tmp_path / "never.safetensors").exists()
     assert not (Path(folder) / "propagated").exists()
+    nameless = ["condense", folder, "--nodes", "6", "--method", "gcsr"]
+    assert run(capsys, *nameless, "--estimate")[0] == 0
+    for missing in (
+        nameless,
+        ["condense", "digits", "--nodes", "20", "--out", "a", "--memory", "1MB"],
+    ):
+        code, _, said = run(capsys, *missing)
+        assert code == 2 and said.count("\n") == 1 and ("--out" in said or "--memory" in said)
     words[words.index("gcsr")] = "auto"
     assert json.loads(run(capsys, *words, "--budget", "50", "--json")[1])["seconds"] >= 50
     for method, more in (("gcond", []), ("auto", ["--memory", "2kB"])):

@@ -236,7 +236,7 @@ def _differences(folder: Path, found: Mapping[str, Any], wanted: Mapping[str, An
         for name in names
     ]
     return (
-        f"checkpoint: {folder} is of another run ({'; '.join(told)}); the settings of that one"
+        f"checkpoint: {folder} is of another run, which had {'; '.join(told)}: the settings of that one"
         " continue it, and --fresh (fresh=True) begins anew."
     )
 

@@ -29,12 +29,12 @@ def condense(
         typer.Argument(metavar="DATA", help="A dataset's name, a graph file or folder."),
     ],
     out: Annotated[
-        Path,
+        Path | None,
         typer.Option(
-            help="The file to write. With --graphs above 1: NAME-0.safetensors,"
-            " NAME-1.safetensors, ... beside it."
+            help="The file to write (needed, but with --estimate). With --graphs above 1:"
+            " NAME-0.safetensors, NAME-1.safetensors, ... beside it."
         ),
-    ],
+    ] = None,
     nodes: Annotated[int | None, typer.Option(help="Number of condensed nodes.")] = None,
     ratio: Annotated[
         float | None, typer.Option(help="The same, as a share of the nodes that may be seen.")
@@ -50,7 +50,8 @@ def condense(
         float | None,
         typer.Option(
             metavar="SECONDS",
-            help="What the automatic mode may take per graph, by a count of operations.",
+            help="What the automatic mode may take per graph, by a count of operations;"
+            " by default 120.",
         ),
     ] = None,
     preset: Annotated[
@@ -127,8 +128,7 @@ def condense(
 
     A run that was ended continues where it was when the same command is given again.
     """
-    paths = output_paths(out, graphs)
-    require_writable(paths)
+    out, paths = _places(out, graphs, only_estimate)
 
     from gcsr.api import condense_many, default_method, make_condenser, sparsify  # noqa: PLC0415 - imports torch
     from gcsr.checkpoint import Checkpoint  # noqa: PLC0415
@@ -163,7 +163,7 @@ def condense(
         check_cluster(cluster)
         for option, given in (("--fresh", fresh), ("--checkpoint-every", checkpoint_every)):
             require(not given, f"{option}: nothing is written down of work on a cluster.")
-    elif not no_checkpoint:
+    elif not no_checkpoint and not only_estimate:
         folder = checkpoint_folder(out)
         checkpoint = Checkpoint(folder, every=checkpoint_every, fresh=fresh, keep=True)
         remember_unfinished(folder)
@@ -218,6 +218,16 @@ def condense(
         print_json(_summary(out, paths, made))
     else:
         _tell(paths, made)
+
+
+def _places(out: Path | None, graphs: int, only_estimate: bool) -> tuple[Path, list[Path]]:
+    """Where results go; an estimate needs no such place."""
+    require(out is not None or only_estimate, "--out: is needed, the file to write.")
+    out = out or Path("nothing.safetensors")
+    paths = output_paths(out, graphs)
+    if not only_estimate:
+        require_writable(paths)
+    return out, paths
 
 
 def _write(made: list[CondensedGraph], paths: list[Path], checkpoint: Checkpoint | None) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from gcsr.errors import InputError
+from gcsr.errors import InputError, require
 from gcsr.progress import Progress
 
 if TYPE_CHECKING:
@@ -27,7 +27,12 @@ def load_graph(
 ) -> Graph:
     """Load a graph; the library refuses a scaling that it does not know."""
     from gcsr.datasets import load  # noqa: PLC0415 - torch takes a second to import
+    from gcsr.graph.folder import is_folder  # noqa: PLC0415
 
+    require(
+        memory is None or is_folder(data),
+        f"--memory: is for graph folders, and {data} is none; gcsr convert makes one of it.",
+    )
     stage = f"loading {data}"
     progress(stage, 0, 0)
     scaling = cast("FeatureScaling | None", features)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+import shutil
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -79,7 +81,10 @@ def demo(
 
 def _report_command(path: Path) -> str:
     page = path.with_name(f"{path.name.removesuffix(SUFFIX)}.html")
-    return shlex.join(["gcsr", "report", str(path), "--out", str(page)])
+    # Whoever called the command by its path has to do so again.
+    called = Path(sys.argv[0])
+    program = str(called) if called.name == "gcsr" and not shutil.which("gcsr") else "gcsr"
+    return shlex.join([program, "report", str(path), "--out", str(page)])
 
 
 def _compare(

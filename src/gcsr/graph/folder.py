@@ -77,7 +77,8 @@ def write_folder(graph: Graph, out: str | Path) -> Path:
     with new_folder(out) as folder:
         write_list(folder, "features", graph.x.contiguous().numpy())
         write_list(folder, "indptr", a.indptr.astype(np.int64))
-        write_list(folder, "indices", a.indices)
+        narrow = np.int32 if graph.num_nodes < 2**31 else np.int64
+        write_list(folder, "indices", a.indices.astype(narrow, copy=False))
         if graph.is_weighted:
             write_list(folder, "weights", a.data)
         write_list(folder, "labels", graph.y.numpy())
