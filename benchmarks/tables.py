@@ -231,7 +231,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         "`gcsr condense DATA --nodes N`: 3 condensed graphs x 5 trainings of a GCN, by `python\n"
         "benchmarks/accuracy.py --preset default --graphs 3 --runs 5 --out rows.json auto/cora:70`\n"
         "and the like (`results/automatic.json`). Random, Herding and the whole graph on an H200.\n"
-        "Seconds are on the clock, on a CPU of one thread, while other work ran.\n"
+        "Seconds are on the clock, on a CPU of one thread, while other work ran. Automatic rows on an\n"
+        "H200 (*) are of an earlier race, without consistent teachers and calibration.\n"
     )
     print("\n".join(automatic_section(rows)))
     costs = cost_section(arguments.results / "cost")
