@@ -42,11 +42,14 @@ class Guard:
         self.executions = self.accepted = 0
         self.slowest = 0.0
         self.largest = 0
-        forget_peak()
-        self._base = peak()
+        self._base = 0
 
     def __call__(self, data: bytes) -> None:
         """Run one input; what must not happen raises."""
+        if not self.executions:
+            # Not before: the fuzzer's own tables are no input's memory.
+            forget_peak()
+            self._base = peak()
         start = time.perf_counter()
         self.accepted += survives(self.target, data)
         seconds = time.perf_counter() - start
