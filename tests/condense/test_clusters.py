@@ -16,6 +16,7 @@ from gcsr.condense.clusters import cluster_start, k_means
 from gcsr.condense.consistent import columns_read, consistent_prediction
 from gcsr.condense.teachers import TEACHERS, at_temperature, best_temperature, class_shares
 from gcsr.devices import stream
+from gcsr.progress import silent
 from gcsr.training import TrainingRecipe
 from helpers import planted_graph
 
@@ -67,21 +68,50 @@ def test_labels_are_the_mean_of_what_is_known_of_the_grouped_nodes():
     x = torch.tensor([[0.0], [0.1], [5.0], [9.0], [9.1]])
     shares = torch.tensor([[1.0, 0.0], [0.6, 0.4], [0.7, 0.3], [0.0, 1.0], [0.2, 0.8]])
     budget = torch.tensor([2, 1])
-    soft = cluster_start(x, shares, budget, stream(0, "clusters"), soft=True)
+    soft = cluster_start(x, shares, budget, stream(0, "clusters"))
     assert soft.targets is not None
     order = soft.x[:2, 0].argsort()
     torch.testing.assert_close(soft.x[:2][order], torch.tensor([[0.05], [5.0]]))
     torch.testing.assert_close(soft.targets[:2][order], torch.tensor([[0.8, 0.2], [0.7, 0.3]]))
     torch.testing.assert_close(soft.targets[2], torch.tensor([0.1, 0.9]))
-    hard = cluster_start(x, shares, budget, stream(0, "clusters"), soft=False)
-    assert hard.targets is not None
-    assert hard.targets.tolist() == [[1, 0], [1, 0], [0, 1]]
+
+
+def test_hard_labels_belong_to_the_same_centres():
+    view = View(planted_graph()).condensing()
+    soft, again = (
+        Clusters(nodes=9, soft_labels=True)._make(view, 9, [0], CPU, silent)[0] for _ in "ab"
+    )
+    # What one run was handed out is its own.
+    soft.x.zero_()
+    hard = Clusters(nodes=9, soft_labels=False)._make(view, 9, [0], CPU, silent)[0]
+    assert torch.equal(hard.x, again.x)
+    assert torch.equal(hard.y, again.y.argmax(1))
+
+
+def test_many_wide_rows_are_grouped_in_a_projection(monkeypatch):
+    module = importlib.import_module("gcsr.condense.clusters")
+    generator = stream(0, "rows")
+    far = 3 * torch.randn(4, 3000, generator=generator)
+    x = far.repeat_interleave(30, 0) + torch.randn(120, 3000, generator=generator)
+    whole = [k_means(x, 4, stream(seed, "clusters")) for seed in range(8)]
+    monkeypatch.setattr(module, "MANY", 1)
+    narrow = [k_means(x, 4, stream(seed, "clusters")) for seed in range(8)]
+
+    def missed(found):
+        centres, groups = found
+        return float((x - centres[groups]).square().sum())
+
+    # The groups are found, and centres are means of the rows themselves.
+    assert min(map(missed, narrow)) == pytest.approx(min(map(missed, whole)), rel=1e-5)
+    for centres, groups in narrow:
+        for group in groups.unique().tolist():
+            torch.testing.assert_close(centres[group], x[groups == group].mean(0))
 
 
 def test_a_class_with_fewer_nodes_than_its_share_repeats_them_with_jitter():
     x = torch.tensor([[1.0], [2.0], [3.0]])
     shares = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
-    start = cluster_start(x, shares, torch.tensor([2, 3]), stream(0, "clusters"), soft=False)
+    start = cluster_start(x, shares, torch.tensor([2, 3]), stream(0, "clusters"))
     assert start.x.shape == (5, 1)
     assert start.x.unique().numel() == 5
     assert (start.x[2:] - 3.0).abs().max() < 0.1

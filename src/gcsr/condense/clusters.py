@@ -8,8 +8,10 @@ label is read, and nothing is larger than nodes x features or nodes x classes.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
@@ -18,9 +20,11 @@ from gcsr.condense.initialise import JITTER, Start, propagated_features
 from gcsr.condense.teachers import class_shares
 from gcsr.devices import stream
 from gcsr.progress import Progress
-from gcsr.views import CondensingView
+from gcsr.views import CondensingView, VisibleGraph
 
 ROUNDS = 30
+# Where rows are many and this much wider, groups are found in a random projection of so many columns.
+PROJECTED, WIDER, MANY = 256, 4, 10**7
 
 
 def class_centres(
@@ -46,25 +50,45 @@ def class_centres(
     taught = class_shares(
         view, teacher, seed=teacher_seed, device=device, tempered=tempered, progress=progress
     )
-    features = propagated_features(view.visible, hops, device, dtype)
-    shares = taught.shares.to(features)
-    starts = [
-        cluster_start(features, shares, budget, stream(seed, purpose), soft=soft) for seed in seeds
-    ]
-    return [replace(start, temperature=taught.temperature) for start in starts]
+    asked = (hops, teacher, teacher_seed, tempered, purpose, str(device), dtype)
+    keys = {seed: (seed, *asked, *budget.tolist()) for seed in seeds}
+    with _LOCK:
+        known = _KNOWN.setdefault(view.visible, {})
+    if not all(key in known for key in keys.values()):
+        features = propagated_features(view.visible, hops, device, dtype)
+        shares = taught.shares.to(features)
+        for seed, key in keys.items():
+            start = cluster_start(features, shares, budget, stream(seed, purpose))
+            known[key] = replace(start, temperature=taught.temperature)
+    return [_handed_out(known[keys[seed]], soft) for seed in seeds]
+
+
+# Starts of graphs that are still in use: with soft labels and with hard ones the centres are the same,
+# and matching begins where a race has been before.
+_Known = dict[tuple[object, ...], Start]
+_KNOWN: WeakKeyDictionary[VisibleGraph, _Known] = WeakKeyDictionary()
+_LOCK = threading.Lock()
+
+
+def _handed_out(start: Start, soft: bool) -> Start:
+    """A copy, which may be written into; with hard labels every centre has one class."""
+    shares = start.targets
+    assert shares is not None
+    if not soft:
+        shares = torch.nn.functional.one_hot(shares.argmax(1), shares.shape[1]).to(shares)
+    return replace(start, x=start.x.clone(), targets=shares.clone())
 
 
 def cluster_start(
-    features: Tensor, shares: Tensor, budget: Tensor, generator: torch.Generator, *, soft: bool
+    features: Tensor, shares: Tensor, budget: Tensor, generator: torch.Generator
 ) -> Start:
-    """A start whose rows are centres, in blocks by class.
+    """A start whose rows are centres, in blocks by class; labels are the mean shares of their nodes.
 
     Args:
         features: propagated features of the visible nodes, ``(n, d)``.
         shares: what is known of their classes, ``(n, C)``: one-hot where a label is known.
         budget: condensed nodes of each class.
         generator: decides where k-means begins.
-        soft: whether labels are the mean shares of the grouped nodes, or their class.
     """
     nearest = shares.argmax(1)
     rows, targets, notes = [], [], []
@@ -88,10 +112,8 @@ def cluster_start(
             )
         rows.append(centres)
         targets.append(known)
-    shared = torch.cat(targets)
-    if not soft:
-        shared = torch.nn.functional.one_hot(shared.argmax(1), shares.shape[1]).to(shares)
-    return Start(torch.cat(rows), torch.empty(0, dtype=torch.int64), tuple(notes), shared)
+    none = torch.empty(0, dtype=torch.int64)
+    return Start(torch.cat(rows), none, tuple(notes), torch.cat(targets))
 
 
 def k_means(x: Tensor, k: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -100,28 +122,43 @@ def k_means(x: Tensor, k: int, generator: torch.Generator) -> tuple[Tensor, Tens
     A k-means++ start, which prefers rows far from all others, validated worse: a centre counts as much
     as any other node, however few stand behind it. Sums are products with a one-hot matrix, which give
     the same bytes on CUDA each time. A group that runs empty keeps its centre.
+
+    Many wide rows are grouped by what a random projection keeps of their distances (Boutsidis,
+    Zouzias and Drineas, 2010); centres are means of the rows themselves.
     """
     # Distances are differences of large squares unless the rows lie around zero.
     middle = x.mean(0)
     x = x - middle
-    begin = torch.randperm(x.shape[0], generator=generator)[:k]
-    centres = x[begin.to(x.device)].clone()
+    begin = torch.randperm(x.shape[0], generator=generator)[:k].to(x.device)
+    if x.numel() <= MANY or x.shape[1] <= WIDER * PROJECTED:
+        centres, groups = _lloyd(x, x[begin].clone())
+        return centres + middle, groups
+    directions = torch.randn((x.shape[1], PROJECTED), generator=generator).to(x)
+    narrow = x @ directions
+    _, groups = _lloyd(narrow, narrow[begin].clone())
+    return _centres(x, groups, x[begin]) + middle, groups
+
+
+def _lloyd(x: Tensor, centres: Tensor) -> tuple[Tensor, Tensor]:
+    """Rounds of nearest centres and means, until nothing moves."""
     squares = x.square().sum(1, keepdim=True)
     groups = torch.zeros(x.shape[0], dtype=torch.int64, device=x.device)
     for _ in range(ROUNDS):
         groups = (squares - 2 * x @ centres.T + centres.square().sum(1)).argmin(1)
-        inside = torch.nn.functional.one_hot(groups, k).to(x)
-        counts = inside.sum(0)[:, None]
-        moved = torch.where(counts > 0, inside.T @ x / counts.clamp_min(1), centres)
+        moved = _centres(x, groups, centres)
         if torch.equal(moved, centres):
             break
         centres = moved
-    return centres + middle, groups
+    return centres, groups
+
+
+def _centres(x: Tensor, groups: Tensor, otherwise: Tensor) -> Tensor:
+    """The mean row of every group; where one is empty, its row of ``otherwise``."""
+    inside = torch.nn.functional.one_hot(groups, otherwise.shape[0]).to(x)
+    counts = inside.sum(0)[:, None]
+    return torch.where(counts > 0, inside.T @ x / counts.clamp_min(1), otherwise)
 
 
 def _means(values: Tensor, groups: Tensor, count: int) -> Tensor:
     """The mean row of every group; of all rows where a group is empty."""
-    inside = torch.nn.functional.one_hot(groups, count).to(values)
-    counts = inside.sum(0)[:, None]
-    sums = inside.T @ values
-    return torch.where(counts > 0, sums / counts.clamp_min(1), values.mean(0))
+    return _centres(values, groups, values.mean(0).expand(count, -1))

@@ -6,7 +6,7 @@ squares of X', ``alpha`` and ``beta`` in mean diagonals of X'X'ᵀ.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,10 @@ Settings = tuple[tuple[str, Any], ...]
 SLOW = {"expert_rate": 1e-3}
 # Fewer experts than methods have by default: training them takes as long as matching.
 EXPERTS = {"experts": 8}
+# Beside the calibrated rates: early epochs first and, for sampled rows, which lie anywhere in their
+# class, the pull of the class means. Centres gain nothing from that.
+EXPANDING = {"window": "expanding"}
+HELD = {"class_means": 1.0}
 # Settings that mean something with centres alone.
 OF_CENTRES = ("teacher", "tempered", "soft_labels", "draw")
 
@@ -71,18 +75,22 @@ def clustered_starts(
     ]
 
 
-def matched(start: Candidate, calibration: Calibration | None) -> list[Candidate]:
+def matched(
+    start: Candidate, calibration: Calibration | None, without: Collection[str] = ()
+) -> list[Candidate]:
     """Trajectory matching from sampled rows, as in the paper, and from a clustered start.
 
     From centres it is gentle, because that start is good already. Candidates that share their experts
     follow one another; those that ask them for predictions come first.
     """
     begin = start.options | {"initialise": "clusters"} | EXPERTS
-    calibrated = calibrations(calibration)
+    expanding = {} if "window" in without else EXPANDING
+    held = {} if "class-means" in without else HELD
+    calibrated = [one | expanding for one in calibrations(calibration)]
     return [
         candidate("gcsr", begin | {"feature_rate": 3e-4, "alpha": 60.0, "beta": 60.0} | SLOW),
         candidate("mtt", begin | {"feature_rate": 3e-4} | SLOW),
-        candidate("gcsr", EXPERTS | calibrated[0]),
+        candidate("gcsr", EXPERTS | calibrated[0] | held),
         candidate(
             "gcsr", begin | {"feature_rate": 1e-4, "alpha": 0.1, "beta": 1.0} | calibrated[0]
         ),

@@ -5,12 +5,11 @@ Nothing is timed. Seconds are those of one core, or of a data-centre GPU, give o
 
 from __future__ import annotations
 
-from gcsr.condense import consistent
+from gcsr.condense import clusters, consistent
 from gcsr.condense.automatic import calibration
 from gcsr.condense.automatic.rounds import (
     CLOSELY,
     CLOSER,
-    DRAWS,
     FINALISTS,
     FIRST,
     LAST,
@@ -37,7 +36,8 @@ SPARSE_FACTOR = 4.0
 WIDE_FACTOR = 0.5
 # Work per weight of an optimiser, which is bound by memory, in that of a dense product.
 WEIGHT_WORK = 500.0
-K_MEANS_ROUNDS = 30
+# Work per number of the features in all rounds of k-means, which are bound by memory.
+K_MEANS_WORK = 2500.0
 # Networks of a teacher, their width and epochs; experts, their width and epochs.
 TEACHER_NETWORKS, TEACHER_HIDDEN, TEACHER_EPOCHS = 5, 64, 200
 EXPERTS, EXPERT_HIDDEN, EXPERT_EPOCHS = 8, 256, 100
@@ -73,23 +73,34 @@ class Costs:
         self._validated = validation.nodes.numel()
         self._judged = min(known, self._validated * (1 + degree))
 
-    def starts(self, teachers: tuple[str, ...], hops: tuple[int, ...]) -> float:
+    def starts(self, teachers: tuple[str, ...], hops: tuple[int, ...], draws: int) -> float:
         """Teachers, and the judging of every start."""
         total = sum(self._teacher(name) for name in teachers)
         # Herding: 100 epochs of one network of the same width, which validates after each.
         work = 64 * self._filled * (600 * self._train + 200 * self._judged)
         total += self._seconds(work, epochs=100)
-        count = (1 if "soft-labels" in self._without else 2) * len(teachers) * len(hops)
-        redrawn = 0 if "redraws" in self._without else min(count, REDRAWN) * DRAWS
-        spread = 2.0 * self._all * self._features * (len(hops) + (count + redrawn) * K_MEANS_ROUNDS)
-        # K-means of a class compares its nodes with its own centres alone.
-        spread *= max(1.0, self._small / self._classes / 2)
-        total += self._seconds(spread)
+        groupings = len(teachers) * len(hops)
+        # Soft and hard labels belong to the same centres.
+        count = groupings * (1 if "soft-labels" in self._without else 2)
+        redrawn = min(count, REDRAWN) * draws
+        passed = SPARSE_FACTOR * 2 * self._edges * (sum(hops) / len(hops))
+        grouped = K_MEANS_WORK * self._all * min(1.0, self._narrowed)
+        total += (groupings + redrawn) * self._seconds((passed + grouped) * self._features)
         total += (count + redrawn) * self._judge(FIRST)
         total += (2 + CLOSELY) * self._judge(CLOSER)
         return total + (2 + FINALISTS) * self._judge(LAST)
 
+    @property
+    def _narrowed(self) -> float:
+        """The share of the work that is left where k-means sees a projection of wide features."""
+        wide = self._features > clusters.WIDER * clusters.PROJECTED
+        if not wide or self._all * self._features / self._classes <= clusters.MANY:
+            return 1.0
+        return clusters.PROJECTED * (1 / self._features + 2 / K_MEANS_WORK)
+
     def _teacher(self, name: str) -> float:
+        if self._labelled == self._all:
+            return 0.0
         if name == "consistent":
             return self._consistent
         rows = self._train

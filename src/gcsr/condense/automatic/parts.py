@@ -11,4 +11,6 @@ PARTS = {
     "redraws": "k-means begins once",
     "matching": "trajectories are not matched",
     "calibration": "experts and students learn at default rates",
+    "window": "late epochs of experts are matched from the beginning",
+    "class-means": "sampled rows are not held to the means of their classes",
 }

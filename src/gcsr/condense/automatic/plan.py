@@ -18,6 +18,7 @@ class Plan:
 
     Args:
         teachers, hops: of the clustered starts.
+        draws: how often the best of them begin k-means elsewhere.
         scouts: iterations of every matched candidate; 0: there are none.
         iterations: of the matched candidate that did best.
         seconds: what all this is expected to take.
@@ -26,15 +27,11 @@ class Plan:
 
     teachers: tuple[str, ...]
     hops: tuple[int, ...]
+    draws: int
     scouts: int
     iterations: int
     seconds: float
     without: frozenset[str] = frozenset()
-
-    @property
-    def draws(self) -> int:
-        """How often the best starts begin k-means elsewhere."""
-        return 0 if "redraws" in self.without else DRAWS
 
 
 def plan_for(
@@ -49,8 +46,8 @@ def plan_for(
     asked = [name for name in TEACHERS if name not in without]
     most_teachers = 1 if "teachers" in without else len(asked)
     starts = [
-        (tuple(asked[:teachers]), HOPS[:hops])
-        for teachers, hops in _LADDER
+        (tuple(asked[:teachers]), HOPS[:hops], 0 if "redraws" in without else draws)
+        for teachers, hops, draws in _LADDER
         if teachers <= most_teachers
     ]
     for chosen in reversed(starts):
@@ -66,5 +63,13 @@ def plan_for(
     return Plan(*starts[0], 0, 0, costs.starts(*starts[0]), without)
 
 
-# Teachers and hops of the clustered starts, from the least to the most.
-_LADDER = ((1, 1), (1, 2), (1, 3), (2, 3), (3, 3))
+# Teachers, hops and further draws of the clustered starts, from the least to the most.
+_LADDER = (
+    (1, 1, 0),
+    (1, 2, 0),
+    (1, 2, 2),
+    (1, 3, 2),
+    (2, 3, 2),
+    (2, 3, DRAWS),
+    (3, 3, DRAWS),
+)

@@ -119,7 +119,7 @@ def race(contest: Contest, plan: Plan) -> tuple[Entry, list[Entry]]:
         scouts = contest.enter(
             (
                 one.with_settings(iterations=scouts_for, iterate="last")
-                for one in matched(best[0], calibration)
+                for one in matched(best[0], calibration, plan.without)
             ),
             "matching",
         )

@@ -62,7 +62,8 @@ class Automatic(Condenser):
             candidates run, and how long, by a count of operations: nothing is timed, so the same
             budget gives the same result.
         without: parts that are switched off, separated by commas: ``teachers``, ``consistent``,
-            ``tempering``, ``soft-labels``, ``redraws``, ``matching``, ``calibration``. For ablations.
+            ``tempering``, ``soft-labels``, ``redraws``, ``matching``, ``calibration``, ``window``,
+            ``class-means``. For ablations.
         pins: names and values of settings that are not up for choice. ``gcsr.condense(..., k=2)`` and
             ``--set k=2`` end up here.
     """
@@ -194,6 +195,7 @@ def _told(
         "plan": {
             "teachers": list(plan.teachers),
             "hops": list(plan.hops),
+            "redraws": plan.draws,
             "scouting_iterations": plan.scouts,
             "iterations": plan.iterations,
             "expected_seconds": plan.seconds,

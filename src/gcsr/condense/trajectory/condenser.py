@@ -29,6 +29,7 @@ from gcsr.condense.together import (
     advance_together,
     feature_unit,
 )
+from gcsr.condense.trajectory.class_means import ClassMeans, class_means
 from gcsr.condense.trajectory.engine import (
     Iterate,
     LearnedRate,
@@ -61,6 +62,10 @@ class TrajectoryCondenser(Condenser):
         iterations: K of Algorithm 1.
         student_steps, student_rate: N and η₁.
         expert_steps, max_start: M, and the epoch below which an expert's start is drawn.
+        window: ``fixed``: starts are drawn below ``max_start`` (the paper); ``expanding``: below a
+            bound that grows to it over the iterations.
+        class_means: weight of a term that holds the classes' means of X' to those of the training
+            rows after k hops (:mod:`~gcsr.condense.trajectory.class_means`); 0, the paper: none.
         feature_rate: η₂, Adam's rate for X'.
         units: ``relative`` measures ``feature_rate`` in root mean squares of the initial X' (and
             ``alpha``, ``beta`` in mean diagonals of X'X'ᵀ); ``absolute`` takes them as they are.
@@ -88,6 +93,8 @@ class TrajectoryCondenser(Condenser):
     student_rate: float = 0.01
     expert_steps: int = 2
     max_start: int = 60
+    window: Literal["fixed", "expanding"] = "fixed"
+    class_means: float = 0.0
     feature_rate: float = 3e-4
     units: Units = "relative"
     iterate: str = "best-val"
@@ -124,7 +131,8 @@ class TrajectoryCondenser(Condenser):
             least=1,
         )
         real_number(self, "student_rate", "feature_rate", "expert_rate", above=True)
-        real_number(self, "expert_weight_decay")
+        require_one_of("window", self.window, ("fixed", "expanding"))
+        real_number(self, "expert_weight_decay", "class_means")
         if self.expert_memory is not None:
             whole_number(self, "expert_memory")
         self._check_structure()
@@ -260,23 +268,28 @@ class TrajectoryCondenser(Condenser):
             starts = self._starts(view, labels, seeds, device, progress)
         teachers = Teachers.of(self.expert_order, view, device, progress)
         knowledge = self._knowledge(view, teachers)
+        means = None
+        if self.class_means:
+            rows = rows_after(visible, self.k, device, PRECISIONS[self.dtype], progress)
+            means = class_means(rows, visible)
 
         def run(group: slice, report: Progress) -> list[Made]:
-            return self._run(view, teachers, knowledge, labels, starts[group], seeds[group], report)
+            known = (teachers, knowledge, means)
+            return self._run(view, known, labels, starts[group], seeds[group], report)
 
         return advance_together(run, seeds, device, progress)
 
     def _run(
         self,
         view: CondensingView,
-        teachers: Teachers,
-        knowledge: dict[str, Any],
+        known: tuple[Teachers, dict[str, Any], Tensor | None],
         labels: Tensor,
         starts: Sequence[Start],
         seeds: Sequence[int],
         progress: Progress,
     ) -> list[Made]:
-        """Condense some graphs along one leading dimension."""
+        """Condense some graphs along one leading dimension, by what is ``known`` of the real one."""
+        teachers, knowledge, means = known
         device = teachers.device
         structure, state = self._structure(view, knowledge, labels, starts, seeds)
         matching = Matching(
@@ -286,6 +299,7 @@ class TrajectoryCondenser(Condenser):
             expert_steps=self.expert_steps,
             max_start=self.max_start,
             learned_rate=self._learned_rate,
+            expanding=self.window == "expanding",
         )
         iterate = Iterate.begin(
             torch.stack([start.x for start in starts]), state, matching.student_rate
@@ -309,6 +323,7 @@ class TrajectoryCondenser(Condenser):
             student_for(teachers.model, labels.numel(), int(iterate.x.shape[-1])),
             matching,
             self.feature_rate * feature_unit(iterate.x, self.units),
+            None if means is None else ClassMeans.of(self.class_means, means, targets),
         )
         recovery = Recovery(chooser, view.journal, seeds, device)
         losses = match_trajectories(
