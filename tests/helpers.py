@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,9 +12,31 @@ import torch
 from torch import Tensor
 
 from gcsr import Graph
+from gcsr.condense import methods
 
 torch.set_num_threads(1)
 CPU = torch.device("cpu")
+# Small values for settings that cost time.
+TINY: dict[str, Any] = {
+    "iterations": 6,
+    "experts": 2,
+    "hidden": 8,
+    "student_steps": 2,
+    "max_start": 4,
+    "expert_epochs": 8,
+    "epochs": 4,
+    "outer": 2,
+    "inner": 2,
+    "embedding_epochs": 4,
+    "score_every": 2,
+    "budget": 0,
+}
+
+
+def tiny(method: str, **changes: Any) -> dict[str, Any]:
+    """Small values, or others in their place, for the settings that a method has."""
+    known = {field.name for field in fields(methods()[method])}
+    return {name: value for name, value in (TINY | changes).items() if name in known}
 
 
 def planted_graph(

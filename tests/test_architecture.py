@@ -18,7 +18,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 # From the ground up; a room may use the rooms of the floors below its own.
 FLOORS = (
     {"errors", "version"},
-    {"capture", "devices", "files", "progress", "untrusted"},
+    {"capture", "devices", "files", "products", "progress", "untrusted"},
     {"checkpoint", "parallel"},
     {"cluster"},
     {"graph"},
@@ -40,11 +40,12 @@ FLOORS = (
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 # Rooms that are stricter than their floor.
-GROUND = {"errors", "version", "capture", "devices", "files", "progress", "untrusted"}
+GROUND = {"errors", "version", "capture", "devices", "files", "products", "progress", "untrusted"}
 ONLY = {
     "errors": set(),
     "version": set(),
     "progress": set(),
+    "products": set(),
     "capture": set(),
     "devices": {"errors"},
     "files": {"errors"},

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ import gcsr
 from gcsr import Graph, TrainingRecipe
 from gcsr.cluster import propagate, row_blocks
 from gcsr.condense import methods
-from helpers import planted_graph
+from helpers import planted_graph, tiny
 
 pytestmark = pytest.mark.slow
 
@@ -39,20 +38,6 @@ PROTOCOL: dict[str, Any] = {
     "hidden": 64,
     "max_start": 20,
     "expert_epochs": 40,
-}
-SMALL: dict[str, Any] = {
-    "iterations": 6,
-    "experts": 3,
-    "hidden": 8,
-    "student_steps": 2,
-    "max_start": 4,
-    "expert_epochs": 8,
-    "epochs": 4,
-    "outer": 2,
-    "inner": 2,
-    "embedding_epochs": 4,
-    "score_every": 2,
-    "budget": 0,
 }
 TEST: dict[str, Any] = {"runs": 4, "recipe": TrainingRecipe(epochs=60), "device": "cpu"}
 
@@ -219,8 +204,7 @@ def test_a_lost_head_is_one_sentence_and_the_run_goes_on_later(tmp_path):
 @pytest.mark.parametrize("method", sorted(methods()))
 def test_every_method_is_the_same_bytes(method, nodes):
     graph = planted_graph(per_class=36, val_per_class=20, noise=9)
-    known = {field.name for field in fields(methods()[method])}
-    own = {name: value for name, value in SMALL.items() if name in known}
-    asked = {"nodes": 9, "method": method, "seeds": [3, 4], "device": "cpu", **own}
+    asked = {"nodes": 9, "method": method, "seeds": [3, 4], "device": "cpu"}
+    asked |= tiny(method, experts=3)
     here = gcsr.condense_many(graph, **asked)
     assert content(gcsr.condense_many(graph, **asked, cluster=nodes.address)) == content(here)

@@ -12,7 +12,7 @@ from pathlib import Path
 import optuna
 import pytest
 import torch
-from tune_helpers import GRAPH, search, story, tiny
+from tune_helpers import GRAPH, search, story
 
 import gcsr
 from gcsr import CondensedGraph, InputError
@@ -20,7 +20,7 @@ from gcsr.condense import methods
 from gcsr.condense.select import QuickScore
 from gcsr.tune import question, tune
 from gcsr.views import View
-from helpers import with_other_test_labels
+from helpers import tiny, with_other_test_labels
 
 
 @pytest.fixture(scope="module")

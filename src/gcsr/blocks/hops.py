@@ -15,19 +15,12 @@ from pathlib import Path
 from torch import Tensor
 
 from gcsr.blocks.normalised import normalised_rows
-from gcsr.blocks.product import (
-    ENTRIES_TOGETHER,
-    ArrayRows,
-    DenseRows,
-    Ones,
-    RowSlice,
-    Table,
-    product_rows,
-)
+from gcsr.blocks.product import ArrayRows, DenseRows, Ones, product_rows
 from gcsr.errors import InputError, require
 from gcsr.files import write_atomically
 from gcsr.graph.array_file import HEADER_BYTES, ArrayFile, ArrayWriter
 from gcsr.graph.stored import SCRATCH_VARIABLE, OnDisk
+from gcsr.products import ENTRIES_TOGETHER, RowBlock, Table
 from gcsr.progress import Progress, silent
 
 # Seconds of work that a killed run may lose.
@@ -158,7 +151,7 @@ class _Side:
             whole = dense.map() if isinstance(dense, ArrayFile) else dense.read(0, nodes)
             self._dense = ArrayRows(whole)
 
-    def times(self, rows: RowSlice) -> Tensor:
+    def times(self, rows: RowBlock) -> Tensor:
         """Rows of the product."""
         return product_rows(rows, self._dense, self.plan.columns, self._table)
 

@@ -7,10 +7,10 @@ from functools import cached_property, lru_cache
 import numpy as np
 import scipy.sparse as sp
 
-from gcsr.blocks.product import RowSlice
 from gcsr.errors import require
 from gcsr.graph.stored import StoredAdjacency
 from gcsr.models.sparse import scaled_both_sides, symmetric_scale
+from gcsr.products import RowBlock
 
 # Entries of the adjacency that are looked at together where only sums are wanted.
 ENTRIES_AT_ONCE = 2**18
@@ -36,17 +36,17 @@ class NormalisedRows:
         looped = _looped(self.adjacency.take(ids), ids)
         return scaled_both_sides(looped, self.scale[ids], self.scale)
 
-    def rows(self, start: int, stop: int) -> RowSlice:
+    def rows(self, start: int, stop: int) -> RowBlock:
         """Rows ``start`` up to, not including, ``stop``."""
         return self.take(np.arange(start, stop))
 
-    def take(self, ids: np.ndarray, columns: np.ndarray | None = None) -> RowSlice:
+    def take(self, ids: np.ndarray, columns: np.ndarray | None = None) -> RowBlock:
         """The rows of some nodes as float32; ``columns`` are numbered by their place in these."""
         adjacency = self.adjacency
         sizes = adjacency.indptr.take(ids + 1) - adjacency.indptr.take(ids) + 1
         pointers = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
         index = np.int32 if adjacency.shape[0] < 2**31 else np.int64
-        found = RowSlice(
+        found = RowBlock(
             pointers,
             np.empty(int(pointers[-1]), index),
             np.empty(int(pointers[-1]), np.float32),

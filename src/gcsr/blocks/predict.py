@@ -11,7 +11,7 @@ from torch import Tensor
 
 from gcsr.blocks.hops import Plan, Propagated
 from gcsr.blocks.prepare import hops_of, prefers_sparse, require_blocks, sparse_rows
-from gcsr.blocks.product import ArrayRows, DenseRows, Table, product_rows
+from gcsr.blocks.product import ArrayRows, DenseRows, product_rows
 from gcsr.blocks.signal import signal
 from gcsr.graph.array_file import ArrayFile
 from gcsr.models import Model, Params, Prepared, base
@@ -19,6 +19,7 @@ from gcsr.models.appnp import APPNP
 from gcsr.models.gcn import GCN
 from gcsr.models.mlp import affine_relu_affine
 from gcsr.models.sgc import SGC
+from gcsr.products import Table
 from gcsr.progress import Progress, silent
 from gcsr.views import Target
 

@@ -2,9 +2,10 @@
 
 from gcsr.cluster.pool import Cluster, Unit, connected
 from gcsr.cluster.propagation import propagate
-from gcsr.cluster.rows import RowBlock, row_blocks
+from gcsr.cluster.rows import row_blocks
 from gcsr.cluster.start import LOCAL, ClusterError, check_cluster
 from gcsr.cluster.worker import Kept, Shared, ask
+from gcsr.products import RowBlock
 
 __all__ = [
     "LOCAL",

@@ -13,9 +13,10 @@ from itertools import accumulate, pairwise
 import numpy as np
 
 from gcsr.cluster.pool import Cluster, Unit, connected
-from gcsr.cluster.rows import Array, RowBlock, product_of_block, touches
+from gcsr.cluster.rows import product_of_block
 from gcsr.cluster.worker import Shared
 from gcsr.errors import require
+from gcsr.products import Array, RowBlock
 from gcsr.progress import Progress, silent
 
 STAGE = "propagating"
@@ -36,7 +37,7 @@ def propagate(
 
     Args:
         rows: a square sparse matrix, such as Eq. 2 of a graph, in blocks of rows
-            (:func:`~gcsr.cluster.rows.row_blocks`), or functions that read one each; functions are
+            (:func:`~gcsr.cluster.row_blocks`), or functions that read one each; functions are
             called by workers, so that no machine ever has all of them.
         x: float32 features in blocks of the same rows, or functions that read them.
         hops: how many products.
@@ -110,7 +111,7 @@ def _rows_of_product(
     )
     blocks = zip(pairwise(cuts), signal, strict=True)
     dense = (
-        (first, part.read() if touches(block, first, stop) else None)
+        (first, part.read() if block.touches(first, stop) else None)
         for (first, stop), part in blocks
     )
     return product_of_block(block, width, dense)

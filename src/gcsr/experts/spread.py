@@ -13,7 +13,6 @@ import numpy as np
 import torch
 
 from gcsr.cluster import Cluster, Kept, Shared
-from gcsr.cluster.rows import Array, read_only
 from gcsr.experts.obtain import Experts, expected_bytes, lend_experts
 from gcsr.experts.order import ExpertOrder
 from gcsr.experts.predict import MeanPrediction
@@ -21,6 +20,7 @@ from gcsr.experts.train import train_part
 from gcsr.experts.trajectories import Trajectories
 from gcsr.models import Params
 from gcsr.parallel import single_threaded
+from gcsr.products import Array, read_only
 from gcsr.progress import Progress
 from gcsr.views import VisibleGraph
 

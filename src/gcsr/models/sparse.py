@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from gcsr.models.topology import Limited, Operator
+from gcsr.products import weighted_sums
 
 # Channels from which a signal is wide enough to be multiplied on its own on a CPU.
 WIDE = 64
@@ -42,18 +43,6 @@ class _Rows:
         the same bytes every time, which cuSPARSE does not promise; on a CPU it is also faster.
         """
         return weighted_sums(self.pointers, self.columns, self.values, signal.contiguous())
-
-
-def weighted_sums(pointers: Tensor, columns: Tensor, values: Tensor, table: Tensor) -> Tensor:
-    """For every row of a sparse matrix the weighted sum of rows of a table, added up in order."""
-    return torch.nn.functional.embedding_bag(
-        columns,
-        table,
-        pointers,
-        mode="sum",
-        per_sample_weights=values,
-        include_last_offset=True,
-    )
 
 
 class _SparseProduct(torch.autograd.Function):

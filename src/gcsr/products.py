@@ -1,0 +1,148 @@
+"""Rows of a sparse product, one block of the dense side after the other: the same bytes as at once.
+
+A row is summed in the order of its columns. A sum that goes on in the next block of columns begins
+there as one more summand, of weight one, which changes no bit of it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+Array = np.ndarray[Any, Any]
+
+# What is multiplied at once: small enough for the arrays in between to stay in the processor's cache.
+ROWS_TOGETHER, ENTRIES_TOGETHER = 2**15, 2**18
+
+
+def weighted_sums(pointers: Tensor, columns: Tensor, values: Tensor, table: Tensor) -> Tensor:
+    """For every row of a sparse matrix the weighted sum of rows of a table, added up in order."""
+    return torch.nn.functional.embedding_bag(
+        columns,
+        table,
+        pointers,
+        mode="sum",
+        per_sample_weights=values,
+        include_last_offset=True,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class RowBlock:
+    """Some rows of a sparse matrix.
+
+    Args:
+        pointers: where each row begins in the other two, from zero; one more than there are rows.
+        columns: ascending within a row.
+        values: float32.
+    """
+
+    pointers: Array
+    columns: Array
+    values: Array
+
+    @classmethod
+    def of(cls, matrix: sp.csr_array) -> RowBlock:
+        """The rows of a scipy matrix, as float32."""
+        return cls(matrix.indptr, matrix.indices, matrix.data.astype(np.float32))
+
+    @property
+    def count(self) -> int:
+        """Number of rows."""
+        return int(self.pointers.size) - 1
+
+    def cuts(self) -> Iterator[tuple[int, int]]:
+        """Rows in parts that stay close to the processor."""
+        each = int(self.pointers[-1]) / max(1, self.count)
+        step = max(64, min(ROWS_TOGETHER, int(ENTRIES_TOGETHER / max(1.0, each))))
+        for first in range(0, self.count, step):
+            yield first, min(self.count, first + step)
+
+    def part(self, first: int, last: int) -> RowBlock:
+        """Rows ``first`` up to, not including, ``last``."""
+        begin, end = int(self.pointers[first]), int(self.pointers[last])
+        pointers = self.pointers[first : last + 1] - begin
+        return RowBlock(pointers, self.columns[begin:end], self.values[begin:end])
+
+    def touches(self, start: int, stop: int) -> bool:
+        """Whether there is an entry in columns ``start`` up to, not including, ``stop``."""
+        return bool(self._inside(start, stop).any())
+
+    def between(self, start: int, stop: int) -> RowBlock:
+        """The same rows with those columns alone, numbered from ``start``."""
+        inside = self._inside(start, stop)
+        # How many entries of each row there are, from how many there are before its end.
+        before = np.concatenate([[0], np.cumsum(inside)])
+        return RowBlock(before[self.pointers], self.columns[inside] - start, self.values[inside])
+
+    def compacted(self) -> tuple[Array, RowBlock]:
+        """The columns that have an entry, and the same rows with columns numbered among these."""
+        used, columns = np.unique(self.columns, return_inverse=True)
+        return used, RowBlock(self.pointers, columns, self.values)
+
+    def times(self, table: Tensor) -> Tensor:
+        """The product with a dense matrix that is in memory."""
+        index = np.int32 if max(self.columns.size, table.shape[0]) < 2**31 else np.int64
+        return weighted_sums(
+            torch.from_numpy(self.pointers.astype(index, copy=False)),
+            torch.from_numpy(self.columns.astype(index, copy=False)),
+            torch.from_numpy(self.values),
+            table,
+        )
+
+    def _inside(self, start: int, stop: int) -> Array:
+        return (self.columns >= start) & (self.columns < stop)
+
+
+class Table:
+    """Some rows of the dense side, and before them room for sums that are not complete yet."""
+
+    def __init__(self, rows: int, width: int) -> None:
+        self._room = torch.empty((ROWS_TOGETHER + rows, width))
+
+    def place(self, rows: int) -> Tensor:
+        """Where so many rows of the dense side are to be written; those that were there go."""
+        if ROWS_TOGETHER + rows > self._room.shape[0]:
+            self._room = torch.empty((ROWS_TOGETHER + rows, self._room.shape[1]))
+        return self._room[ROWS_TOGETHER : ROWS_TOGETHER + rows]
+
+    def add_to(self, sums: Tensor, rows: RowBlock) -> None:
+        """Go on with the sums of some rows; their columns are numbered as the dense rows at hand."""
+        for first, last in rows.cuts():
+            part = rows.part(first, last)
+            counts = np.diff(part.pointers)
+            own: slice | Tensor = slice(first, last)
+            if 2 * np.count_nonzero(counts) < counts.size:
+                touched = np.flatnonzero(counts)
+                own, counts = torch.from_numpy(touched + first), counts[touched]
+            if counts.size:
+                self._room[: counts.size] = sums[own]
+                sums[own] = _continued(counts, part).times(self._room)
+
+
+def _continued(counts: Array, rows: RowBlock) -> RowBlock:
+    """Rows of a :class:`Table`: each begins with the sum so far, then come its entries."""
+    pointers = np.concatenate([[0], np.cumsum(counts + 1)])
+    so_far = np.zeros(int(pointers[-1]), bool)
+    so_far[pointers[:-1]] = True
+    places = np.empty(so_far.size, np.int64)
+    places[so_far] = np.arange(counts.size)
+    entries = ~so_far
+    places[entries] = rows.columns + ROWS_TOGETHER
+    weights = np.ones(so_far.size, np.float32)
+    weights[entries] = rows.values
+    return RowBlock(pointers, places, weights)
+
+
+def read_only(array: Array) -> Tensor:
+    """A tensor over memory that nobody writes to."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The given NumPy array is not writ")
+        return torch.from_numpy(array)
