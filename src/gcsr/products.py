@@ -97,6 +97,11 @@ class RowBlock:
             table,
         )
 
+    def sums(self) -> Tensor:
+        """The product with a column of ones, which nobody needs to read."""
+        alone = RowBlock(self.pointers, np.zeros_like(self.columns), self.values)
+        return alone.times(torch.ones((1, 1)))
+
     def _inside(self, start: int, stop: int) -> Array:
         return (self.columns >= start) & (self.columns < stop)
 

@@ -84,7 +84,10 @@ class Propagated:
         if (last := known[hops]) is not None:
             return last
         with _alone(self.disk.scratch):
-            before: tuple[DenseRows, DenseRows] = self.disk.features, Ones(self.disk.num_nodes)
+            before: tuple[DenseRows, DenseRows | Ones] = (
+                self.disk.features,
+                Ones(self.disk.num_nodes),
+            )
             for hop in range(1, hops + 1):
                 done = self._known(hop) or self._hop(hop, hops, before)
                 before = done
@@ -110,7 +113,7 @@ class Propagated:
         return features, ones
 
     def _hop(
-        self, hop: int, hops: int, before: tuple[DenseRows, DenseRows]
+        self, hop: int, hops: int, before: tuple[DenseRows, DenseRows | Ones]
     ) -> tuple[ArrayFile, ArrayFile]:
         """One more hop of features and ones together: rows of Eq. 2 are made once for both."""
         nodes = self.disk.num_nodes
@@ -141,9 +144,11 @@ class Propagated:
 class _Side:
     """The dense side of a hop, mapped where it fits."""
 
-    def __init__(self, dense: DenseRows, plan: Plan) -> None:
+    def __init__(self, dense: DenseRows | Ones, plan: Plan) -> None:
         self.plan, self._dense = plan, dense
         self._table = None
+        if isinstance(dense, Ones):
+            return
         nodes, width = dense.shape
         if nodes > plan.columns:
             self._table = Table(plan.columns, width)

@@ -71,5 +71,7 @@ def normalised_rows(adjacency: StoredAdjacency, content_hash: str) -> Normalised
 
 def _looped(rows: sp.csr_array, ids: np.ndarray) -> sp.csr_array:
     """Rows of A + I, sorted; float64, as in memory."""
-    own = sp.csr_array((np.ones(ids.size), ids, np.arange(ids.size + 1)), shape=rows.shape)
+    # Wider indices than those of the rows would widen the sum's.
+    places = (np.asarray(part, rows.indices.dtype) for part in (ids, np.arange(ids.size + 1)))
+    own = sp.csr_array((np.ones(ids.size), *places), shape=rows.shape)
     return sp.csr_array(rows + own)

@@ -56,7 +56,7 @@ class ArrayRows:
 
 @dataclass(frozen=True)
 class Ones:
-    """A column of ones."""
+    """A column of ones: their product with rows reads none of them."""
 
     count: int
 
@@ -65,23 +65,17 @@ class Ones:
         """One column."""
         return self.count, 1
 
-    def read(self, start: int, stop: int) -> np.ndarray:
-        """As many ones."""
-        return np.ones((stop - start, 1), np.float32)
-
-    def take(self, ids: np.ndarray) -> np.ndarray:
-        """As many ones."""
-        return np.ones((ids.size, 1), np.float32)
-
 
 def product_rows(
-    rows: RowBlock, dense: DenseRows, columns_at_once: int, table: Table | None = None
+    rows: RowBlock, dense: DenseRows | Ones, columns_at_once: int, table: Table | None = None
 ) -> Tensor:
     """The product of sparse rows and a dense matrix, with at most so many dense rows in memory.
 
     The same bytes as the product in memory: sums go on from block to block in the order of the columns
     (:mod:`gcsr.products`). A ``table`` that is handed in saves allocating one.
     """
+    if isinstance(dense, Ones):
+        return rows.sums()
     total, width = dense.shape
     if total <= columns_at_once:
         return rows.times(torch.from_numpy(dense.read(0, total)))
