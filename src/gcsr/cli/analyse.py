@@ -10,7 +10,7 @@ import typer
 
 from gcsr.cli import options
 from gcsr.cli.bars import progress_bars
-from gcsr.cli.data import load_graph, recorded
+from gcsr.cli.data import load_graph
 from gcsr.cli.files import require_writable_folder
 from gcsr.cli.interrupts import remember_written, uninterrupted
 from gcsr.cli.output import console, print_json, print_leak, printable, table
@@ -69,9 +69,10 @@ def analyse(
         graph = load_graph(
             data,
             root=root,
-            features=features if features is not None else recorded([small], "features", str),
+            features=features,
             undirected=undirected,
-            inductive=inductive if inductive is not None else recorded([small], "inductive", bool),
+            inductive=inductive,
+            made=[small],
             progress=progress,
         )
         analysis = compare(

@@ -10,7 +10,7 @@ import typer
 
 from gcsr.cli import options
 from gcsr.cli.bars import progress_bars
-from gcsr.cli.data import load_graph, recorded
+from gcsr.cli.data import load_graph
 from gcsr.cli.output import byte_count, console, print_json, print_leak, printable, table
 
 if TYPE_CHECKING:
@@ -60,9 +60,10 @@ def cost(
         graph = load_graph(
             data,
             root=root,
-            features=features if features is not None else recorded([small], "features", str),
+            features=features,
             undirected=undirected,
-            inductive=inductive if inductive is not None else recorded([small], "inductive", bool),
+            inductive=inductive,
+            made=[small],
             progress=progress,
         )
         sheet = measure(

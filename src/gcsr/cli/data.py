@@ -24,8 +24,12 @@ def load_graph(
     inductive: bool | None,
     progress: Progress,
     memory: int | None = None,
+    made: Sequence[CondensedGraph] = (),
 ) -> Graph:
-    """Load a graph; the library refuses a scaling that it does not know."""
+    """Load a graph; the library refuses a scaling that it does not know.
+
+    What is not given is as it was when the graphs ``made`` from the data were.
+    """
     from gcsr.datasets import load  # noqa: PLC0415 - torch takes a second to import
     from gcsr.graph.folder import is_folder  # noqa: PLC0415
 
@@ -33,6 +37,10 @@ def load_graph(
         memory is None or is_folder(data),
         f"--memory: is for graph folders, and {data} is none; gcsr convert makes one of it.",
     )
+    if features is None:
+        features = recorded(made, "features", str)
+    if inductive is None:
+        inductive = recorded(made, "inductive", bool)
     stage = f"loading {data}"
     progress(stage, 0, 0)
     scaling = cast("FeatureScaling | None", features)

@@ -10,7 +10,7 @@ import typer
 
 from gcsr.cli import options
 from gcsr.cli.bars import progress_bars
-from gcsr.cli.data import load_graph, recorded
+from gcsr.cli.data import load_graph
 from gcsr.cli.output import print_json, print_leak
 from gcsr.cli.sizes import parse_bytes
 from gcsr.errors import require
@@ -80,9 +80,10 @@ def evaluate(
         graph = load_graph(
             data,
             root=root,
-            features=features if features is not None else recorded(small, "features", str),
+            features=features,
             undirected=undirected,
-            inductive=inductive if inductive is not None else recorded(small, "inductive", bool),
+            inductive=inductive,
+            made=small,
             progress=progress,
             memory=None if memory is None else parse_bytes("--memory", memory),
         )
