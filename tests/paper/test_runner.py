@@ -139,7 +139,9 @@ def test_some_datasets_only(loads, tmp_path):
     outcomes = run(Store(tmp_path / "rows.jsonl"), datasets=[ABSENT])
     assert loads == []
     assert {o.state for c, o in outcomes.items() if c.dataset != ABSENT} == {"not run"}
-    with pytest.raises(InputError, match="dataset: 'digits' is not known; accepted: cora, ogbn"):
+    with pytest.raises(
+        InputError, match="dataset: 'digits' is not part of tiny; accepted: cora, ogbn"
+    ):
         run(Store(tmp_path / "rows.jsonl"), datasets=["digits"])
 
 

@@ -171,10 +171,9 @@ def _check(
     """What is wrong is said before anything is made or read."""
     from gcsr.cluster import check_cluster  # noqa: PLC0415
     from gcsr.devices import pick_device  # noqa: PLC0415 - torch takes a second to import
-    from gcsr.errors import require_one_of  # noqa: PLC0415
 
     for dataset in datasets:
-        require_one_of("dataset", dataset, experiment.datasets)
+        experiment.require_part("dataset", dataset, experiment.datasets)
     if cluster is None:
         pick_device(device)
     else:

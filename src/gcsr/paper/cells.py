@@ -215,6 +215,14 @@ class Experiment:
         """Every measurement once."""
         return distinct(cell for line in self.lines for cell in (*line.cells, *line.without_leak))
 
+    def require_part(self, field: str, name: str, parts: Iterable[str]) -> None:
+        """Refuse a dataset or method that has no part in this; it may well be known elsewhere."""
+        parts = list(parts)
+        require(
+            name in parts,
+            f"{field}: {name!r} is not part of {self.name}; accepted: {', '.join(parts)}.",
+        )
+
 
 def distinct(cells: Iterable[Cell]) -> tuple[Cell, ...]:
     """The same cells without repetitions."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from gcsr.cluster import Cluster, ClusterError, connected
 from gcsr.devices import pick_device
-from gcsr.errors import require, require_one_of
+from gcsr.errors import require
 from gcsr.paper.cells import Cell, Experiment, Protocol
 from gcsr.paper.data import Data
 from gcsr.paper.graphs import Shelf
@@ -51,7 +51,7 @@ def reproduce(
     ``cluster`` (``local`` or the ``HOST:PORT`` of a Ray cluster's head) measures cells instead.
     """
     for name in datasets:
-        require_one_of("dataset", name, experiment.datasets)
+        experiment.require_part("dataset", name, experiment.datasets)
     whole = isinstance(jobs, int) and not isinstance(jobs, bool) and jobs >= 1
     require(whole, f"jobs: {jobs!r} is not accepted; a whole number >= 1 is.")
     require(
@@ -62,7 +62,7 @@ def reproduce(
     shelf = None if keep_graphs is None else Shelf(keep_graphs)
     known = {cell.method for cell in experiment.cells}
     for name in methods:
-        require_one_of("method", name, sorted(known))
+        experiment.require_part("method", name, sorted(known))
     wanted = [
         cell
         for cell in experiment.cells
