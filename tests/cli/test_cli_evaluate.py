@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +90,17 @@ def test_inspect_says_it_all(gcsr: Run, made: Path) -> None:
         "on cpu",
     ):
         assert word in result.out, word
+
+
+def test_inspect_says_that_a_run_was_resumed_and_that_it_went_back(gcsr: Run, made: Path) -> None:
+    assert "resumed" not in gcsr("inspect", made).out
+    graph = CondensedGraph.load(made)
+    back = "the matching loss was not finite by iteration 100: the run went back to iteration 50"
+    told = {"measured": {**graph.provenance["measured"], "resumed": True}, "notes": [back]}
+    replace(graph, provenance=graph.provenance | told).save(made)
+    shown = gcsr("inspect", made).out
+    assert re.search(r"^resumed +from what an earlier run left behind", shown, re.MULTILINE)
+    assert back in shown
 
 
 def test_inspect_json_is_what_the_library_describes(gcsr: Run, made: Path) -> None:

@@ -73,6 +73,8 @@ def _rows(described: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield from _race(_part(made, "automatic"))
     yield "versions", _pairs(_part(made, "versions"))
     yield "cost", _cost(made)
+    if _part(made, "measured").get("resumed") is True:
+        yield "resumed", "from what an earlier run left behind; the cost is of all of them"
     notes = made.get("notes")
     for note in notes if isinstance(notes, list) else ():
         yield "note", str(note)
