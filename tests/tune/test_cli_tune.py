@@ -168,7 +168,7 @@ def test_ctrl_c_tells_the_best_and_how_to_go_on(folder):
         os.close(ours)
     assert (process.returncode, output) == (130, b"")
     end = shown.decode().replace("\r\n", "\n")
-    assert "of 1000 trials are kept; the same command continues\nbest so far: trial " in end
+    assert "of 1,000 trials kept; the same command continues\nbest so far: trial " in end
     assert end.endswith("interrupted; written before that: graph-gcsr-9.tune.sqlite\n")
     assert "Traceback" not in end
 

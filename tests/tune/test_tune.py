@@ -19,6 +19,7 @@ from gcsr import CondensedGraph, InputError
 from gcsr.condense import methods
 from gcsr.condense.select import QuickScore
 from gcsr.tune import question, tune
+from gcsr.tune.search import Search
 from gcsr.views import View
 from helpers import tiny, with_other_test_labels
 
@@ -200,6 +201,33 @@ def test_files_that_are_no_studies_are_refused(tmp_path):
     theirs.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=1)
     with pytest.raises(InputError, match="was not made by gcsr tune"):
         search(study=other)
+
+
+@pytest.mark.parametrize("at_fault", ["_judge", "pick_device"])
+def test_a_study_is_closed_where_the_search_cannot_begin(at_fault, tmp_path, monkeypatch):
+    path = tmp_path / "study.sqlite"
+    asked = question.Question.of(
+        GRAPH,
+        nodes=9,
+        ratio=None,
+        method="random",
+        space=None,
+        changes={},
+        preset="default",
+        seed=0,
+        graphs=1,
+    )
+    held = Search(asked, study=path, device="cpu")
+    with monkeypatch.context() as patch:
+        patch.setattr(sys.modules[Search.__module__], at_fault, broken)
+        with pytest.raises(MemoryError):
+            held.__enter__()
+    # The first is still there, and does not keep the file.
+    assert len(tune(GRAPH, nodes=9, method="random", study=path, device="cpu").trials) == 1
+
+
+def broken(*_: object) -> None:
+    raise MemoryError
 
 
 def test_test_labels_have_no_say(whole):

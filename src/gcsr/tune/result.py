@@ -16,6 +16,7 @@ from gcsr.graph import Graph
 from gcsr.progress import Progress, silent
 from gcsr.tune.question import JUDGE, Question
 from gcsr.tune.space import Value
+from gcsr.wording import counted
 
 # A combination of settings that the method refuses counts as pruned, and its note says why.
 State = Literal["complete", "pruned"]
@@ -59,7 +60,9 @@ class Tuning:
         if not ranked:
             notes = [trial.note for trial in self.trials if trial.note]
             why = f" ({notes[0].rstrip('.')})" if notes else ""
-            raise InputError(f"tune: none of {len(self.trials)} trials was completed{why}.")
+            raise InputError(
+                f"tune: none of {counted(len(self.trials), 'trial')} was completed{why}."
+            )
         return ranked[0]
 
     @property

@@ -26,6 +26,7 @@ from gcsr.tune.soundness import NOTE, require_sound_trials
 from gcsr.tune.space import Value
 from gcsr.tune.study import import_optuna, open_study, sampler
 from gcsr.views import CondensingView
+from gcsr.wording import counted
 
 if TYPE_CHECKING:
     import optuna
@@ -128,27 +129,22 @@ class Search:
         self._optuna = import_optuna()
 
     def __enter__(self) -> Search:
-        self._study: optuna.Study = self._opened.enter_context(
-            open_study(self._path, self._asked.identity())
-        )
-        try:
+        # Whatever fails here, the study is closed: nobody calls __exit__ then.
+        with ExitStack() as opening:
+            self._study: optuna.Study = opening.enter_context(
+                open_study(self._path, self._asked.identity())
+            )
             require_sound_trials(
                 self._path, self._optuna, self._ended(), self._asked.space.searched
             )
-        except InputError:
-            self._opened.close()
-            raise
-        self._view = self._asked.view()
-        if self._asked_cluster is None:
-            self._device = pick_device(self._asked_device)
-            self._judge = _judge(self._view, self._device)
-        else:
-            try:
-                self._cluster = self._opened.enter_context(connected(self._asked_cluster))
+            self._view = self._asked.view()
+            if self._asked_cluster is None:
+                self._device = pick_device(self._asked_device)
+                self._judge = _judge(self._view, self._device)
+            else:
+                self._cluster = opening.enter_context(connected(self._asked_cluster))
                 self._device = self._cluster.device(self._asked_device)
-            except BaseException:
-                self._opened.close()
-                raise
+            self._opened = opening.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -229,7 +225,7 @@ class Search:
             study.tell(trial, state=state.PRUNED)
         except ClusterError as error:
             study.tell(trial, state=state.FAIL)
-            kept = f"{str(error).rstrip('.')}; {len(finished)} finished trials are kept."
+            kept = f"{str(error).rstrip('.')}; {counted(len(finished), 'finished trial')} kept."
             raise ClusterError(kept) from None
         except REFUSALS as error:
             trial.set_user_attr(NOTE, str(error).strip() or type(error).__name__)
