@@ -17,7 +17,7 @@ SOURCE = Path(gcsr.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 # From the ground up; a room may use the rooms of the floors below its own.
 FLOORS = (
-    {"errors", "version"},
+    {"errors", "version", "wording"},
     {"capture", "devices", "files", "products", "progress", "untrusted"},
     {"checkpoint", "parallel"},
     {"cluster"},
@@ -40,10 +40,21 @@ FLOORS = (
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 # Rooms that are stricter than their floor.
-GROUND = {"errors", "version", "capture", "devices", "files", "products", "progress", "untrusted"}
+GROUND = {
+    "errors",
+    "version",
+    "wording",
+    "capture",
+    "devices",
+    "files",
+    "products",
+    "progress",
+    "untrusted",
+}
 ONLY = {
     "errors": set(),
     "version": set(),
+    "wording": set(),
     "progress": set(),
     "products": set(),
     "capture": set(),

@@ -17,6 +17,7 @@ from gcsr.errors import InputError, require, require_one_of
 from gcsr.files import write_atomically
 from gcsr.stored import from_stored, is_known, is_stored_sparsely, stored_adjacency_bytes, to_stored
 from gcsr.untrusted import UNREADABLE, is_file, reason
+from gcsr.wording import counted
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -212,7 +213,7 @@ class CondensedGraph:
     def __repr__(self) -> str:
         made = self.provenance.get("method", "?")
         source = self.provenance.get("dataset", {}).get("name", "?")
-        return f"CondensedGraph({self.num_nodes} nodes by {made} from {source})"
+        return f"CondensedGraph({counted(self.num_nodes, 'node')} by {made} from {source})"
 
     def save(self, path: str | Path) -> Path:
         """Write a safetensors file; it appears whole or not at all."""

@@ -222,7 +222,7 @@ def test_json(capsys: pytest.CaptureFixture[str], bench: str) -> None:
 def test_table(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = run(capsys, "step", "--case", "wide", "--device", "cpu", "--repeats", "1")
     assert (code, err) == (0, "")
-    for word in ("wide", "ratio", "loss error", "gradient error", "wide: 1 graphs together"):
+    for word in ("wide", "ratio", "loss error", "gradient error", "wide: 1 graph together"):
         assert word in out
 
 

@@ -26,6 +26,11 @@ def test_text(gcsr: Run, data: Path, made: Path) -> None:
         assert words in result.out, words
 
 
+def test_one_run_has_no_deviation(gcsr: Run, data: Path, made: Path) -> None:
+    once = gcsr("cost", made, "--data", data, "--epochs", 3, "--sparsify", "none", "--runs", 1)
+    assert "gcn, 1 run on" in once.out and "±" not in once.out
+
+
 def test_json_is_the_sheet(gcsr: Run, data: Path, made: Path) -> None:
     got = gcsr("cost", made, "--data", data, *QUICK, "--json").json
     assert got["dataset"] == "small" and got["recipe"]["epochs"] == 5

@@ -86,6 +86,10 @@ def test_demo(gcsr: Run, quick_demo: Path) -> None:
     assert look == "look at it: gcsr report digits-50.safetensors --out digits-50.html"
     for word in ("condensed, automatic mode", "random subset", "whole graph", "1,797", "±", "kB"):
         assert word in result.out
+    assert "(1 run per graph)" in result.out
+    # Three subsets are three scores; one network on one graph has no deviation.
+    deviating = [line.split("(")[0].strip() for line in result.out.splitlines() if "±" in line]
+    assert deviating == ["random subset"]
     assert [path.name for path in quick_demo.iterdir()] == ["digits-50.safetensors"]
 
 

@@ -128,6 +128,13 @@ class TestHelper:
             with pytest.raises(AssertionError):
                 run(f"```python\nprint('{wrong}')\n{shown}")
 
+    def test_the_accuracy_of_one_run_is_compared_roughly_too(self, run):
+        shown = "```\n\n```text\n96.0 % on digits, 2.7 % of it\n```\n"
+        run(f"```python\nprint('95.2 % on digits, 2.7 % of it')\n{shown}")
+        for wrong in ("91.0 % on digits, 2.7 % of it", "96.0 % on digits, 2.8 % of it"):
+            with pytest.raises(AssertionError):
+                run(f"```python\nprint('{wrong}')\n{shown}")
+
     def test_a_failure_that_is_shown_is_fine(self, run):
         run("```console\n$ gcsr inspect absent.safetensors\nerror: absent.safetensors: ...\n```\n")
 

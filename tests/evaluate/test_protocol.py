@@ -52,6 +52,11 @@ def test_evaluation_prints_and_becomes_plain_values(graph, smalls):
     assert str(found) == (
         f"{found.mean:.1f} ± {found.std:.1f} % on planted (gcn trained on 9 nodes, 2 graphs x 2 runs)"
     )
+    (one,) = Random(nodes=3).condense_many(graph, seeds=[0])
+    single = gcsr.evaluate(one, graph, runs=1, **QUICK)
+    assert str(single) == f"{single.mean:.1f} % on planted (gcn trained on 3 nodes, 1 run)"
+    alone = replace(single, nodes=1)
+    assert str(alone) == f"{single.mean:.1f} % on planted (gcn trained on 1 node, 1 run)"
     assert found.to_dict()["scores"] == found.scores
     assert isinstance(Evaluation(**found.to_dict()), Evaluation)
 

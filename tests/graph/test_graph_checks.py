@@ -159,7 +159,7 @@ def test_labels_as_a_column(make):
         ({"y": [0, 0, 0, 0, 0, -1], "test": [4]}, "y: the graph has fewer than two classes"),
         ({"train": []}, "split: train is empty"),
         ({"val": np.zeros(6, dtype=bool)}, "split: val is empty"),
-        ({"test": [3, 4]}, r"split: 1 nodes are in both val and test \(first: 3\)"),
+        ({"test": [3, 4]}, r"split: 1 node is in both val and test \(first: 3\)"),
         ({"train": [0, 3]}, "both train and val"),
         ({"train": [0, 4]}, "both train and test"),
         ({"train": [0, 0]}, "split: train names a node twice"),
@@ -168,7 +168,7 @@ def test_labels_as_a_column(make):
         ({"val": [0.5]}, "split: val must hold node ids, not float64"),
         ({"val": [[3]]}, "split: val must be a list"),
         ({"val": np.ones(4, dtype=bool)}, "split: the mask val has 4 entries for 6 nodes"),
-        ({"y": [0, 1, 2, -1, 1, 2]}, r"split: 1 nodes of val have no label \(y = -1\)"),
+        ({"y": [0, 1, 2, -1, 1, 2]}, r"split: 1 node of val has no label \(y = -1\)"),
         ({"features": "minmax"}, "features: 'minmax' is not known; accepted: keep, rows, stand"),
     ],
 )

@@ -44,6 +44,19 @@ def written(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text)))
 
 
+def test_one_score_has_no_deviation():
+    row = {"mean": 58.4, "std": 0.0, "scores": [58.4], "graphs": 1, "runs": 1}
+    compared = compare(TINY, outcomes() | {FAIR: Outcome("done", row)})
+    page = markdown(TINY, compared, Protocol(1, 1))
+    assert "| 61.3 ± 0.5 † | +1.3 | 58.4 | -1.6 |" in page
+    assert "(ours 58.4, published 60.0 ± 1.5)" in page
+    assert written(csv_text(TINY, compared, PAPER))[0]["without_leak_std"] == ""
+    # Two that agree have one, and it is zero.
+    twice = Outcome("done", row | {"scores": [58.4, 58.4], "runs": 2})
+    page = markdown(TINY, compare(TINY, outcomes() | {FAIR: twice}), Protocol(1, 2))
+    assert "| 58.4 ± 0.0 | -1.6 |" in page
+
+
 def test_markdown():
     page = markdown(TINY, compare(TINY, outcomes()), PAPER)
     assert page.startswith("# tiny: A tiny table\n") and "uick" not in page and "QUICK" not in page

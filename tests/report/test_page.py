@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -126,6 +127,17 @@ def test_honest_facts_come_first(graph: Graph, small: CondensedGraph) -> None:
     assert page.index("Leaks test labels.") < page.index("<section")
     compared = report([small, leaking], graph, names=["fair", "leaking"], evaluate=False)
     assert "Test labels went into leaking" in compared
+
+
+def test_few_runs_are_counted_in_words(
+    graph: Graph, small: CondensedGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.modules[report.__module__], "paper_recipe", lambda name: FAST)
+    once = {"runs": 1, "recipe": FAST, "subsets": 1, "device": "cpu", "tsne_nodes": 0}
+    both = report([small, small], graph, names=["a", "b"], **once)
+    assert "1 run per graph; small differences" in both
+    page = report(small, graph, **once)
+    assert "Accuracies are of 1 run each" in page and "± 0.0" not in both + page
 
 
 def test_without_the_real_graph_it_shows_what_it_can(small: CondensedGraph) -> None:

@@ -30,6 +30,7 @@ from gcsr.evaluate.origin import require_graph, require_origin
 from gcsr.graph import Graph
 from gcsr.progress import Progress, silent
 from gcsr.views import View
+from gcsr.wording import counted
 
 THRESHOLD = 0.01
 SAMPLED = 1000
@@ -91,7 +92,7 @@ class Analysis:
 
     def __repr__(self) -> str:
         made = f" by {self.method}" if self.method else ""
-        return f"Analysis({self.condensed.nodes} nodes{made} against {self.dataset})"
+        return f"Analysis({counted(self.condensed.nodes, 'node')}{made} against {self.dataset})"
 
 
 def analyse(

@@ -25,6 +25,7 @@ from gcsr.models import SparseTopology, init_batch
 from gcsr.models.sparse import SparseOperator, csr_tensor
 from gcsr.parallel import single_threaded
 from gcsr.views import View
+from gcsr.wording import counted
 
 # Graphs of the paper's protocol that a CUDA device advances together.
 TOGETHER = {"cpu": 1, "cuda": 5}
@@ -67,8 +68,8 @@ def bench_gradient(
         loss_error=relative_error(loss[0], plain_loss),
         gradient_error=relative_error(gradient[0], plain_gradient),
         unit="one graph, one epoch",
-        note=f"{origin}; {graphs} graphs together; {outer} outer steps x {settings['inner']} training"
-        f" steps, of which {STEPS} outer steps were timed; X' learns",
+        note=f"{origin}; {counted(graphs, 'graph')} together; {outer} outer steps x"
+        f" {settings['inner']} training steps, of which {STEPS} outer steps were timed; X' learns",
     )
 
 

@@ -14,6 +14,7 @@ from gcsr.condense.trajectory.students import student_for
 from gcsr.equations import self_expression
 from gcsr.models import condensing_model
 from gcsr.parallel import single_threaded
+from gcsr.wording import counted
 
 # Graphs of the paper's protocol that a CUDA device advances together.
 TOGETHER = {"cpu": 1, "cuda": 5}
@@ -52,7 +53,7 @@ def bench_step(
         loss_error=relative_error(loss[0], exact_loss),
         gradient_error=relative_error(gradient[0], exact_gradient),
         unit="one graph, one iteration",
-        note=f"{graphs} graphs together, {dtype}".replace("torch.", "")
+        note=f"{counted(graphs, 'graph')} together, {dtype}".replace("torch.", "")
         + (f"; {kinks} of {shape.nodes**2} signs of Z as the engine rounds them" if kinks else ""),
     )
 

@@ -14,6 +14,7 @@ from gcsr.cli.data import load_graph
 from gcsr.cli.files import require_writable_folder
 from gcsr.cli.interrupts import remember_written, uninterrupted
 from gcsr.cli.output import console, print_json, print_leak, printable, table
+from gcsr.wording import counted
 
 if TYPE_CHECKING:
     from gcsr.analyse import Analysis, Portrait
@@ -153,7 +154,8 @@ def _remarks(analysis: Analysis) -> Iterator[str]:
     yield f"classes: total variation from the training nodes {_number(analysis.class_distance)}"
     yield (
         f"nearest training nodes ({analysis.space.name}): {100 * near.agreement:.1f} % have the"
-        f" condensed node's class; {near.distinct} different ones for {near.nodes.shape[0]} nodes"
+        f" condensed node's class; {near.distinct} different ones for"
+        f" {counted(near.nodes.shape[0], 'node')}"
     )
 
 

@@ -17,6 +17,7 @@ from gcsr.cli.output import byte_count, print_json, print_leak
 from gcsr.cli.settings import parse_settings
 from gcsr.cli.sizes import expert_bounds, parse_bytes
 from gcsr.errors import InputError, require, require_one_of
+from gcsr.wording import counted
 
 if TYPE_CHECKING:
     from gcsr.checkpoint import Checkpoint
@@ -281,7 +282,7 @@ def _tell(paths: list[Path], made: list[CondensedGraph]) -> None:
     summary = _summary(paths[0], paths, made)
     each = " each" if len(made) > 1 else ""
     print(
-        f"{summary['dataset']}: {summary['nodes']} nodes{each} by {_makers(made)}"
+        f"{summary['dataset']}: {counted(summary['nodes'], 'node')}{each} by {_makers(made)}"
         f" ({100 * summary['ratio']:.2f} % of what is condensed),"
         f" {byte_count(summary['bytes']['condensed'])} instead of"
         f" {byte_count(summary['bytes']['original'])}, {summary['seconds']:.1f} s"

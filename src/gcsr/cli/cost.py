@@ -12,6 +12,7 @@ from gcsr.cli import options
 from gcsr.cli.bars import progress_bars
 from gcsr.cli.data import load_graph
 from gcsr.cli.output import byte_count, console, print_json, print_leak, printable, table
+from gcsr.wording import counted
 
 if TYPE_CHECKING:
     from gcsr.evaluate import CostSheet
@@ -87,15 +88,16 @@ def cost(
 def _tell(sheet: CostSheet) -> None:
     made = f" by {printable(sheet.method)}" if sheet.method else ""
     print(
-        f"{sheet.dataset} condensed to {sheet.condensed.nodes:,} nodes{made}; {sheet.model},"
-        f" {sheet.runs} runs on {sheet.device} ({sheet.machine})"
+        f"{sheet.dataset} condensed to {counted(sheet.condensed.nodes, 'node')}{made}; {sheet.model},"
+        f" {counted(sheet.runs, 'run')} on {sheet.device} ({sheet.machine})"
     )
     print(f"condensing: {_condensing(sheet)}")
     _tell_bytes(sheet)
     _tell_seconds(sheet)
     print(f"{sheet.verdict}.")
     if sheet.break_even_alone is not None and sheet.break_even_alone != sheet.break_even:
-        print(f"Without validating after every epoch: after {sheet.break_even_alone:,} trainings.")
+        trainings = counted(sheet.break_even_alone, "training")
+        print(f"Without validating after every epoch: after {trainings}.")
     for note in sheet.notes:
         print(f"note: {printable(note)}")
     if sheet.leaks_test_labels:

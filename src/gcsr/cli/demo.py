@@ -18,6 +18,7 @@ from gcsr.cli.data import load_graph
 from gcsr.cli.files import SUFFIX, require_writable, write_graphs
 from gcsr.cli.output import byte_count, console, print_json, print_leak, table
 from gcsr.progress import Progress
+from gcsr.wording import accuracy, counted
 
 if TYPE_CHECKING:
     from gcsr.condensed import CondensedGraph
@@ -135,12 +136,12 @@ def _compare(
 
 def _tell(graph: Graph, rows: list[Row], runs: int) -> None:
     numbers = ("test accuracy", "nodes", "bytes", "condensing", "training")
-    title = f"GCN trained on ... and tested on {graph.name} ({runs} runs per graph)"
+    title = f"GCN trained on ... and tested on {graph.name} ({counted(runs, 'run')} per graph)"
     shown = table("trained on", *numbers, numbers=numbers, title=title)
     for row in rows:
         shown.add_row(
             row.trained_on,
-            f"{row.mean:.1f} ± {row.std:.1f} %",
+            accuracy(row.mean, row.std, len(row.scores)),
             f"{row.nodes:,}",
             byte_count(row.bytes),
             f"{row.condensing_seconds:.1f} s" if row.condensing_seconds else "-",

@@ -14,6 +14,7 @@ from gcsr.cli.data import load_graph
 from gcsr.cli.output import print_json, print_leak
 from gcsr.cli.sizes import parse_bytes
 from gcsr.errors import require
+from gcsr.wording import counted
 
 if TYPE_CHECKING:
     from gcsr.evaluate import Evaluation
@@ -123,9 +124,7 @@ def evaluate(
 def _tell(result: Evaluation) -> None:
     print(result)
     trained = "whole graph" if result.trained_on == "whole graph" else "condensed graph"
-    epochs = result.recipe["epochs"]
-    print(
-        f"trained on the {trained} for {epochs} epochs, seed {result.seed}: {result.seconds:.1f} s"
-    )
+    epochs = counted(result.recipe["epochs"], "epoch")
+    print(f"trained on the {trained} for {epochs}, seed {result.seed}: {result.seconds:.1f} s")
     if result.leaks_test_labels:
         print_leak()

@@ -16,6 +16,7 @@ from gcsr.cli.files import output_paths, require_writable, require_writable_fold
 from gcsr.cli.interrupts import remember_written, uninterrupted
 from gcsr.cli.output import console, print_json, table
 from gcsr.errors import require
+from gcsr.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -189,7 +190,8 @@ def _run(
         search.run(trials=trials, seconds=seconds, progress=progress, on_trial=on_trial)
     except KeyboardInterrupt:
         found = search.result()
-        left.append(f"{len(found.trials)} of {trials} trials are kept; the same command continues")
+        kept = f"{len(found.trials)} of {counted(trials, 'trial')}"
+        left.append(f"{kept} kept; the same command continues")
         if found.ranked:
             left.append(f"best so far: {_said(found)}")
         raise
@@ -243,8 +245,8 @@ def _tell(result: Tuning, again: str) -> None:
     pruned = sum(trial.state == "pruned" for trial in result.trials)
     best = _said(result)
     print(
-        f"{asked.graph.name}: {asked.nodes} nodes by {asked.method}, {len(result.trials)} trials,"
-        f" {pruned} of them pruned, in {result.study}"
+        f"{asked.graph.name}: {counted(asked.nodes, 'node')} by {asked.method},"
+        f" {counted(len(result.trials), 'trial')}, {pruned} of them pruned, in {result.study}"
     )
     searched = list(asked.space.searched)
     columns = ("trial", "validation, %", *searched, "seconds")

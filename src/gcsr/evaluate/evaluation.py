@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from gcsr.wording import accuracy, counted, nouns
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -63,8 +65,9 @@ class Evaluation:
 
     def __str__(self) -> str:
         leak = ", prior leaks test labels" if self.leaks_test_labels else ""
-        graphs = f"{self.graphs} graphs x " if self.graphs > 1 else ""
+        graphs = f"{counted(self.graphs, 'graph')} x " if self.graphs > 1 else ""
         return (
-            f"{self.mean:.1f} ± {self.std:.1f} % on {self.dataset} ({self.model} trained on"
-            f" {self.nodes} nodes, {graphs}{self.runs} runs{leak})"
+            f"{accuracy(self.mean, self.std, len(self.scores))} on {self.dataset} ({self.model}"
+            f" trained on {self.nodes} {nouns(self.nodes, 'node')},"
+            f" {graphs}{counted(self.runs, 'run')}{leak})"
         )

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from gcsr.wording import accuracy, counted
+
 
 @dataclass(frozen=True)
 class Accuracy:
@@ -23,7 +25,7 @@ class Accuracy:
         return cls(float(np.mean(scores)), float(np.std(scores)), scores)
 
     def __str__(self) -> str:
-        return f"{self.mean:.1f} ± {self.std:.1f} %"
+        return accuracy(self.mean, self.std, len(self.scores))
 
 
 @dataclass(frozen=True)
@@ -147,8 +149,7 @@ def verdict(condense: float | None, small: float, whole: float) -> str:
             f"condensing does not pay for itself in time: a training on the small graph takes"
             f" {small:.3g} s, on the whole one {whole:.3g} s"
         )
-    times = "training" if trainings == 1 else "trainings"
     return (
-        f"condensing ({condense:.3g} s) has paid for itself after {trainings:,} {times}"
-        f" ({small:.3g} s each instead of {whole:.3g} s)"
+        f"condensing ({condense:.3g} s) has paid for itself after"
+        f" {counted(trainings, 'training')} ({small:.3g} s each instead of {whole:.3g} s)"
     )

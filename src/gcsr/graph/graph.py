@@ -19,6 +19,7 @@ from gcsr.graph.arrays import SPARSE, Features, array_of, features_of, labels_of
 from gcsr.graph.edges import adjacency_from_edges, clean_adjacency
 from gcsr.graph.scaling import row_scale, standard_scale
 from gcsr.graph.size import StoredParts, stored_parts
+from gcsr.wording import counted
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -102,8 +103,8 @@ class Graph:
             shared = np.intersect1d(getattr(self, first).numpy(), getattr(self, second).numpy())
             require(
                 shared.size == 0,
-                f"split: {shared.size} nodes are in both {first} and {second}"
-                f" (first: {shared[0] if shared.size else ''}).",
+                f"split: {counted(shared.size, 'node')} {'is' if shared.size == 1 else 'are'} in both"
+                f" {first} and {second} (first: {shared[0] if shared.size else ''}).",
             )
 
     def _check_labels(self) -> int:
@@ -133,7 +134,8 @@ class Graph:
         unique: Tensor = torch.unique(ids)
         require(unique.numel() == ids.numel(), f"split: {split} names a node twice.")
         unlabelled = int((self.y[unique] < 0).sum())
-        require(unlabelled == 0, f"split: {unlabelled} nodes of {split} have no label (y = -1).")
+        bare = f"{counted(unlabelled, 'node')} of {split} {'has' if unlabelled == 1 else 'have'}"
+        require(unlabelled == 0, f"split: {bare} no label (y = -1).")
         return unique
 
     # -- making one ------------------------------------------------------------------------------

@@ -136,7 +136,9 @@ def _number(line: Line, cells: Sequence[Cell], outcomes: Mapping[Cell, Outcome])
 def _measured(row: Row, value: str) -> tuple[float | None, float | None]:
     """Mean and deviation of a row, or of one of the values that were looked at, over graphs."""
     if not value:
-        return row.get("mean"), row.get("std")
+        scores = row.get("scores")
+        alone = isinstance(scores, list) and len(scores) == 1
+        return row.get("mean"), None if alone else row.get("std")
     values = row.get("values", {}).get(value) or [None]
     if None in values:
         return None, None

@@ -14,6 +14,7 @@ from gcsr.paper.compare import Compared, Number
 from gcsr.paper.looks import ADJACENCY, CORRELATION, GRAM, SILHOUETTE
 from gcsr.paper.render import title
 from gcsr.paper.rows import Row
+from gcsr.wording import counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,7 +35,7 @@ def portraits(experiment: Experiment, compared: Sequence[Compared], protocol: Pr
     lines = max(1, -(-len(panels) // columns))
     width = _PANEL * columns
     figure = Figure(figsize=(width, _PANEL * lines + 0.8), layout="constrained")
-    graphs = f"{protocol.graphs} graph{'s' * (protocol.graphs > 1)}, the first is drawn"
+    graphs = f"{counted(protocol.graphs, 'graph')}, the first is drawn"
     leaks = any(number.leaks for one in compared for number in one.numbers)
     heading = f"{title(experiment, protocol)} ({graphs}{'; † leaks test labels' * leaks})"
     figure.suptitle(fill(heading, int(width * _LETTERS)), fontsize=9)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from gcsr.paper.cells import Experiment, Protocol
 from gcsr.paper.compare import Compared, Number, reasons
 from gcsr.paper.tally import verdict
+from gcsr.wording import counted
 
 HEADINGS = (
     "dataset",
@@ -41,7 +42,7 @@ def warning(protocol: Protocol) -> str | None:
 
 def size(graphs: int, runs: int) -> str:
     """Number of condensed graphs, and of networks trained on each."""
-    return f"{graphs} graph{'s' * (graphs > 1)} x {runs} run{'s' * (runs > 1)}"
+    return f"{counted(graphs, 'graph')} x {counted(runs, 'run')}"
 
 
 def text_table(compared: Sequence[Compared]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
@@ -63,8 +64,8 @@ def markdown(experiment: Experiment, compared: Sequence[Compared], protocol: Pro
     ]
     table += ["| " + " | ".join(_escaped(text) for text in row) + " |" for row in rows]
     parts += ["\n".join(table), *experiment.notes]
-    counted, outside = verdict(compared)
-    parts += counted
+    tallied, outside = verdict(compared)
+    parts += tallied
     if outside:
         parts.append("Outside:\n\n" + "\n".join(f"- {sentence}" for sentence in outside))
     missing = reasons(compared)

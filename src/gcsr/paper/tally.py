@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gcsr.paper.compare import Compared, Number
+from gcsr.wording import nouns
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,7 @@ class Outside:
 
     def __str__(self) -> str:
         line, number = self.compared.line, self.number
-        size = "" if line.nodes is None else f", {line.nodes} nodes"
+        size = "" if line.nodes is None else f", {line.nodes} {nouns(line.nodes, 'node')}"
         ours = f"{number.mean:.{line.digits}f}" + (
             "" if number.std is None else f" ± {number.std:.{line.digits}f}"
         )

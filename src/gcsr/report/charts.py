@@ -10,6 +10,7 @@ import numpy as np
 
 from gcsr.report.html import Html, joined, tag
 from gcsr.report.said import NOTHING, ticks
+from gcsr.wording import deviation
 
 Points = Sequence[tuple[float, float]]
 SMOOTHED_FROM, WINDOW = 30, 9
@@ -61,7 +62,7 @@ def strips(lines: Sequence[Strip]) -> Html:
         value = tag(
             "div",
             tag("b", f"{line.mean:.1f}"),
-            tag("span", f" {deviation(line.scores, line.std)} %".replace("  ", " ")),
+            tag("span", f" {deviation(line.std, len(line.scores))} %".replace("  ", " ")),
             class_="value",
         )
         rows.append(tag("div", label, track, value, class_=f"strip {line.kind}"))
@@ -74,11 +75,6 @@ def strips(lines: Sequence[Strip]) -> Html:
     return tag(
         "div", *rows, tag("div", tag("div"), axis, tag("div"), class_="strip"), class_="strips"
     )
-
-
-def deviation(scores: Sequence[float], std: float) -> str:
-    """A standard deviation; one run has none."""
-    return f"± {std:.1f}" if len(scores) > 1 else ""
 
 
 def _range(values: Sequence[float]) -> tuple[float, float]:

@@ -6,14 +6,15 @@ from collections.abc import Iterator, Sequence
 
 from gcsr.condensed import CondensedGraph
 from gcsr.errors import require
-from gcsr.report.charts import data_table, deviation, heat_table, strips
+from gcsr.report.charts import data_table, heat_table, strips
 from gcsr.report.evidence import RANDOM, SMALL, WHOLE, Evidence, Scored
 from gcsr.report.html import Html, joined, tag
 from gcsr.report.page import Banner, Page, Panel, Tile
 from gcsr.report.panels import MOST_WRITTEN, beside_each_other, strip, written
 from gcsr.report.remake import command
-from gcsr.report.said import NOTHING, byte_count, counted, decimal, number, part, seconds, text
+from gcsr.report.said import NOTHING, byte_count, decimal, number, part, seconds, text
 from gcsr.report.single import FEW_RUNS
+from gcsr.wording import counted, deviation
 
 SETTINGS_OF_RESULT = ("method", "preset", "seed", "device")
 
@@ -58,7 +59,8 @@ def _banners(
         sentence = "Networks were trained for fewer epochs than the protocol's: no results."
         yield Banner("warn", "Quick test.", sentence)
     elif scores and scores[0].evaluation.runs < FEW_RUNS:
-        sentence = f"{scores[0].evaluation.runs} per graph; small differences mean nothing."
+        runs = counted(scores[0].evaluation.runs, "run")
+        sentence = f"{runs} per graph; small differences mean nothing."
         yield Banner("warn", "Few runs.", sentence)
     if found[0].absent:
         yield Banner("note", "Without the real graph.", found[0].absent)
@@ -75,7 +77,7 @@ def _tiles(scores: Sequence[Scored]) -> Iterator[Tile]:
         of_kind = [s for s in scores if s.kind == kind and not s.evaluation.leaks_test_labels]
         if of_kind:
             best = max(of_kind, key=lambda one: one.evaluation.mean)
-            spread = deviation(best.evaluation.scores, best.evaluation.std)
+            spread = deviation(best.evaluation.std, len(best.evaluation.scores))
             detail = f"{spread} · {best.name}".removeprefix(" · ")
             yield Tile(heading, f"{best.evaluation.mean:.1f} %", detail)
 
@@ -107,7 +109,7 @@ def _table(found: Sequence[Evidence], scores: Sequence[Scored]) -> Panel:
                 NOTHING
                 if score is None
                 else f"{score.evaluation.mean:.1f}"
-                f" {deviation(score.evaluation.scores, score.evaluation.std)}",
+                f" {deviation(score.evaluation.std, len(score.evaluation.scores))}".rstrip(),
                 NOTHING if analysis is None else decimal(analysis.ccns_distance.frobenius, 2),
                 decimal(one.condensed.weighted_edge_homophily, 2),
                 NOTHING if analysis is None else decimal(analysis.silhouette, 2),

@@ -16,8 +16,9 @@ from gcsr.errors import require
 from gcsr.evaluate import Evaluation, evaluate, evaluate_full
 from gcsr.graph import Graph
 from gcsr.progress import Progress, silent
-from gcsr.report.said import counted, number, part
+from gcsr.report.said import number, part
 from gcsr.training import TrainingRecipe
+from gcsr.wording import counted
 
 NEAREST = 3
 SMALL, RANDOM, WHOLE = "condensed", "random", "whole"

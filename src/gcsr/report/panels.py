@@ -26,11 +26,11 @@ from gcsr.report.remake import command
 from gcsr.report.said import (
     NOTHING,
     class_name,
-    counted,
     decimal,
     part,
     percent,
 )
+from gcsr.wording import counted
 
 Made = tuple[Panel, dict[str, Any]]
 # A similarity matrix of more classes is drawn, not written.

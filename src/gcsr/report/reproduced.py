@@ -17,7 +17,7 @@ from gcsr.paper.work import recalled
 from gcsr.report.charts import Dot, Series, line_chart, scatter
 from gcsr.report.html import Html, joined, tag
 from gcsr.report.page import Banner, Page, Panel, Tile
-from gcsr.report.said import counted
+from gcsr.wording import counted
 
 # A difference that fills half of its cell, in points.
 FULL_BAR = 10.0
@@ -167,7 +167,11 @@ def _tiles(found: Sequence[Progressed], gaps: Sequence[float]) -> Iterator[Tile]
     yield Tile("Lines done", f"{done:,}", f"of {total:,} in {counted(len(found), 'table')}")
     if gaps:
         yield Tile("Mean difference", f"{fmean(gaps):+.2f}", "points, ours minus published")
-        yield Tile("Mean distance", f"{fmean(map(abs, gaps)):.2f}", f"points, {len(gaps)} numbers")
+        yield Tile(
+            "Mean distance",
+            f"{fmean(map(abs, gaps)):.2f}",
+            f"points, {counted(len(gaps), 'number')}",
+        )
 
 
 def _overview(found: Sequence[Progressed]) -> Panel:
@@ -201,7 +205,7 @@ def _panel(one: Progressed) -> Panel:
     quick = "Quick smoke run, no results. " if one.protocol.quick else ""
     title = f"{one.name}: {one.experiment.title}"
     cells = f"; {counts} per cell" if one.experiment.drawn else ""
-    lead = f"{quick}{one.done} of {one.total} lines done{cells}."
+    lead = f"{quick}{one.done} of {counted(one.total, 'line')} done{cells}."
     return Panel(
         title, joined(*parts), lead, short=f"{one.name} {one.protocol.graphs}x{one.protocol.runs}"
     )

@@ -51,11 +51,6 @@ def class_name(number: int) -> str:
     return f"class {number}" if number >= 0 else "no label"
 
 
-def counted(count: int, noun: str) -> str:
-    """``1 run``, ``5 runs``."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
 # -- provenance, which may hold anything -------------------------------------------------------------
 
 

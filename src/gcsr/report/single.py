@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from gcsr.report import panels
-from gcsr.report.charts import deviation
 from gcsr.report.evidence import RANDOM, WHOLE, Evidence
 from gcsr.report.learning import training
 from gcsr.report.page import Banner, Page, Panel, Tile
-from gcsr.report.said import byte_count, counted, maker, notes, number, part, seconds, text
+from gcsr.report.said import byte_count, maker, notes, number, part, seconds, text
+from gcsr.wording import counted, deviation
 
 FEW_RUNS = 5
 LEAK = (
@@ -99,7 +99,7 @@ def _tiles(found: Evidence) -> Iterator[Tile]:
     own, random, whole = found.own, found.rivals(RANDOM), found.rivals(WHOLE)
     if own is not None and random is not None and whole is not None:
         accuracy = own.evaluation
-        spread = f"{deviation(accuracy.scores, accuracy.std)} · {accuracy.model}, {own.size}"
+        spread = f"{deviation(accuracy.std, len(accuracy.scores))} · {accuracy.model}, {own.size}"
         tested = spread.removeprefix(" · ")
         yield Tile("Test accuracy", f"{accuracy.mean:.1f} %", tested)
         reached = 100 * accuracy.mean / whole.evaluation.mean if whole.evaluation.mean else 0.0
