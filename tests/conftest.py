@@ -3,9 +3,29 @@
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+
+# Modules that only an extra of the package brings.
+EXTRAS = {"optuna": "tune", "ray": "cluster", "pyarrow": "parquet"}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Tests that are marked with ``needs`` are skipped where one of the modules is missing."""
+    for mark in item.iter_markers("needs"):
+        for module in mark.args:
+            if not installed(module):
+                pytest.skip(f"the extra '{EXTRAS[module]}' ({module}) is not installed")
+
+
+def installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ImportError:
+        return False
 
 
 @pytest.fixture(scope="session")

@@ -177,6 +177,21 @@ print([name for name in ("torch_geometric", "matplotlib", "sklearn", "typer") if
     assert done.stdout.strip() == "[]"
 
 
+TESTS = sorted(Path(__file__).parent.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", TESTS, ids=lambda path: path.name)
+def test_tests_are_collected_without_extras(path):
+    """What needs an extra is skipped without it: nothing at the top of a file imports one."""
+    found = set()
+    for statement in statements(ast.parse(path.read_text(encoding="utf-8")), lazy=False):
+        names = [alias.name for alias in statement.names]
+        if isinstance(statement, ast.ImportFrom):
+            names = [statement.module or ""]
+        found |= {name.split(".")[0] for name in names}
+    assert not found & {"atheris", "ogb", "optuna", "pyarrow", "ray", "selenium"}
+
+
 def test_everything_public_is_there():
     for name in gcsr.__all__:
         assert getattr(gcsr, name) is not None

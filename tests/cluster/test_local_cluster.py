@@ -150,6 +150,7 @@ def propagated(cluster: Cluster) -> None:
         list(propagate(blocks, [x[:1], *cut[1:]], 1, cluster=cluster))
 
 
+@pytest.mark.needs("ray", "optuna")
 def test_what_a_cluster_does_is_what_this_process_does(tmp_path):
     """One test: a cluster takes seconds to start, and two at a time would crowd this machine."""
     with connected("local") as cluster:

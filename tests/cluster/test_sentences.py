@@ -41,6 +41,7 @@ def verbs(file: Path) -> list[list[str]]:
     ]
 
 
+@pytest.mark.needs("ray", "optuna")
 @pytest.mark.parametrize(
     ("address", "sentence"),
     [
@@ -64,6 +65,7 @@ def test_every_verb_refuses_a_cluster_that_cannot_be(
     assert not list(tmp_path.glob("never*"))
 
 
+@pytest.mark.needs("optuna")
 def test_without_ray_it_says_how_to_get_it(file, capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "ray", None)
@@ -89,6 +91,7 @@ def test_verbs_without_a_cluster_import_no_ray(file):
     assert done.stdout.endswith("False\n")
 
 
+@pytest.mark.needs("ray")
 def test_jobs_and_a_cluster_do_not_go_together(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr("gcsr.cluster.start.reachable", lambda address: True)
     words = [
@@ -140,6 +143,7 @@ def test_rows_of_a_product_are_the_bytes_of_the_whole(rows):
     assert np.abs(found - dense @ x).max() < 1e-5
 
 
+@pytest.mark.needs("ray")
 def test_blocks_that_cannot_be_are_refused():
     block = row_blocks(sp.csr_array(np.eye(4)), 4)
     for hops in (-1, 1.5, True):

@@ -22,7 +22,7 @@ from gcsr.cluster import propagate, row_blocks
 from gcsr.condense import methods
 from helpers import planted_graph, tiny
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.needs("ray")]
 
 ROUNDS = range(5)
 STORE_BYTES = 600 * 2**20

@@ -52,7 +52,10 @@ def words(lists: dict[str, Path]) -> list[str]:
     return [str(word) for pair in lists.items() for word in pair]
 
 
-@pytest.mark.parametrize("kind", ["csv", "npy", "named csv", "parquet"])
+@pytest.mark.parametrize(
+    "kind",
+    ["csv", "npy", "named csv", pytest.param("parquet", marks=pytest.mark.needs("pyarrow"))],
+)
 @pytest.mark.parametrize("features", ["keep", "rows", "standardise"])
 def test_lists_of_edges(
     capsys: pytest.CaptureFixture[str],

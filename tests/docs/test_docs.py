@@ -40,7 +40,15 @@ def named(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p)], ids=named)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[pytest.mark.needs("optuna")] if page.stem == "tune" else [])
+        for page in PAGES
+        if blocks(page)
+    ],
+    ids=named,
+)
 def test_every_block_runs(page, tmp_path, monkeypatch, real_data):
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

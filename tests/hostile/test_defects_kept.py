@@ -146,15 +146,18 @@ STUDIES = {
 }
 
 
+@pytest.mark.needs("optuna")
 @pytest.mark.parametrize("what", STUDIES)
 def test_studies_that_are_none_are_a_sentence(refused, what):
     refused("study", study(STUDIES[what]), "study: ")
 
 
+@pytest.mark.needs("optuna")
 def test_the_study_that_the_others_come_from_is_fine(tmp_path):
     assert survives(TARGETS["study"], study())
 
 
+@pytest.mark.needs("optuna")
 def test_a_study_with_a_page_overwritten_is_a_sentence(refused):
     data = bytearray(study())
     data[4096:12288] = b"\xff" * 8192

@@ -25,6 +25,7 @@ SOURCE = Path(inspect.getfile(CondensedGraph)).parents[1]
 SMALL = ["iterations=4", "experts=1", "expert-epochs=4", "max-start=3", "hidden=8", "N=2"]
 FIXED = [f"--set={setting}" for setting in SMALL]
 SEARCHED = ["--set=feature_rate=0.03..30:log", "--set=alpha=0.1,1,10"]
+needs_optuna = pytest.mark.needs("optuna")
 
 
 @pytest.fixture(autouse=True)
@@ -49,6 +50,7 @@ def tuned(gcsr, *more: object) -> tuple[int, str, str]:
     return gcsr("tune", "graph.npz", *small, *FIXED, *SEARCHED, *more)
 
 
+@needs_optuna
 def test_it_tells_the_best_and_how_to_make_it_again(gcsr, folder):
     code, out, err = tuned(gcsr, "--out=best.safetensors", "--plot=tune.svg")
     assert (code, err) == (0, "")
@@ -71,6 +73,7 @@ def test_it_tells_the_best_and_how_to_make_it_again(gcsr, folder):
     assert {path: path.stat().st_mtime_ns for path in folder.glob("*.sqlite")} == files
 
 
+@needs_optuna
 def test_json_alone_is_printed(gcsr):
     code, out, err = tuned(
         gcsr, "--study=s.sqlite", "--json", "--graphs=2", "--seed=4", "--trials=2"
@@ -83,6 +86,7 @@ def test_json_alone_is_printed(gcsr):
     assert "--graphs 2" in told["command"] and "--seed 4" in told["command"]
 
 
+@needs_optuna
 @pytest.mark.parametrize(
     ("argv", "sentence"),
     [
@@ -118,6 +122,7 @@ def test_without_optuna_a_sentence_says_how_to_get_it(gcsr, monkeypatch):
     assert err == "error: optuna: is not installed; `pip install 'gcsr[tune]'` brings it.\n"
 
 
+@needs_optuna
 def test_all_trials_refused_is_said(gcsr):
     argv = ["--method=sgdd", "--nodes=9", "--set=epochs=1", "--set=structure_loss=gone,off"]
     code, _, err = gcsr("tune", "graph.npz", *argv)
@@ -129,6 +134,7 @@ class Terminal(io.StringIO):
         return True
 
 
+@needs_optuna
 def test_the_bar_shows_the_best_so_far(gcsr, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.setenv("TERM", "xterm")
@@ -142,6 +148,7 @@ def test_the_bar_shows_the_best_so_far(gcsr, monkeypatch):
     assert "is begun" in terminal.getvalue()
 
 
+@needs_optuna
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 def test_ctrl_c_tells_the_best_and_how_to_go_on(folder):
     ours, theirs = pty.openpty()

@@ -9,7 +9,6 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import optuna
 import pytest
 import torch
 from tune_helpers import GRAPH, search, story
@@ -22,6 +21,13 @@ from gcsr.tune import question, tune
 from gcsr.tune.search import Search
 from gcsr.views import View
 from helpers import tiny, with_other_test_labels
+
+pytestmark = pytest.mark.needs("optuna")
+
+
+@pytest.fixture
+def optuna():
+    return pytest.importorskip("optuna")
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +98,7 @@ def test_a_study_that_is_continued_is_one_without_a_break(whole, tmp_path):
     assert story(search(trials=3, study=path)) == story(whole)  # it has enough
 
 
-def test_an_interrupted_trial_leaves_no_trace(whole, tmp_path):
+def test_an_interrupted_trial_leaves_no_trace(whole, tmp_path, optuna):
     path = tmp_path / "study.sqlite"
     calls = 0
 
@@ -109,7 +115,7 @@ def test_an_interrupted_trial_leaves_no_trace(whole, tmp_path):
     assert story(search(trials=4, study=path)) == story(whole)[:4]
 
 
-def test_a_killed_process_can_be_continued(whole, tmp_path):
+def test_a_killed_process_can_be_continued(whole, tmp_path, optuna):
     path = tmp_path / "study.sqlite"
     program = (
         "import sys, time\nfrom gcsr.condense import select\nfrom tune_helpers import QUICK, search\n"
@@ -186,7 +192,7 @@ def study_of_one(tmp_path_factory):
     return path
 
 
-def test_files_that_are_no_studies_are_refused(tmp_path):
+def test_files_that_are_no_studies_are_refused(tmp_path, optuna):
     path = tmp_path / "notes.sqlite"
     path.write_text("my notes, not a study")
     with pytest.raises(InputError, match=r"notes.sqlite is not a study but something else"):
