@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -59,6 +61,29 @@ def test_evaluation_prints_and_becomes_plain_values(graph, smalls):
     assert str(alone) == f"{single.mean:.1f} % on planted (gcn trained on 1 node, 1 run)"
     assert found.to_dict()["scores"] == found.scores
     assert isinstance(Evaluation(**found.to_dict()), Evaluation)
+
+
+def test_the_start_and_the_end_of_a_cluster_are_not_counted(graph, smalls, monkeypatch):
+    clock = iter(range(0, 1000, 100))
+
+    @contextmanager
+    def started(address):
+        next(clock)
+        yield SimpleNamespace(device=torch.device)
+        next(clock)
+
+    def scores(task, graph, cluster, device, progress):
+        return task.scores(graph, device, task.networks, progress)
+
+    protocol = import_module("gcsr.evaluate.protocol")
+    monkeypatch.setattr(protocol, "connected", started)
+    monkeypatch.setattr(protocol, "scores_spread", scores)
+    monkeypatch.setattr(protocol, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    for ask in (
+        lambda: gcsr.evaluate(smalls, graph, runs=1, **QUICK, cluster="local"),
+        lambda: gcsr.evaluate_full(graph, runs=1, **QUICK, cluster="local"),
+    ):
+        assert ask().seconds == 100
 
 
 def test_leak_is_said_beside_the_number(graph, smalls):

@@ -29,7 +29,7 @@ class Evaluation:
         leaks_test_labels: whether test labels went into a condensed graph; then this is no fair score.
         recipe: how networks were trained.
         seed: of their weights.
-        seconds: what the evaluation took.
+        seconds: what the evaluation took, without the start of a cluster.
     """
 
     mean: float
