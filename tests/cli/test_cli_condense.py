@@ -123,6 +123,26 @@ def test_a_leak_is_told_by_every_verb(gcsr: Run, tmp_path: Path) -> None:
     assert "leaks test labels" not in gcsr(*argv, "--set", "prior=train").out
 
 
+def test_what_another_graph_takes_the_place_of_is_said(
+    gcsr: Run, data: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out.safetensors"
+    first = ["condense", data, "--nodes", 6, *TINY, "--out", out]
+    # Nothing was there, and then the same graph.
+    for _ in range(2):
+        assert "replaced" not in gcsr(*first).out
+    held = f"replaced {out}, which held 6 nodes by gcsr"
+    other = gcsr(*first, "--seed", 1, "--set", "alpha=2")
+    assert f"{held} (other: alpha, seed)\nwrote {out}\n" in other.out
+    small_graph(seed=1).to_npz(data)
+    kept = ["--seed", 1, "--set", "alpha=2"]
+    assert gcsr(*first, *kept, "--json").json["replaced"] == [f"{held} (other: data)"]
+    half = gcsr(*first, *kept, "--sparsify", "top-k=1", "--dtype", "float16").out
+    assert f"{held} (other: dtype, sparsify)" in half
+    out.write_text("my notes")
+    assert f"replaced {out}, which was not a condensed graph\n" in gcsr(*first).out
+
+
 def test_a_failed_write_leaves_nothing(
     gcsr: Run, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,6 +14,7 @@ from gcsr.cli.estimate import tell_estimate
 from gcsr.cli.files import checkpoint_folder, output_paths, require_writable, write_graphs
 from gcsr.cli.interrupts import remember_unfinished, uninterrupted
 from gcsr.cli.output import byte_count, print_json, print_leak
+from gcsr.cli.replaced import replaced
 from gcsr.cli.settings import parse_settings
 from gcsr.cli.sizes import expert_bounds, parse_bytes
 from gcsr.errors import InputError, require, require_one_of
@@ -214,11 +215,12 @@ def condense(
                 )
                 for done, small in enumerate(made)
             ]
+    lost = [said for one, path in zip(made, paths, strict=True) if (said := replaced(path, one))]
     _write(made, paths, checkpoint)
     if as_json:
-        print_json(_summary(out, paths, made))
+        print_json(_summary(out, paths, made, lost))
     else:
-        _tell(paths, made)
+        _tell(paths, made, lost)
 
 
 def _places(out: Path | None, graphs: int, only_estimate: bool) -> tuple[Path, list[Path]]:
@@ -246,11 +248,14 @@ def _write(made: list[CondensedGraph], paths: list[Path], checkpoint: Checkpoint
         checkpoint.discard()
 
 
-def _summary(out: Path, paths: list[Path], made: list[CondensedGraph]) -> dict[str, Any]:
+def _summary(
+    out: Path, paths: list[Path], made: list[CondensedGraph], lost: list[str]
+) -> dict[str, Any]:
     first = made[0].provenance
     return {
         "out": str(out),
         "files": [str(path) for path in paths],
+        "replaced": lost,
         "method": first["method"],
         "preset": first["preset"],
         "settings": first["settings"],
@@ -278,8 +283,8 @@ def _makers(made: list[CondensedGraph]) -> str:
     return f"{name}, which chose {chosen}" if chosen else name
 
 
-def _tell(paths: list[Path], made: list[CondensedGraph]) -> None:
-    summary = _summary(paths[0], paths, made)
+def _tell(paths: list[Path], made: list[CondensedGraph], lost: list[str]) -> None:
+    summary = _summary(paths[0], paths, made, lost)
     each = " each" if len(made) > 1 else ""
     print(
         f"{summary['dataset']}: {counted(summary['nodes'], 'node')}{each} by {_makers(made)}"
@@ -301,6 +306,8 @@ def _tell(paths: list[Path], made: list[CondensedGraph]) -> None:
         print(f"note: {note}")
     if summary["leaks_test_labels"]:
         print_leak()
+    for sentence in lost:
+        print(sentence)
     for path in paths:
         print(f"wrote {path}")
 
