@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -70,6 +72,29 @@ def test_estimate(capsys: pytest.CaptureFixture[str], tmp_path: Path, folder: st
         words[words.index("--method") + 1] = method
         code, _, said = run(capsys, *words, *more)
         assert code == 2 and said.count("\n") == 1 and method in said
+
+
+STATUS = Path("/proc/self/status")
+PEAK = f"""
+import sys
+from gcsr.cli import main
+assert main(sys.argv[1:]) == 0
+print(*(line.split()[1] for line in open({str(STATUS)!r}) if line.startswith("VmHWM:")))
+"""
+
+
+@pytest.mark.skipif(torch.version.cuda is not None, reason="CUDA's libraries take memory too")
+@pytest.mark.skipif(not STATUS.is_file(), reason="the system does not tell a process's peak")
+def test_an_estimate_counts_the_program_itself(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Of so small a graph nearly all memory is what Python and torch take."""
+    words = ["condense", "digits", "--nodes", "20", "--method", "random"]
+    expected = json.loads(run(capsys, *words, "--estimate", "--json")[1])["memory_bytes"]
+    made = [sys.executable, "-c", PEAK, *words, "--out", str(tmp_path / "small.safetensors")]
+    out = subprocess.run(made, capture_output=True, text=True, check=True).stdout
+    peak = 1024 * int(out.splitlines()[-1])
+    assert 0.7 * expected < peak < 1.1 * expected
 
 
 @pytest.mark.parametrize(

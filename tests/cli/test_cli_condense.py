@@ -138,7 +138,9 @@ def test_what_another_graph_takes_the_place_of_is_said(
     kept = ["--seed", 1, "--set", "alpha=2"]
     assert gcsr(*first, *kept, "--json").json["replaced"] == [f"{held} (other: data)"]
     half = gcsr(*first, *kept, "--sparsify", "top-k=1", "--dtype", "float16").out
-    assert f"{held} (other: dtype, sparsify)" in half
+    assert f"{held} (other: sparsify, stored dtype)" in half
+    picked = ["condense", data, "--nodes", 6, "--method", "random", "--out", out]
+    assert f"{held} (other: method, seed, sparsify, stored dtype)" in gcsr(*picked).out
     out.write_text("my notes")
     assert f"replaced {out}, which was not a condensed graph\n" in gcsr(*first).out
 

@@ -16,8 +16,8 @@ from gcsr.graph.stored import SCRATCH_VARIABLE, StoredGraph, in_memory_bytes
 
 # Multiplications and additions per second on one core of an ordinary server.
 GATHERED, DENSE = 5e8, 5e9
-# What Python and its libraries take before any graph is there.
-GROUND_BYTES = 300 * 2**20
+# What Python and its libraries take, with what they reserve for the first training.
+GROUND_BYTES = 400 * 10**6
 # Labels twice, the scale of every node, its predicted class, and marks.
 NODE_BYTES = 40
 

@@ -27,7 +27,9 @@ def replaced(path: Path, by: CondensedGraph) -> str | None:
     except InputError:
         return f"replaced {path}, which was not a condensed graph"
     before, now = _identity(old.provenance), _identity(by.provenance)
-    other = [name for name in sorted(before | now) if before.get(name) != now.get(name)]
+    # Of another method, its settings say nothing more.
+    compared = before | now if before["method"] == now["method"] else _identity({})
+    other = [name for name in sorted(compared) if before.get(name) != now.get(name)]
     if not other:
         return None
     named = ", ".join(other[:MOST_NAMED]) + ", ..." * (len(other) > MOST_NAMED)
@@ -47,7 +49,7 @@ def _identity(made: dict[str, Any]) -> dict[str, str]:
         "seed": made.get("seed"),
         "data": [source.get("content_hash"), source.get("inductive")],
         "sparsify": stored.get("asked", "none"),
-        "dtype": [settings.get("dtype"), stored.get("dtype")],
+        "stored dtype": stored.get("dtype"),
     }
     # As a file tells it: tuples are lists there.
     return {name: json.dumps(value, sort_keys=True, default=str) for name, value in told.items()}
