@@ -235,7 +235,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         "to fifteen processes shared the GPU and, where it says so, of one graph alone on it. Cost\n"
         "sheets below have seconds of a CPU.\n"
     )
-    alone = json.loads((arguments.results / "bench" / "automatic-h200.json").read_text())
+    timed = arguments.results / "bench" / "automatic-h200.json"
+    alone = json.loads(timed.read_text()) if timed.exists() else []
     print("\n".join(automatic_section(rows, alone)))
     tried = matching_section(arguments.results / "matching" / "validated.json")
     if tried:
