@@ -50,6 +50,10 @@ class Guard:
             # Not before: the fuzzer's own tables are no input's memory.
             forget_peak()
             self._base = peak()
+        elif peak() > self._base:
+            # What was allocated since the last input was the fuzzer's, which changes inputs.
+            forget_peak()
+            self._base = peak()
         start = time.perf_counter()
         self.accepted += survives(self.target, data)
         seconds = time.perf_counter() - start

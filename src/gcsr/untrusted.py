@@ -14,6 +14,8 @@ import zipfile
 import zlib
 from pathlib import Path
 
+import numpy as np
+
 from gcsr.errors import require
 
 # Any file may unfold to this much, a larger one to so many times its bytes: a little more than the
@@ -78,3 +80,8 @@ def reason(error: BaseException) -> str:
     words = " ".join(str(error).split()) or type(error).__name__
     plain = "".join(c if c.isprintable() else "?" for c in words)
     return plain if len(plain) <= _LONGEST_REASON else f"{plain[:_LONGEST_REASON]}…"
+
+
+def never_falls(values: np.ndarray) -> bool:
+    """Whether no number is below the one before it; differences of huge numbers would wrap around."""
+    return bool((values[1:] >= values[:-1]).all())

@@ -95,6 +95,8 @@ def test_weights_of_a_file(tmp_path):
         ({"y": [0, 1, 0]}, "do not describe a 3 x 3 matrix"),
         ({"adj_indptr": [0, 2, 1, 2, 2]}, "do not describe"),
         ({"adj_indptr": [0, 1, 2, 2, 9]}, "do not describe"),
+        # Each is below the one before it, and the difference wraps around to a step forward.
+        ({"adj_indptr": [0, 2**63 - 1, -(2**63) + 1, 2, 2]}, "do not describe"),
         ({"adj_indptr": []}, "must be lists of integers"),
         ({"adj_indices": [1, 4]}, "do not describe"),
         ({"adj_indices": [1, -1]}, "do not describe"),

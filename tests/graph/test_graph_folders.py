@@ -159,7 +159,13 @@ def spoil(path: Path, place: int, value: int) -> None:
 
 @pytest.mark.parametrize(
     ("name", "place", "value"),
-    [("indices", 5, 10**6), ("indices", 5, -1), ("indptr", 5, -7), ("indptr", 5, 10**9)],
+    [
+        ("indices", 5, 10**6),
+        ("indices", 5, -1),
+        ("indptr", 5, -7),
+        ("indptr", 5, 10**9),
+        ("indptr", 5, -(2**63)),
+    ],
 )
 def test_edges_that_point_nowhere(folder: Path, name: str, place: int, value: int) -> None:
     """Found when the block is read: nothing outside the arrays is touched."""

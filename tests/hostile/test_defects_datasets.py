@@ -31,6 +31,17 @@ def bench_file(**changes: object) -> bytes:
     return made.getvalue()
 
 
+def _wrapped() -> np.ndarray:
+    """Row pointers whose differences wrap around, so that each looks like a step forward."""
+    with np.load(io.BytesIO(TARGETS["gnnbench"].seeds()[1])) as archive:
+        pointers = archive["adj_indptr"].astype(np.int64)
+    pointers[1:3] = 2**63 - 1, -(2**63) + 1
+    return pointers
+
+
+WRAPPED = _wrapped()
+
+
 @pytest.mark.parametrize(
     "changes",
     [
@@ -39,6 +50,7 @@ def bench_file(**changes: object) -> bytes:
         {"attr_shape": [110, 10**12]},
         {"attr_matrix": np.array([["a"] * 3] * 110)},
         {"attr_matrix": np.ones(110)},
+        {"adj_indptr": WRAPPED},
     ],
 )
 def test_benchmark_files_with_impossible_shapes(refused, changes):

@@ -28,7 +28,7 @@ from gcsr.errors import InputError, require
 from gcsr.files import write_atomically
 from gcsr.graph.graph import MOST_CLASSES, FeatureScaling, Graph
 from gcsr.graph.npy import load_arrays
-from gcsr.untrusted import allowed_bytes, require_unfoldable
+from gcsr.untrusted import allowed_bytes, never_falls, require_unfoldable
 
 
 def read_npz(
@@ -119,7 +119,7 @@ def checked_csr(
         and data.shape == indices.shape
         and int(indptr[0]) == 0
         and int(indptr[-1]) == indices.shape[0]
-        and bool((np.diff(indptr) >= 0).all())
+        and never_falls(indptr)
         and (indices.size == 0 or (int(indices.min()) >= 0 and int(indices.max()) < shape[1]))
     )
     require(

@@ -19,7 +19,7 @@ from gcsr.graph.array_file import ArrayFile
 from gcsr.graph.graph import FeatureScaling, Graph
 from gcsr.graph.manifest import Manifest
 from gcsr.graph.size import StoredParts, stored_parts
-from gcsr.untrusted import expanded
+from gcsr.untrusted import expanded, never_falls
 
 SCRATCH_VARIABLE = "GCSR_SCRATCH"
 NEEDS_MEMORY = (
@@ -70,7 +70,7 @@ class StoredAdjacency:
         starts, stops = self.indptr.take(ids), self.indptr.take(ids + 1)
         sizes = stops - starts
         require(
-            bool(((sizes >= 0) & (starts >= 0) & (stops <= self.nnz)).all()),
+            bool(((stops >= starts) & (starts >= 0) & (stops <= self.nnz)).all()),
             f"{self.indptr.path}: does not describe {self.nnz} entries.",
         )
         pointers = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
@@ -98,7 +98,7 @@ class StoredAdjacency:
     def _bounds(self, pointers: np.ndarray) -> tuple[int, int]:
         first, last = int(pointers[0]), int(pointers[-1])
         require(
-            0 <= first <= last <= self.nnz and bool((np.diff(pointers) >= 0).all()),
+            0 <= first <= last <= self.nnz and never_falls(pointers),
             f"{self.indptr.path}: does not describe {self.nnz} entries.",
         )
         return first, last
