@@ -245,7 +245,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             "Mean of 3 graphs, 5 networks each that had chosen nothing. No test label was read.\n"
             "`window=expanding` and `class_means` were kept as settings, off in GCSR itself and on in\n"
             "candidates of the automatic mode; a window that slides and means of late iterates were\n"
-            "dropped. The best validated iterate unless a row says otherwise.\n"
+            "dropped, and with them the code that measured all this (on an H200): rows without a\n"
+            "command. The best validated iterate unless a row says otherwise.\n"
         )
         print("\n".join(tried))
     costs = cost_section(arguments.results / "cost")

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -53,7 +54,9 @@ def fuzz_one(target: str, reads: str, seconds: int) -> tuple[Fuzzed, str]:
         corpus, told = Path(folder) / "corpus", Path(folder) / "told.json"
         corpus.mkdir()
         command = [sys.executable, "-m", "fuzz", target, "--seconds", str(seconds)]
+        begun = time.monotonic()
         code, output = _ended([*command, "--inside", folder], seconds + _GRACE)
+        lasted = round(time.monotonic() - begun)
         kept = _keep_findings(target, Path(folder))
         costs = json.loads(told.read_text()) if told.exists() else {}
         ended, covered = _DONE.search(output), _COVERAGE.findall(output)
@@ -63,7 +66,7 @@ def fuzz_one(target: str, reads: str, seconds: int) -> tuple[Fuzzed, str]:
             target=target,
             reads=reads,
             executions=executions,
-            seconds=int(ended[2]) if ended else 0,
+            seconds=int(ended[2]) if ended else lasted,
             edges=int(covered[-1][0]) if covered else 0,
             accepted_share=costs.get("accepted", 0) / max(1, costs.get("executions", 0)),
             slowest_seconds=costs.get("slowest_seconds", 0.0),

@@ -142,7 +142,7 @@ def test_what_another_graph_takes_the_place_of_is_said(
     picked = ["condense", data, "--nodes", 6, "--method", "random", "--out", out]
     assert f"{held} (other: method, seed, sparsify, stored dtype)" in gcsr(*picked).out
     out.write_text("my notes")
-    assert f"replaced {out}, which was not a condensed graph\n" in gcsr(*first).out
+    assert f"replaced {out}, which could not be read as a condensed graph\n" in gcsr(*first).out
 
 
 def test_a_failed_write_leaves_nothing(

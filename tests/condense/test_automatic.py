@@ -13,7 +13,8 @@ import gcsr
 from gcsr import InputError, View
 from gcsr.condense import Automatic, build
 from gcsr.condense.automatic import Candidate, plan_for
-from gcsr.condense.automatic.candidates import SIMPLE, clustered_starts, pinned
+from gcsr.condense.automatic.candidates import SIMPLE, clustered_starts, matched, pinned
+from gcsr.condense.automatic.costs import Costs
 from gcsr.condense.automatic.rounds import Look
 from gcsr.condense.methods.auto import KNOWN
 from gcsr.training import TrainingRecipe
@@ -138,6 +139,21 @@ def test_candidates_that_cannot_be_pinned_are_left_out():
     found = [*SIMPLE, *clustered_starts(("gcn",), (1,)), Candidate("gcsr")]
     kept = pinned(found, {"alpha": 2.0}, KNOWN)
     assert kept == [*SIMPLE, Candidate("gcsr", (("alpha", 2.0),))]
+
+
+@pytest.mark.parametrize(("part", "name"), [("window", "window"), ("class-means", "class_means")])
+def test_parts_of_matching_change_their_setting_and_nothing_else(part, name):
+    start = clustered_starts(("gcn",), (1,))[0]
+    whole, less = matched(start, None), matched(start, None, {part})
+    assert any(name in one.options for one in whole)
+    for one, other in zip(whole, less, strict=True):
+        assert {k: v for k, v in one.options.items() if k != name} == other.options
+
+
+def test_more_centres_in_a_class_cost_more(graph):
+    view = View(graph).condensing()
+    few, many = (Costs(view, nodes, "cpu", frozenset()) for nodes in (30, 300))
+    assert many.starts(("gcn",), (1,), 5) > few.starts(("gcn",), (1,), 5)
 
 
 def test_bounds_on_memory_rule_out_nobody(graph):

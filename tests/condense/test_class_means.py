@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from gcsr import GCSR, View, condense
+from gcsr import View, condense
+from gcsr.condense import build, paper_settings
 from gcsr.condense.initialise import propagated_features
 from gcsr.condense.trajectory import class_means as module
 from gcsr.condense.trajectory.class_means import ClassMeans, class_means
@@ -25,6 +26,16 @@ def term(weight, real, targets, x):
             weighted = sum(targets[g, i, c] * x[g, i] for i in range(x.shape[1])) / mass
             total = total + (weighted - mean).square().sum()
     return weight * total / len(real) / unit
+
+
+def test_classes_without_training_nodes_pull_nothing():
+    """Soft labels give every condensed node a little of every class."""
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(1, 4, 3, generator=generator, dtype=torch.float64)
+    shares = torch.tensor([[0.99, 0.0, 0.01], [0.99, 0.0, 0.01], [0, 0.99, 0.01], [0, 0.99, 0.01]])
+    means = torch.stack([x[0, :2].mean(0), x[0, 2:].mean(0), torch.full((3,), torch.nan)])
+    found = ClassMeans.of(1.0, means, shares[None].double()).gradient(x)
+    torch.testing.assert_close(found, torch.zeros_like(x))
 
 
 def test_gradient_is_that_of_the_formula():
@@ -73,5 +84,7 @@ def test_it_holds_condensed_classes_to_real_ones():
 
 
 def test_the_paper_has_neither_a_growing_window_nor_a_distribution_term():
-    paper = GCSR(nodes=6)
-    assert (paper.class_means, paper.window) == (0, "fixed")
+    for method in ("gcsr", "mtt", "sfgc"):
+        settings, _ = paper_settings(method, "cora", 70)
+        paper = build(method, {**settings, "nodes": 70})
+        assert (paper.class_means, paper.window) == (0, "fixed")

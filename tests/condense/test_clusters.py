@@ -88,6 +88,18 @@ def test_hard_labels_belong_to_the_same_centres():
     assert torch.equal(hard.y, again.y.argmax(1))
 
 
+@pytest.mark.parametrize("change", [{"draw": 1}, {"k": 0}, {"tempered": False}, {"teacher": "gcn"}])
+def test_a_start_is_that_of_its_settings_whatever_was_asked_before(change):
+    def made(view, nodes=9, **settings):
+        return Clusters(nodes=nodes, **settings)._make(view, nodes, [0], CPU, silent)[0]
+
+    shared = View(planted_graph()).condensing()
+    made(shared)
+    made(shared, nodes=12)
+    found, fresh = (made(v, **change) for v in (shared, View(planted_graph()).condensing()))
+    assert torch.equal(found.x, fresh.x) and torch.equal(found.y, fresh.y)
+
+
 def test_many_wide_rows_are_grouped_in_a_projection(monkeypatch):
     module = importlib.import_module("gcsr.condense.clusters")
     generator = stream(0, "rows")

@@ -25,7 +25,7 @@ def replaced(path: Path, by: CondensedGraph) -> str | None:
     try:
         old = CondensedGraph.load(path)
     except InputError:
-        return f"replaced {path}, which was not a condensed graph"
+        return f"replaced {path}, which could not be read as a condensed graph"
     before, now = _identity(old.provenance), _identity(by.provenance)
     # Of another method, its settings say nothing more.
     compared = before | now if before["method"] == now["method"] else _identity({})

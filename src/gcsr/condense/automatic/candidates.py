@@ -78,7 +78,7 @@ def clustered_starts(
 def matched(
     start: Candidate, calibration: Calibration | None, without: Collection[str] = ()
 ) -> list[Candidate]:
-    """Trajectory matching from sampled rows, as in the paper, and from a clustered start.
+    """Trajectory matching from sampled rows and from a clustered start.
 
     From centres it is gentle, because that start is good already. Candidates that share their experts
     follow one another; those that ask them for predictions come first.

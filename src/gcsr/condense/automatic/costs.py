@@ -36,8 +36,9 @@ SPARSE_FACTOR = 4.0
 WIDE_FACTOR = 0.5
 # Work per weight of an optimiser, which is bound by memory, in that of a dense product.
 WEIGHT_WORK = 500.0
-# Work per number of the features in all rounds of k-means, which are bound by memory.
-K_MEANS_WORK = 2500.0
+# Work per number of the features in all rounds of k-means, which are bound by memory up to so many
+# centres in a class.
+K_MEANS_WORK, K_MEANS_CENTRES = 2500.0, 25
 # Networks of a teacher, their width and epochs; experts, their width and epochs.
 TEACHER_NETWORKS, TEACHER_HIDDEN, TEACHER_EPOCHS = 5, 64, 200
 EXPERTS, EXPERT_HIDDEN, EXPERT_EPOCHS = 8, 256, 100
@@ -84,7 +85,8 @@ class Costs:
         count = groupings * (1 if "soft-labels" in self._without else 2)
         redrawn = min(count, REDRAWN) * draws
         passed = SPARSE_FACTOR * 2 * self._edges * (sum(hops) / len(hops))
-        grouped = K_MEANS_WORK * self._all * min(1.0, self._narrowed)
+        crowded = max(1.0, self._small / self._classes / K_MEANS_CENTRES)
+        grouped = K_MEANS_WORK * crowded * self._all * min(1.0, self._narrowed)
         total += (groupings + redrawn) * self._seconds((passed + grouped) * self._features)
         total += (count + redrawn) * self._judge(FIRST)
         total += (2 + CLOSELY) * self._judge(CLOSER)
