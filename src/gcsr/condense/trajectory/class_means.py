@@ -5,9 +5,9 @@ r"""A distribution term beside the matching loss: condensed classes stay where r
     L_\text{means} = \frac{w}{C u} \sum_c \Big\| \sum_i s_{ic}\, x'_i - \mu_c \Big\|^2, \qquad
     u = \frac{1}{C} \sum_c \|\mu_c\|^2,
 
-over the classes that have training nodes, where :math:`\mu_c` is the mean of the training rows of class c
-after k hops and :math:`s_{ic}` the share of node i in what X' has of class c. Matching trajectories says
-little of directions that experts do not move in; the means of the classes do.
+over the classes that have training nodes, where :math:`\mu_c` is the mean of the training rows of
+class c after k hops and :math:`s_{ic}` the share of node i in what X' has of class c. Matching
+trajectories says little of directions that experts do not move in; the means of the classes do.
 """
 
 from __future__ import annotations
