@@ -246,7 +246,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             "`window=expanding` and `class_means` were kept as settings, off in GCSR itself and on in\n"
             "candidates of the automatic mode; a window that slides and means of late iterates were\n"
             "dropped, and with them the code that measured all this (on an H200): rows without a\n"
-            "command. The best validated iterate unless a row says otherwise.\n"
+            "command. The best validated iterate unless a row says otherwise; -: not run.\n"
         )
         print("\n".join(tried))
     costs = cost_section(arguments.results / "cost")

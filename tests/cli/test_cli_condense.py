@@ -133,14 +133,14 @@ def test_what_another_graph_takes_the_place_of_is_said(
         assert "replaced" not in gcsr(*first).out
     held = f"replaced {out}, which held 6 nodes by gcsr"
     other = gcsr(*first, "--seed", 1, "--set", "alpha=2")
-    assert f"{held} (other: alpha, seed)\nwrote {out}\n" in other.out
+    assert f"{held} (differs in: alpha, seed)\nwrote {out}\n" in other.out
     small_graph(seed=1).to_npz(data)
     kept = ["--seed", 1, "--set", "alpha=2"]
-    assert gcsr(*first, *kept, "--json").json["replaced"] == [f"{held} (other: data)"]
+    assert gcsr(*first, *kept, "--json").json["replaced"] == [f"{held} (differs in: data)"]
     half = gcsr(*first, *kept, "--sparsify", "top-k=1", "--dtype", "float16").out
-    assert f"{held} (other: sparsify, stored dtype)" in half
+    assert f"{held} (differs in: sparsify, stored dtype)" in half
     picked = ["condense", data, "--nodes", 6, "--method", "random", "--out", out]
-    assert f"{held} (other: method, seed, sparsify, stored dtype)" in gcsr(*picked).out
+    assert f"{held} (differs in: method, seed, sparsify, stored dtype)" in gcsr(*picked).out
     out.write_text("my notes")
     assert f"replaced {out}, which could not be read as a condensed graph\n" in gcsr(*first).out
 

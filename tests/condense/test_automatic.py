@@ -234,6 +234,13 @@ def test_every_part_can_be_switched_off(graph):
     assert default["calibration"] is None and values(default, "student_rate") == set()
 
 
+def test_a_part_that_had_nothing_to_do_is_told(graph):
+    idle = Automatic(nodes=9, budget=0, without="window,redraws").condense(graph, device="cpu")
+    assert any(
+        note.startswith("without window made no difference") for note in idle.provenance["notes"]
+    )
+
+
 def test_a_budget_that_is_too_small_is_told(graph):
     assert "more than the budget of 0 s" in story(graph, budget=0)["notes"][-1]
 

@@ -36,7 +36,7 @@ def replaced(path: Path, by: CondensedGraph) -> str | None:
     made = old.provenance.get("method")
     maker = f" by {made}" if isinstance(made, str) else ""
     held = f"{counted(old.num_nodes, 'node')}{maker}"
-    return printable(f"replaced {path}, which held {held} (other: {named})")
+    return printable(f"replaced {path}, which held {held} (differs in: {named})")
 
 
 def _identity(made: dict[str, Any]) -> dict[str, str]:

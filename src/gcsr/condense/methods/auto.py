@@ -46,6 +46,8 @@ OWN = ("nodes", "ratio")
 BOUNDS = frozenset(
     f.name for method in CONTESTANTS.values() for f in fields(method) if f.metadata.get("resource")
 )
+# Parts of the race that matter where trajectories are matched.
+OF_MATCHING = frozenset({"calibration", "window", "class-means"})
 KNOWN = {name: {f.name for f in fields(method)} - set(OWN) for name, method in CONTESTANTS.items()}
 
 
@@ -184,6 +186,11 @@ def _told(
     if one in candidates.SIMPLE:
         notes.append(
             f"{one.method} validated best: nothing that was tried beat a choice of real nodes"
+        )
+    idle = sorted(plan.without & OF_MATCHING)
+    if idle and not plan.scouts:
+        notes.append(
+            f"without {', '.join(idle)} made no difference: nothing is matched within this budget"
         )
     if plan.seconds > budget:
         notes.append(
