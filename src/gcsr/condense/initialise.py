@@ -31,6 +31,11 @@ class Start:
     targets: Tensor | None = None
     temperature: float | None = None
 
+    @property
+    def told(self) -> dict[str, float]:
+        """For the provenance."""
+        return {} if self.temperature is None else {"teacher_temperature": self.temperature}
+
 
 def rows_after(
     visible: VisibleGraph,

@@ -86,7 +86,7 @@ class Clusters(Condenser):
                 identity,
                 start.targets if self.soft_labels and start.targets is not None else labels,
                 start.notes,
-                {} if start.temperature is None else {"teacher_temperature": start.temperature},
+                start.told,
             )
             for start in starts
         ]

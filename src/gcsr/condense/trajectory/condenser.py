@@ -356,7 +356,7 @@ class TrajectoryCondenser(Condenser):
                 {
                     "matching_loss": {"every": every, "values": recorded(losses[::every, g])},
                     **({} if chooser is None else {chooser.measure: chooser.curve(g)}),
-                    **_temperature(starts[g]),
+                    **starts[g].told,
                     **({} if rates is None else {"learned_student_rate": rates[g]}),
                     **knowledge,
                 },
@@ -397,7 +397,3 @@ class TrajectoryCondenser(Condenser):
             self.expert_memory,
             self.expert_disk,
         )
-
-
-def _temperature(start: Start) -> dict[str, Any]:
-    return {} if start.temperature is None else {"teacher_temperature": start.temperature}
