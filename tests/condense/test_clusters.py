@@ -12,9 +12,15 @@ from hypothesis import strategies as st
 
 from gcsr import GCSR, MTT, InputError, View
 from gcsr.condense import Clusters
-from gcsr.condense.clusters import cluster_start, k_means
+from gcsr.condense.centres import cluster_start, k_means
 from gcsr.condense.consistent import columns_read, consistent_prediction
-from gcsr.condense.teachers import TEACHERS, at_temperature, best_temperature, class_shares
+from gcsr.condense.teachers import (
+    TEACHERS,
+    TOGETHER,
+    at_temperature,
+    best_temperature,
+    class_shares,
+)
 from gcsr.devices import stream
 from gcsr.progress import silent
 from gcsr.training import TrainingRecipe
@@ -76,6 +82,47 @@ def test_labels_are_the_mean_of_what_is_known_of_the_grouped_nodes():
     torch.testing.assert_close(soft.targets[2], torch.tensor([0.1, 0.9]))
 
 
+def test_nodes_may_be_grouped_by_what_is_said_of_them_too():
+    # Features tell four nodes from the fifth; what is said of them tells two from two.
+    x = torch.tensor([[0.0], [0.1], [0.2], [0.3], [9.0]])
+    said = torch.tensor([[0.9, 0.1], [0.6, 0.4], [0.9, 0.1], [0.6, 0.4], [0.0, 1.0]])
+    found = set()
+    for seed in range(8):
+        start = cluster_start(x, said, torch.tensor([2, 1]), stream(seed, "clusters"), "both")
+        assert start.targets is not None
+        order = start.targets[:2, 0].argsort()
+        found.add(tuple(round(value, 4) for value in start.x[:2][order].flatten().tolist()))
+        # Centres are means of the features themselves.
+        torch.testing.assert_close(start.x[2], torch.tensor([9.0]))
+    assert (0.2, 0.1) in found
+    # Where the same is said of all, features decide.
+    alike = torch.tensor([[1.0, 0.0]] * 4 + [[0.0, 1.0]])
+    by_both, by_features = (
+        cluster_start(x, alike, torch.tensor([2, 1]), stream(0, "clusters"), grouping)
+        for grouping in ("both", "features")
+    )
+    assert torch.equal(by_both.x, by_features.x)
+
+
+def test_a_new_seed_leaves_the_starts_of_others_as_they_are(monkeypatch):
+    module = importlib.import_module("gcsr.condense.clusters")
+    view = View(planted_graph()).condensing()
+    Clusters(nodes=9)._make(view, 9, [0], CPU, silent)
+    made = []
+    whole = module.cluster_start
+    monkeypatch.setattr(module, "cluster_start", lambda *a: made.append(a) or whole(*a))
+    Clusters(nodes=9)._make(view, 9, [0, 1], CPU, silent)
+    assert len(made) == 1
+
+
+def test_teachers_together_say_the_mean_of_what_each_says():
+    view = View(planted_graph()).condensing()
+    asked = {"seed": 0, "device": CPU, "tempered": False}
+    alone = [class_shares(view, name, **asked).shares for name in TOGETHER]
+    together = class_shares(view, "together", **asked).shares
+    torch.testing.assert_close(together, torch.stack(alone).mean(0))
+
+
 def test_hard_labels_belong_to_the_same_centres():
     view = View(planted_graph()).condensing()
     soft, again = (
@@ -88,7 +135,10 @@ def test_hard_labels_belong_to_the_same_centres():
     assert torch.equal(hard.y, again.y.argmax(1))
 
 
-@pytest.mark.parametrize("change", [{"draw": 1}, {"k": 0}, {"tempered": False}, {"teacher": "gcn"}])
+@pytest.mark.parametrize(
+    "change",
+    [{"draw": 1}, {"k": 0}, {"tempered": False}, {"teacher": "gcn"}, {"grouping": "both"}],
+)
 def test_a_start_is_that_of_its_settings_whatever_was_asked_before(change):
     def made(view, nodes=9, **settings):
         return Clusters(nodes=nodes, **settings)._make(view, nodes, [0], CPU, silent)[0]
@@ -101,7 +151,7 @@ def test_a_start_is_that_of_its_settings_whatever_was_asked_before(change):
 
 
 def test_many_wide_rows_are_grouped_in_a_projection(monkeypatch):
-    module = importlib.import_module("gcsr.condense.clusters")
+    module = importlib.import_module("gcsr.condense.centres")
     generator = stream(0, "rows")
     far = 3 * torch.randn(4, 3000, generator=generator)
     x = far.repeat_interleave(30, 0) + torch.randn(120, 3000, generator=generator)

@@ -20,8 +20,10 @@ from gcsr.progress import Progress, silent
 from gcsr.training import TrainingRecipe, fit
 from gcsr.views import CondensingView, VisibleGraph
 
-Teacher = Literal["consistent", "gcn", "appnp", "self-trained"]
-TEACHERS: tuple[str, ...] = ("consistent", "gcn", "appnp", "self-trained")
+Teacher = Literal["consistent", "gcn", "appnp", "mlp", "together", "self-trained"]
+TEACHERS: tuple[str, ...] = ("consistent", "gcn", "appnp", "mlp", "together", "self-trained")
+# Whose mean prediction "together" is.
+TOGETHER = ("consistent", "gcn", "appnp")
 NETWORKS, HIDDEN = 5, 64
 RECIPE = TrainingRecipe(epochs=200, dropout=0.5, validate_every=2)
 # Temperatures that predictions may be brought to: from five times as sure to five times less.
@@ -50,10 +52,11 @@ def class_shares(
 ) -> Taught:
     """Shares of the visible nodes: one-hot for training nodes, else a mean prediction.
 
-    ``gcn`` and ``appnp`` are five networks each, trained on the training labels. ``self-trained`` are
-    five GCNs trained on what the ``gcn`` ones say of every visible node. ``consistent`` ones learn from
-    unlabelled nodes too (:mod:`gcsr.condense.consistent`). ``tempered``: predictions become as sure
-    of themselves as makes validation labels likeliest; which class comes first does not change.
+    ``gcn``, ``appnp`` and ``mlp`` are five networks each, trained on the training labels.
+    ``self-trained`` are five GCNs trained on what the ``gcn`` ones say of every visible node.
+    ``consistent`` ones learn from unlabelled nodes too (:mod:`gcsr.condense.consistent`). ``together``
+    is the mean of what :data:`TOGETHER` say. ``tempered``: predictions become as sure of themselves
+    as makes validation labels likeliest; which class comes first does not change.
     """
     visible = view.visible
     if bool((visible.labels >= 0).all()):
@@ -84,14 +87,19 @@ def _taught(
 ) -> Taught:
     visible = view.visible
     room = _Classroom(view, device, seed)
+
+    def asked(name: str) -> Tensor:
+        return class_shares(
+            view, name, seed=seed, device=device, tempered=tempered, progress=progress
+        ).shares
+
     if teacher == "consistent":
         said = consistent_prediction(view, seed=seed, device=device, progress=progress)
+    elif teacher == "together":
+        said = torch.stack([asked(name) for name in TOGETHER]).mean(0)
     elif teacher == "self-trained":
-        believed = class_shares(
-            view, "gcn", seed=seed, device=device, tempered=tempered, progress=progress
-        )
         everyone = torch.arange(visible.num_nodes)
-        said = room.prediction("gcn", everyone, believed.shares, teacher, progress)
+        said = room.prediction("gcn", everyone, asked("gcn"), teacher, progress)
     else:
         said = room.prediction(teacher, visible.train, room.given, teacher, progress)
     temperature = None

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gcsr.condense.automatic.calibration import Calibration
+from gcsr.condense.automatic.rounds import Starts
 
 Settings = tuple[tuple[str, Any], ...]
 # Slow experts: the matched steps are then those of early training, as in the paper.
@@ -22,7 +23,7 @@ EXPERTS = {"experts": 8}
 EXPANDING = {"window": "expanding"}
 HELD = {"class_means": 1.0}
 # Settings that mean something with centres alone.
-OF_CENTRES = ("teacher", "tempered", "soft_labels", "draw")
+OF_CENTRES = ("teacher", "tempered", "grouping", "soft_labels", "draw")
 
 
 @dataclass(frozen=True)
@@ -58,20 +59,18 @@ def candidate(method: str, settings: Mapping[str, Any]) -> Candidate:
 SIMPLE = (Candidate("random"), candidate("herding", {"epochs": 100, "hidden": 64}))
 
 
-def clustered_starts(
-    teachers: Iterable[str],
-    hops: Iterable[int],
-    *,
-    soft: bool = True,
-    tempered: bool = True,
-) -> list[Candidate]:
-    """Centres by every teacher and number of hops, with hard labels and with soft ones."""
+def clustered_starts(starts: Starts, *, tempered: bool = True) -> list[Candidate]:
+    """Centres by every teacher, number of hops and grouping, with hard labels and with soft ones."""
     cold = {} if tempered else {"tempered": False}
     return [
-        candidate("clusters", {"teacher": teacher, "k": k, "soft_labels": labels} | cold)
-        for teacher in teachers
-        for k in hops
-        for labels in ((True, False) if soft else (False,))
+        candidate(
+            "clusters",
+            {"teacher": teacher, "k": k, "grouping": grouping, "soft_labels": labels} | cold,
+        )
+        for teacher in starts.teachers
+        for k in starts.hops
+        for grouping in starts.groupings
+        for labels in ((True, False) if starts.soft else (False,))
     ]
 
 

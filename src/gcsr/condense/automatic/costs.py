@@ -5,7 +5,7 @@ Nothing is timed. Seconds are those of one core, or of a data-centre GPU, give o
 
 from __future__ import annotations
 
-from gcsr.condense import clusters, consistent
+from gcsr.condense import centres, consistent
 from gcsr.condense.automatic import calibration
 from gcsr.condense.automatic.rounds import (
     CLOSELY,
@@ -19,7 +19,9 @@ from gcsr.condense.automatic.rounds import (
     REDRAWN,
     SCOUT_ITERATIONS,
     Look,
+    Starts,
 )
+from gcsr.condense.teachers import TOGETHER
 from gcsr.views import CondensingView
 
 # Operations per second that small networks reach, and seconds that no work goes below.
@@ -74,20 +76,23 @@ class Costs:
         self._validated = validation.nodes.numel()
         self._judged = min(known, self._validated * (1 + degree))
 
-    def starts(self, teachers: tuple[str, ...], hops: tuple[int, ...], draws: int) -> float:
+    def starts(self, starts: Starts) -> float:
         """Teachers, and the judging of every start."""
-        total = sum(self._teacher(name) for name in teachers)
+        named = set(starts.teachers)
+        asked = named - {"together"} | set(TOGETHER if "together" in named else ())
+        total = sum(self._teacher(name) for name in sorted(asked))
         # Herding: 100 epochs of one network of the same width, which validates after each.
         work = 64 * self._filled * (600 * self._train + 200 * self._judged)
         total += self._seconds(work, epochs=100)
-        groupings = len(teachers) * len(hops)
+        hops = starts.hops
+        clusterings = len(starts.teachers) * len(hops) * len(starts.groupings)
         # Soft and hard labels belong to the same centres.
-        count = groupings * (1 if "soft-labels" in self._without else 2)
-        redrawn = min(count, REDRAWN) * draws
+        count = clusterings * (2 if starts.soft else 1)
+        redrawn = min(count, REDRAWN) * starts.draws
         passed = SPARSE_FACTOR * 2 * self._edges * (sum(hops) / len(hops))
         crowded = max(1.0, self._small / self._classes / K_MEANS_CENTRES)
         grouped = K_MEANS_WORK * crowded * self._all * min(1.0, self._narrowed)
-        total += (groupings + redrawn) * self._seconds((passed + grouped) * self._features)
+        total += (clusterings + redrawn) * self._seconds((passed + grouped) * self._features)
         total += (count + redrawn) * self._judge(FIRST)
         total += (2 + CLOSELY) * self._judge(CLOSER)
         return total + (2 + FINALISTS) * self._judge(LAST)
@@ -95,19 +100,21 @@ class Costs:
     @property
     def _narrowed(self) -> float:
         """The share of the work that is left where k-means sees a projection of wide features."""
-        wide = self._features > clusters.WIDER * clusters.PROJECTED
-        if not wide or self._all * self._features / self._classes <= clusters.MANY:
+        wide = self._features > centres.WIDER * centres.PROJECTED
+        if not wide or self._all * self._features / self._classes <= centres.MANY:
             return 1.0
-        return clusters.PROJECTED * (1 / self._features + 2 / K_MEANS_WORK)
+        return centres.PROJECTED * (1 / self._features + 2 / K_MEANS_WORK)
 
     def _teacher(self, name: str) -> float:
         if self._labelled == self._all:
             return 0.0
         if name == "consistent":
             return self._consistent
-        rows = self._train
+        rows, judged = self._train, self._judged
+        if name == "mlp":
+            rows, judged = self._labelled, self._validated
         looks = TEACHER_EPOCHS / 2
-        work = self._filled * (6 * TEACHER_EPOCHS * rows + 2 * looks * self._judged)
+        work = self._filled * (6 * TEACHER_EPOCHS * rows + 2 * looks * judged)
         # Hidden units are dropped and propagated.
         work += 60 * TEACHER_EPOCHS * rows
         return self._seconds(TEACHER_NETWORKS * TEACHER_HIDDEN * work, epochs=TEACHER_EPOCHS)
@@ -172,7 +179,7 @@ class Costs:
 
     def _judge(self, look: Look) -> float:
         small = look.epochs * 4 * self._small * self._features
-        real = 20 * 2 * self._judged * self._filled
+        real = look.validations * 2 * self._judged * self._filled
         work = len(look.networks) * look.hidden * (small + real)
         return self._seconds(work, epochs=look.epochs)
 

@@ -29,5 +29,7 @@ class Judge:
             labelled = (targets >= 0)[:, None]
             targets = torch.nn.functional.one_hot(targets.clamp_min(0), self._classes) * labelled
         x, a, targets = (part.to(self._device) for part in (made.x, made.adjacency, targets))
-        recipe = TrainingRecipe(epochs=look.epochs, validate_every=max(1, look.epochs // 20))
+        recipe = TrainingRecipe(
+            epochs=look.epochs, validate_every=max(1, look.epochs // look.validations)
+        )
         return self._quick.score(x, a, targets, look.networks, 0, hidden=look.hidden, recipe=recipe)

@@ -7,6 +7,7 @@ PARTS = {
     "teachers": "only the first teacher is asked",
     "consistent": "the teacher that learns from unlabelled nodes is not asked",
     "tempering": "teachers are as sure of themselves as their networks are",
+    "grouping": "nodes are grouped by their features alone",
     "soft-labels": "every condensed node has one class",
     "redraws": "k-means begins once",
     "matching": "trajectories are not matched",

@@ -8,7 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gcsr.condense.automatic.costs import Costs
-from gcsr.condense.automatic.rounds import DRAWS, HOPS, SCOUT_ITERATIONS, TEACHERS
+from gcsr.condense.automatic.rounds import (
+    DRAWS,
+    HOPS,
+    OTHER_TEACHERS,
+    SCOUT_ITERATIONS,
+    TEACHERS,
+    Starts,
+)
+from gcsr.condense.centres import GROUPINGS
 from gcsr.views import CondensingView
 
 
@@ -17,17 +25,14 @@ class Plan:
     """Which starts are tried, and for how many iterations matching is.
 
     Args:
-        teachers, hops: of the clustered starts.
-        draws: how often the best of them begin k-means elsewhere.
+        starts: the clustered ones.
         scouts: iterations of every matched candidate; 0: there are none.
         iterations: of the matched candidate that did best.
         seconds: what all this is expected to take.
         without: names of :data:`PARTS` that are switched off.
     """
 
-    teachers: tuple[str, ...]
-    hops: tuple[int, ...]
-    draws: int
+    starts: Starts
     scouts: int
     iterations: int
     seconds: float
@@ -43,33 +48,51 @@ def plan_for(
 ) -> Plan:
     """The largest plan that is expected to take no more than ``budget`` seconds per graph."""
     costs = Costs(view, nodes, kind, without)
-    asked = [name for name in TEACHERS if name not in without]
-    most_teachers = 1 if "teachers" in without else len(asked)
-    starts = [
-        (tuple(asked[:teachers]), HOPS[:hops], 0 if "redraws" in without else draws)
-        for teachers, hops, draws in _LADDER
-        if teachers <= most_teachers
-    ]
-    for chosen in reversed(starts):
-        base = costs.starts(*chosen)
+    ladder = _ladder(without, teachers_differ=bool((view.visible.labels < 0).any()))
+    for chosen in reversed(ladder):
+        base = costs.starts(chosen)
         left = budget - base - costs.scouting
         most = costs.affordable(left)
-        if chosen == starts[-1] and "matching" not in without and left >= 0:
+        if chosen == ladder[-1] and "matching" not in without and left >= 0:
             longer = most if most >= 2 * SCOUT_ITERATIONS else 0
             seconds = budget - left + (costs.longer(longer) if longer else 0.0)
-            return Plan(*chosen, SCOUT_ITERATIONS, longer, seconds, without)
+            return Plan(chosen, SCOUT_ITERATIONS, longer, seconds, without)
         if base <= budget:
-            return Plan(*chosen, 0, 0, base, without)
-    return Plan(*starts[0], 0, 0, costs.starts(*starts[0]), without)
+            return Plan(chosen, 0, 0, base, without)
+    return Plan(ladder[0], 0, 0, costs.starts(ladder[0]), without)
 
 
-# Teachers, hops and further draws of the clustered starts, from the least to the most.
+# Teachers, hops, groupings and further draws of the clustered starts, from the least to the most.
 _LADDER = (
-    (1, 1, 0),
-    (1, 2, 0),
-    (1, 2, 2),
-    (1, 3, 2),
-    (2, 3, 2),
-    (2, 3, DRAWS),
-    (3, 3, DRAWS),
+    (1, 1, 1, 0),
+    (1, 2, 1, 0),
+    (1, 2, 2, 0),
+    (1, 3, 2, 2),
+    (2, 3, 2, 2),
+    (2, 3, 2, DRAWS),
+    (3, 3, 2, DRAWS),
 )
+
+
+def _ladder(without: frozenset[str], *, teachers_differ: bool) -> list[Starts]:
+    """What may be tried, from the least to the most.
+
+    Where every label is known, of an inductive graph, teachers, groupings by what they say and soft
+    labels change nothing.
+    """
+    asked: tuple[str, ...] = OTHER_TEACHERS if "consistent" in without else TEACHERS
+    if "teachers" in without or not teachers_differ:
+        asked = asked[:1]
+    groupings = GROUPINGS[:1] if "grouping" in without or not teachers_differ else GROUPINGS
+    soft = teachers_differ and "soft-labels" not in without
+    steps = [
+        Starts(
+            asked[:teachers],
+            HOPS[:hops],
+            groupings[:spaces],
+            0 if "redraws" in without else draws,
+            soft,
+        )
+        for teachers, hops, spaces, draws in _LADDER
+    ]
+    return list(dict.fromkeys(steps))

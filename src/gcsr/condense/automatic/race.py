@@ -82,21 +82,18 @@ def race(contest: Contest, plan: Plan) -> tuple[Entry, list[Entry]]:
     """The winner, and everyone who took part.
 
     Starts meet narrow networks, and the best of them begin k-means elsewhere too; the best of all
-    these, and the simple ones, meet wider networks; matching begins from the best start; the
-    last word have networks nobody met before.
+    these, and the simple ones, meet wider networks; matching begins from the best start; of the last
+    ones networks nobody met before have half of the word.
     """
     simple = contest.enter(SIMPLE, "simple candidates")
-    kinds = {
-        "soft": "soft-labels" not in plan.without,
-        "tempered": "tempering" not in plan.without,
-    }
-    starts = contest.enter(clustered_starts(plan.teachers, plan.hops, **kinds), "clustered starts")
+    wanted = clustered_starts(plan.starts, tempered="tempering" not in plan.without)
+    starts = contest.enter(wanted, "clustered starts")
     contest.score(starts, "first look", FIRST, "judging starts")
     again = contest.enter(
         (
             entry.candidate.with_settings(draw=draw)
             for entry in _best(starts, "first look", REDRAWN)
-            for draw in range(1, 1 + plan.draws)
+            for draw in range(1, 1 + plan.starts.draws)
         ),
         "other draws",
     )
@@ -110,7 +107,7 @@ def race(contest: Contest, plan: Plan) -> tuple[Entry, list[Entry]]:
         clustered = [entry for entry in close if entry not in simple]
         best = [entry.candidate for entry in _best(clustered, "closer look", 1)]
         # Pins may leave no start in the race, and matching from one all the same.
-        best += clustered_starts(plan.teachers[:1], plan.hops[:1], **kinds)
+        best += wanted[:1]
         contest.progress("calibrating", 0, 100)
         try:
             calibration = contest.calibrated()
@@ -139,7 +136,9 @@ def race(contest: Contest, plan: Plan) -> tuple[Entry, list[Entry]]:
     ]
     contest.score(last, "last word", LAST, "the last word")
     # The first of equals is the simplest: entries come in that order.
-    return max(last, key=lambda entry: entry.scores["last word"]), entries
+    return max(
+        last, key=lambda entry: entry.scores["closer look"] + entry.scores["last word"]
+    ), entries
 
 
 def _same(one: Made, other: Made) -> bool:

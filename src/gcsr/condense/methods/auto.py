@@ -25,6 +25,7 @@ from gcsr.condense.automatic import (
     remembering,
 )
 from gcsr.condense.automatic.candidates import Settings
+from gcsr.condense.automatic.rounds import Starts
 from gcsr.condense.condenser import Condenser, Made
 from gcsr.condense.fields import real_number
 from gcsr.condense.labels import class_budget
@@ -64,8 +65,8 @@ class Automatic(Condenser):
             candidates run, and how long, by a count of operations: nothing is timed, so the same
             budget gives the same result.
         without: parts that are switched off, separated by commas: ``teachers``, ``consistent``,
-            ``tempering``, ``soft-labels``, ``redraws``, ``matching``, ``calibration``, ``window``,
-            ``class-means``. For ablations.
+            ``tempering``, ``grouping``, ``soft-labels``, ``redraws``, ``matching``, ``calibration``,
+            ``window``, ``class-means``. For ablations.
         pins: names and values of settings that are not up for choice. ``gcsr.condense(..., k=2)`` and
             ``--set k=2`` end up here.
     """
@@ -116,7 +117,7 @@ class Automatic(Condenser):
 
     def _field(self) -> list[Candidate]:
         """Everyone who could take part, the simple ones aside."""
-        start = candidates.clustered_starts(("gcn",), (1,))
+        start = candidates.clustered_starts(Starts(("gcn",), (1,), ("both",), 0))
         return self._pinned([*start, *candidates.matched(start[0], None)])
 
     def _pinned(self, found: Iterable[Candidate]) -> list[Candidate]:
@@ -200,9 +201,10 @@ def _told(
     story = {
         "chosen": {"method": one.method, "settings": one.options},
         "plan": {
-            "teachers": list(plan.teachers),
-            "hops": list(plan.hops),
-            "redraws": plan.draws,
+            "teachers": list(plan.starts.teachers),
+            "hops": list(plan.starts.hops),
+            "groupings": list(plan.starts.groupings),
+            "redraws": plan.starts.draws,
             "scouting_iterations": plan.scouts,
             "iterations": plan.iterations,
             "expected_seconds": plan.seconds,

@@ -8,12 +8,11 @@ from typing import ClassVar
 
 import torch
 
-from gcsr.condense.clusters import class_centres
+from gcsr.condense.centres import Grouping
+from gcsr.condense.clusters import Clustering, class_centres
 from gcsr.condense.condenser import Condenser, Made
-from gcsr.condense.fields import truth_value, whole_number
 from gcsr.condense.labels import block_labels, class_budget
-from gcsr.condense.teachers import TEACHERS, Teacher
-from gcsr.errors import require_one_of
+from gcsr.condense.teachers import Teacher
 from gcsr.progress import Progress
 from gcsr.views import CondensingView
 
@@ -28,9 +27,12 @@ class Clusters(Condenser):
     Args:
         k: hops of message passing before nodes are grouped.
         teacher: who says the class of nodes without a training label: ``consistent`` (perceptrons on
-            randomly smoothed features, which learn from unlabelled nodes too), ``gcn``, ``appnp``, or
+            randomly smoothed features, which learn from unlabelled nodes too), ``gcn``, ``appnp``,
+            ``mlp`` (perceptrons that see no edge), ``together`` (the mean of the first three), or
             ``self-trained`` (GCNs taught by those GCNs).
         tempered: whether teachers are as sure of themselves as validation nodes say they may be.
+        grouping: what k-means looks at: ``features``, or ``both`` features and what the teachers say,
+            so that the nodes behind a centre are alike in both.
         soft_labels: whether Y' are the mean class shares of the nodes behind a centre.
         draw: which of many random beginnings k-means has.
         expert_seed: the teachers' seed.
@@ -45,14 +47,13 @@ class Clusters(Condenser):
     k: int = 1
     teacher: Teacher = "consistent"
     tempered: bool = True
+    grouping: Grouping = "features"
     soft_labels: bool = True
     draw: int = 0
     expert_seed: int = 0
 
     def _check(self) -> None:
-        whole_number(self, "k", "draw", "expert_seed")
-        require_one_of("teacher", self.teacher, TEACHERS)
-        truth_value(self, "soft_labels", "tempered")
+        Clustering.of(self)
 
     def _make(
         self,
@@ -68,12 +69,7 @@ class Clusters(Condenser):
             view,
             budget,
             seeds,
-            hops=self.k,
-            teacher=self.teacher,
-            teacher_seed=self.expert_seed,
-            tempered=self.tempered,
-            soft=self.soft_labels,
-            draw=self.draw,
+            Clustering.of(self),
             device=device,
             dtype=torch.float32,
             progress=progress,

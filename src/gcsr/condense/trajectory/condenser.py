@@ -11,16 +11,17 @@ import torch
 from torch import Tensor
 
 from gcsr.blocks import Work, require_blocks
-from gcsr.condense.clusters import class_centres
+from gcsr.condense.centres import Grouping
+from gcsr.condense.clusters import Clustering, class_centres
 from gcsr.condense.condenser import Condenser, Made, resource
-from gcsr.condense.fields import real_number, truth_value, whole_number
+from gcsr.condense.fields import real_number, whole_number
 from gcsr.condense.initialise import Start, rows_after, sample_training_rows
 from gcsr.condense.labels import block_labels, class_budget
 from gcsr.condense.points import Points
 from gcsr.condense.recovery import Recovery
 from gcsr.condense.select import CURVE_POINTS, BestValidated, Chooser, looking, recorded
 from gcsr.condense.structure import State, Structure
-from gcsr.condense.teachers import TEACHERS, Teacher
+from gcsr.condense.teachers import Teacher
 from gcsr.condense.together import (
     PRECISIONS,
     UNITS,
@@ -55,7 +56,8 @@ class TrajectoryCondenser(Condenser):
         k: hops of message passing before training rows are sampled (Eq. 3); 0 is plain sampling.
         initialise: ``sample``: rows of random training nodes (Eq. 4); ``clusters``: class-wise centres
             of all visible nodes, whose class a ``teacher`` says.
-        teacher, tempered: who that is, and how sure of themselves they are (:class:`Clusters`).
+        teacher, tempered, grouping: who that is, how sure of themselves they are, and what nodes are
+            grouped by (:class:`Clusters`).
         soft_labels: whether Y' are then the mean shares of the nodes behind a centre.
         draw: which of many random beginnings k-means then has.
         model: the condensing model (``sgc`` is linear here, as in the paper).
@@ -84,6 +86,7 @@ class TrajectoryCondenser(Condenser):
     initialise: Literal["sample", "clusters"] = "sample"
     teacher: Teacher = "gcn"
     tempered: bool = True
+    grouping: Grouping = "features"
     soft_labels: bool = False
     draw: int = 0
     model: str = "sgc"
@@ -110,8 +113,7 @@ class TrajectoryCondenser(Condenser):
     def _check(self) -> None:
         require_one_of("model", self.model, CONDENSING_MODELS)
         require_one_of("initialise", self.initialise, ("sample", "clusters"))
-        require_one_of("teacher", self.teacher, TEACHERS)
-        truth_value(self, "soft_labels", "tempered")
+        Clustering.of(self)
         require(
             not self.soft_labels or self.initialise == "clusters",
             "soft_labels: true needs initialise 'clusters'; sampled rows have the class of their node.",
@@ -119,7 +121,7 @@ class TrajectoryCondenser(Condenser):
         require_one_of("units", self.units, UNITS)
         require_one_of("iterate", self.iterate, self.ITERATES)
         require_one_of("dtype", self.dtype, PRECISIONS)
-        whole_number(self, "k", "draw", "iterations", "expert_seed", "expert_disk")
+        whole_number(self, "iterations", "expert_disk")
         whole_number(
             self,
             "hidden",
@@ -232,12 +234,7 @@ class TrajectoryCondenser(Condenser):
             view,
             torch.bincount(labels, minlength=view.visible.num_classes),
             seeds,
-            hops=self.k,
-            teacher=self.teacher,
-            teacher_seed=self.expert_seed,
-            tempered=self.tempered,
-            soft=self.soft_labels,
-            draw=self.draw,
+            Clustering.of(self),
             device=device,
             dtype=PRECISIONS[self.dtype],
             progress=progress,
