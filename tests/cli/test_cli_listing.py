@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from inspect import cleandoc
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,8 @@ import torch
 from cli_helpers import TINY, Run
 
 from gcsr.cli import demo
+from gcsr.cli.documents import plain_text
+from gcsr.condense import methods
 from gcsr.version import __version__
 
 
@@ -45,6 +49,39 @@ def test_one_method_is_explained(gcsr: Run) -> None:
     wrong = gcsr("methods", "gcon")
     assert wrong.code == 2
     assert "method: 'gcon' is not known" in wrong.err
+
+
+@pytest.mark.parametrize("name", sorted(methods()))
+def test_a_method_is_explained_in_plain_text(gcsr: Run, name: str) -> None:
+    text = gcsr("methods", name).out
+    assert "`" not in text and "\\" not in text and "Args:" not in text
+    assert not re.search(r":[a-z]+:", text)
+
+
+def test_markup_becomes_plain_text() -> None:
+    document = r"""Centres of :math:`\hat A^k X, \dots, \mu`; see :class:`~gcsr.condense.Condenser`.
+
+    It takes ``k``.
+
+    Args:
+        k: hops (:mod:`gcsr.views`).
+        pins: pairs,
+            handed on.
+        a, b: numbers.
+    """
+    assert plain_text(cleandoc(document), {"k", "b"}) == (
+        "Centres of Â^k X, ..., mu; see Condenser.\n\nIt takes 'k'.\n\nSettings:\n"
+        "    k: hops (views).\n    a, b: numbers."
+    )
+
+
+def test_what_cannot_be_set_is_not_listed(gcsr: Run) -> None:
+    (auto,) = gcsr("methods", "auto", "--json").json
+    assert auto["settings"] == {"budget": 120.0, "without": ""}
+    text = gcsr("methods", "auto").out
+    assert "pins" not in text and "settings: budget=120.0, without=''\n" in text
+    assert "any setting of clusters, mtt, gcsr" in text
+    assert "pins" not in gcsr("methods").out
 
 
 def test_datasets(gcsr: Run, tmp_path: Path) -> None:

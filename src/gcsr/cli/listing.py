@@ -9,11 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gcsr.cli import options
+from gcsr.cli.documents import plain_text
 from gcsr.cli.output import console, print_json, table
 from gcsr.cli.settings import SIZES
 
 if TYPE_CHECKING:
     from gcsr.condense import Condenser
+
+SIZE = (
+    "The size is given by --nodes, or by --ratio as a share of the nodes that may be seen:\n"
+    "of all, or of the training nodes of an inductive graph."
+)
 
 
 def datasets(root: options.Root = None, as_json: options.Json = False) -> None:
@@ -80,16 +86,25 @@ def methods(
 def _explained(method: type[Condenser]) -> str:
     """Defaults, then the documents of the method and of what it builds on."""
     from gcsr.condense import Condenser as Base  # noqa: PLC0415
+    from gcsr.condense.registry import setting_kinds  # noqa: PLC0415
 
-    ours = [one for one in method.__mro__ if issubclass(one, Base)]
-    documents = [getdoc(one) for one in ours if one.__doc__]
+    ours = [one for one in method.__mro__ if issubclass(one, Base) and one is not Base]
+    settable = setting_kinds(method)
+    documents = [plain_text(getdoc(one) or "", settable) for one in ours if one.__doc__]
     defaults = ", ".join(f"{key}={_said(value)}" for key, value in _defaults(method).items())
     head = f"{method.name}: {method.summary}\nsettings: {defaults or 'none'}"
-    return "\n\n".join([head, *(text for text in documents if text)])
+    if method.hands_on_to:
+        others = ", ".join(other.name for other in method.hands_on_to)
+        head += f"\nand any setting of {others}, which is then not up for choice"
+    return "\n\n".join([head, *documents, SIZE])
 
 
 def _defaults(method: type[Condenser]) -> dict[str, Any]:
-    return {f.name: _default(f) for f in fields(method) if f.name not in SIZES}
+    """What --set accepts of the method's own settings, and what it is otherwise."""
+    from gcsr.condense.registry import setting_kinds  # noqa: PLC0415 - imports torch
+
+    settable = setting_kinds(method).keys() - set(SIZES)
+    return {f.name: _default(f) for f in fields(method) if f.name in settable}
 
 
 def _default(field: Field[Any]) -> Any:
@@ -99,4 +114,6 @@ def _default(field: Field[Any]) -> Any:
 
 
 def _said(value: object) -> str:
-    return "none" if value is None else str(value)
+    if value is None:
+        return "none"
+    return str(value) if value != "" else "''"

@@ -67,7 +67,7 @@ class TrajectoryCondenser(Condenser):
         window: ``fixed``: starts are drawn below ``max_start`` (the paper); ``expanding``: below a
             bound that grows to it over the iterations.
         class_means: weight of a term that holds the classes' means of X' to those of the training
-            rows after k hops (:mod:`~gcsr.condense.trajectory.class_means`); 0, the paper: none.
+            rows after k hops; 0, the paper: none.
         feature_rate: η₂, Adam's rate for X'.
         units: ``relative`` measures ``feature_rate`` in root mean squares of the initial X' (and
             ``alpha``, ``beta`` in mean diagonals of X'X'ᵀ); ``absolute`` takes them as they are.
