@@ -11,6 +11,7 @@ import pytest
 from paper_helpers import ABSENT, QUICK, TINY, Run
 
 import gcsr as library
+from gcsr import paper
 from gcsr.paper import Cell, Experiment, Line, Outcome, Protocol, work
 from gcsr.paper.cells import Axis, cell
 from gcsr.paper.compare import compare, reasons
@@ -79,7 +80,7 @@ def test_how_many_lie_within_one_deviation():
     """Published 60 ± 1.5: 61.34 and 59 lie within, 58.4 does not; averages have no deviation."""
     compared = compare(TINY, outcomes())
     assert (tally(compared).within, tally(compared).counted) == (1, 1)
-    sentence, outside = verdict(compared)
+    sentence, outside = verdict(compared, PAPER)
     assert outside == []
     assert sentence == [
         "1 of 1 cells lie within the published mean ± one std with the paper's prior (†);"
@@ -99,7 +100,7 @@ def test_how_many_lie_within_one_deviation():
     # Nothing is published with a deviation, so nothing is counted.
     one = cell("random", "cora", 6)
     table = Experiment("t", "T", (Line("cora", 6, "random", 61.3, cells=(one,)),))
-    assert verdict(compare(table, {one: done(61.3)})) == ([], [])
+    assert verdict(compare(table, {one: done(61.3)}), PAPER) == ([], [])
 
 
 def test_what_is_not_supported_is_a_line_of_its_own():
@@ -215,10 +216,26 @@ def test_end_to_end(gcsr: Run, tiny: None, loads: list[str], tmp_path: Path) -> 
     ours = told["lines"][0]["ours"]
     assert ours["leaks"] is True and told["lines"][0]["without_leak"]["leaks"] is False
     assert ours["difference"] == pytest.approx(ours["mean"] - 60)
-    counts = told["within_one_std"]["ours"]
-    assert counts["counted"] == 2 == counts["within"] + len(counts["outside"])
-    assert "of 2 cells lie within the published mean ± one std" in first.out
-    assert first.out.count("  outside: cora, 6 nodes, tau = ") >= len(counts["outside"])
+    # What was shortened is not judged, here or in a file.
+    assert told["within_one_std"] is None
+    for said in (first.out, (out / "tiny-quick.md").read_text()):
+        assert "not held against the published ones" in said
+        assert "cells lie within" not in said and "utside" not in said
+
+
+def test_a_run_that_was_not_shortened_is_judged(
+    gcsr: Run, tiny: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    found = outcomes() | {TAU: done(70.0, leaks=True)}
+    monkeypatch.setattr(paper, "reproduce", lambda *_, **__: found)
+    argv = ["reproduce", "tiny", "--dataset", "cora", "--out", tmp_path]
+    first = gcsr(*argv)
+    assert "not held against" not in first.out
+    counts = gcsr(*argv, "--json").json["within_one_std"]
+    assert (counts["ours"]["within"], counts["ours"]["counted"]) == (0, 1)
+    assert (counts["without_leak"]["within"], counts["without_leak"]["counted"]) == (1, 1)
+    assert "0 of 1 cells lie within the published mean ± one std" in first.out
+    assert f"  outside: {counts['ours']['outside'][0]}" in first.out
 
 
 def test_table1(gcsr: Run, loads: list[str], tmp_path: Path) -> None:

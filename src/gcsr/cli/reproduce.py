@@ -139,7 +139,7 @@ def reproduce(
                 "quick": quick,
                 "graphs": protocol.graphs,
                 "runs": protocol.runs,
-                "within_one_std": _counts(compared),
+                "within_one_std": None if quick else _counts(compared),
                 "lines": [one.to_dict() for one in compared],
                 "notes": chosen.notes,
                 "files": [str(path) for path in (store.path, *files)],
@@ -215,7 +215,7 @@ def _tell(
     for row in rows:
         shown.add_row(*row)
     console().print(shown)
-    counted, outside = verdict(compared)
+    counted, outside = verdict(compared, protocol)
     listed = [f"  outside: {one}" for one in outside]
     for sentence in (
         warning(protocol),

@@ -26,7 +26,10 @@ _OF_THE_LEAK = ("without leak", "its difference")
 # What is flush right.
 NUMERIC = tuple(name for name in HEADINGS if name not in ("dataset", "what"))
 _NUMBER_FIELDS = ("state", "mean", "std", "difference", "leaks", "graphs", "runs")
-_QUICK = "Quick smoke run: {size}, a few iterations and epochs. These numbers are no results."
+_QUICK = (
+    "Quick smoke run, shortened to {size}, a few iterations and epochs: these numbers are no results"
+    " and are not held against the published ones."
+)
 
 
 def title(experiment: Experiment, protocol: Protocol) -> str:
@@ -64,7 +67,7 @@ def markdown(experiment: Experiment, compared: Sequence[Compared], protocol: Pro
     ]
     table += ["| " + " | ".join(_escaped(text) for text in row) + " |" for row in rows]
     parts += ["\n".join(table), *experiment.notes]
-    tallied, outside = verdict(compared)
+    tallied, outside = verdict(compared, protocol)
     parts += tallied
     if outside:
         parts.append("Outside:\n\n" + "\n".join(f"- {sentence}" for sentence in outside))
