@@ -18,6 +18,16 @@ def test_text(gcsr: Run, data: Path, made: Path, tmp_path: Path) -> None:
     assert sorted(tmp_path.iterdir()) == before
 
 
+def test_a_condensed_graph_without_edges(gcsr: Run, data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.safetensors"
+    made = ["--method", "clusters", "--set", "teacher=gcn"]
+    assert gcsr("condense", data, "--nodes", 6, *made, "--out", out).code == 0
+    said = gcsr("analyse", out, "--data", data).out
+    assert "CCNS: nothing to compare, the condensed graph has no edges\n" in said
+    (row,) = [line for line in said.splitlines() if "CCNS within classes" in line]
+    assert row.split("  ")[-1].strip() == "no edges" and "-" not in row
+
+
 def test_json_is_one_object(gcsr: Run, data: Path, made: Path) -> None:
     words = ["analyse", made, "--data", data, "--json", "--tsne-nodes", 10, "--nearest", 3]
     result = gcsr(*words, "--space", "start")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from cli_helpers import TINY, Run, small_graph
 
 from gcsr import CondensedGraph
@@ -90,6 +91,14 @@ def test_inspect_says_it_all(gcsr: Run, made: Path) -> None:
         "on cpu",
     ):
         assert word in result.out, word
+
+
+def test_one_edge_is_one_edge(gcsr: Run, tmp_path: Path) -> None:
+    adjacency = torch.tensor([[1.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    graph = CondensedGraph(torch.ones(3, 2), adjacency, torch.zeros(3, dtype=torch.int64), 1)
+    shown = gcsr("inspect", graph.save(tmp_path / "one.safetensors")).out
+    assert "1 edge above 0.01 (33.3 % of all pairs)" in shown
+    assert re.search(r"^labels .*, 1 class\s*$", shown, re.MULTILINE)
 
 
 def test_inspect_says_that_a_run_was_resumed_and_that_it_went_back(gcsr: Run, made: Path) -> None:

@@ -147,10 +147,19 @@ def _rows(analysis: Analysis) -> Iterator[tuple[str, str, str]]:
 
 def _remarks(analysis: Analysis) -> Iterator[str]:
     apart, near = analysis.ccns_distance, analysis.nearest
-    yield (
-        f"CCNS: Frobenius distance {_number(apart.frobenius)}, off-diagonal correlation"
-        f" {_number(apart.off_diagonal_correlation)} ({apart.classes} classes)"
-    )
+    bare = [
+        name
+        for name, side in (("real", analysis.original), ("condensed", analysis.condensed))
+        if not side.entries
+    ]
+    if bare:
+        has = "has" if len(bare) == 1 else "have"
+        yield f"CCNS: nothing to compare, the {' and the '.join(bare)} graph {has} no edges"
+    else:
+        yield (
+            f"CCNS: Frobenius distance {_number(apart.frobenius)}, off-diagonal correlation"
+            f" {_number(apart.off_diagonal_correlation)} ({counted(apart.classes, 'class')})"
+        )
     yield f"classes: total variation from the training nodes {_number(analysis.class_distance)}"
     yield (
         f"nearest training nodes ({analysis.space.name}): {100 * near.agreement:.1f} % have the"
@@ -165,6 +174,8 @@ def _classes(side: Portrait) -> str:
 
 
 def _diagonal(side: Portrait) -> str:
+    if not side.entries:
+        return "no edges"
     own = side.ccns.diagonal()
     shown = " ".join(_number(value, 2) for value in own[:MOST_SHOWN].tolist())
     return shown + (" ..." if own.size > MOST_SHOWN else "")

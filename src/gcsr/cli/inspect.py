@@ -11,6 +11,7 @@ import typer
 from gcsr.cli import options
 from gcsr.cli.output import byte_count, console, print_json, print_leak, printable
 from gcsr.untrusted import is_number
+from gcsr.wording import counted
 
 
 def inspect(
@@ -55,7 +56,7 @@ def _rows(described: dict[str, Any]) -> Iterator[tuple[str, str]]:
     share = f" ({100 * ratio:.2f} % of what was condensed)" if is_number(ratio) else ""
     yield "nodes", f"{described['nodes']}{share}"
     yield "features", str(described["features"])
-    yield "labels", f"{described['labels']}, {described['classes']} classes"
+    yield "labels", f"{described['labels']}, {counted(described['classes'], 'class')}"
     bare = described["unlabelled_nodes"]
     without = f" and {bare} without a label" if bare else ""
     counts = " ".join(str(count) for count in described["nodes_per_class"])
@@ -105,7 +106,8 @@ def _structure(described: dict[str, Any]) -> str:
     if not edges and diagonal == 1:
         return "none (the identity)"
     density = 100 * described["density_above_0.01"]
-    return f"{edges} edges above 0.01 ({density:.1f} % of all pairs), mean diagonal {diagonal:.3g}"
+    above = f"{counted(edges, 'edge')} above 0.01 ({density:.1f} % of all pairs)"
+    return f"{above}, mean diagonal {diagonal:.3g}"
 
 
 def _lost(stored: dict[str, Any]) -> str:
