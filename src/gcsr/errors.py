@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+
+# How alike a name must be to one that is accepted to be taken for a slip.
+ALIKE = 0.75
 
 
 class InputError(ValueError):
@@ -19,8 +23,15 @@ def require(condition: bool, sentence: str) -> None:
 
 
 def require_one_of(field: str, value: object, accepted: Iterable[object]) -> None:
-    """Raise :class:`InputError` unless ``value`` is among ``accepted``."""
+    """Raise :class:`InputError` unless ``value`` is among ``accepted``; a slip is guessed at."""
     accepted = list(accepted)
     if value not in accepted:
-        names = ", ".join(str(name) for name in accepted)
-        raise InputError(f"{field}: {value!r} is not known; accepted: {names}.")
+        names = [str(name) for name in accepted]
+        hint = guess(str(value), names, alike=ALIKE)
+        raise InputError(f"{field}: {value!r} is not known; accepted: {', '.join(names)}{hint}")
+
+
+def guess(given: str, accepted: Sequence[str], *, alike: float = 0.6) -> str:
+    """How a sentence ends that listed what is accepted: with what was meant, if one is near."""
+    near = get_close_matches(given, accepted, n=1, cutoff=alike)
+    return f"; did you mean {near[0]}?" if near else "."

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from cli_helpers import Run
 
 from gcsr import InputError, Random
 from gcsr.cli.settings import parse_settings
@@ -59,3 +61,29 @@ def test_settings_of_a_method_from_elsewhere(monkeypatch: pytest.MonkeyPatch) ->
     assert parse_settings("plugin", ["flag=false", "limit=2"]) == {"flag": False, "limit": 2.0}
     with pytest.raises(InputError, match="flag: 'maybe' is not accepted; true or false is"):
         parse_settings("plugin", ["flag=maybe"])
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ["--method=gcsr", "--set=without=teachers"],
+            "without: belongs to the automatic mode, not to gcsr; leave the method out (command line:"
+            " --method) or say auto.",
+        ),
+        (["--method=mtt", "--set=budget=3"], "budget: belongs to the automatic mode, not to mtt"),
+        (["--set=without=class_means"], "class-means; did you mean class-means?"),
+        (["--set=without=soft_labels"], "; did you mean soft-labels?"),
+        (["--set=class-mean=1"], "; did you mean class_means?"),
+        (["--method=gcon"], "; did you mean gcond?"),
+    ],
+)
+def test_a_slip_is_understood(gcsr: Run, data: Path, words: list[str], said: str) -> None:
+    result = gcsr("condense", data, "--nodes", 6, "--estimate", *words)
+    assert result.code == 2 and result.err.count("\n") == 1
+    assert said in result.err
+
+
+def test_a_dash_is_as_good_as_an_underscore(gcsr: Run, data: Path) -> None:
+    told = gcsr("condense", data, "--nodes", 6, "--estimate", "--set=class-means=1")
+    assert (told.code, told.err) == (0, "")

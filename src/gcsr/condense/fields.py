@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import Any
 
-from gcsr.errors import InputError, require
+from gcsr.errors import InputError, guess, require
 
 
 def require_setting(method: str, key: str, known: Iterable[str], *, given: str = "") -> None:
@@ -17,8 +16,7 @@ def require_setting(method: str, key: str, known: Iterable[str], *, given: str =
     """
     accepted = sorted(known)
     if key not in accepted:
-        near = get_close_matches(key, accepted, n=1)
-        hint = f"; did you mean {near[0]}?" if near else "."
+        hint = guess(key, accepted)
         raise InputError(
             f"{given or key}: not a setting of {method}; accepted: {', '.join(accepted)}{hint}"
         )

@@ -42,6 +42,8 @@ BUILT_IN: tuple[type[Condenser], ...] = (
     Clusters,
     Automatic,
 )
+# What only the automatic mode can be told, whatever it hands on to its candidates.
+OF_THE_RACE = {f.name for f in fields(Automatic)} - {"nodes", "ratio", "pins"}
 # The letters of the paper, for those who think in them.
 ALIASES = {
     "N": "student_steps",
@@ -90,7 +92,13 @@ def setting_kinds(chosen: type[Condenser]) -> dict[str, Any]:
 def known_setting(chosen: type[Condenser], given: str) -> str:
     """The setting of the method that a user means; any other is explained."""
     key = setting_name(given)
-    require_setting(chosen.name, key, setting_kinds(chosen), given=given)
+    kinds = setting_kinds(chosen)
+    require(
+        key in kinds or key not in OF_THE_RACE,
+        f"{given}: belongs to the automatic mode, not to {chosen.name}; leave the method out"
+        " (command line: --method) or say auto.",
+    )
+    require_setting(chosen.name, key, kinds, given=given)
     return key
 
 

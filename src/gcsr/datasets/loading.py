@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 
@@ -14,7 +13,7 @@ from gcsr.datasets.folders import DATA_VARIABLE, Layout, data_root
 from gcsr.datasets.raw import RawGraph
 from gcsr.datasets.registry import DATASETS, Dataset
 from gcsr.devices import free_memory_bytes
-from gcsr.errors import InputError, require_one_of
+from gcsr.errors import InputError, guess, require_one_of
 from gcsr.graph import FEATURE_SCALINGS, Graph
 from gcsr.graph.folder import is_folder
 from gcsr.graph.graph import FeatureScaling
@@ -130,8 +129,7 @@ def _is_file(source: str | Path) -> bool:
 def _find(name: str) -> Dataset:
     if name in DATASETS:
         return DATASETS[name]
-    nearest = get_close_matches(name.lower(), DATASETS, n=1)
-    hint = f"; did you mean {nearest[0]}?" if nearest else "."
+    hint = guess(name.lower(), list(DATASETS))
     raise InputError(
         f"dataset: {name!r} is not known; accepted: {', '.join(DATASETS)}, or the path of an .npz"
         f" file or of a graph folder{hint}"
