@@ -13,6 +13,14 @@ from gcsr.report.panels import Made, absence
 from gcsr.report.said import curve, number, part, text
 
 TITLE = "Matching loss and validation"
+SELECTS = "it selects real nodes and learns nothing"
+LEARNS_NOTHING = {
+    "random": SELECTS,
+    "herding": SELECTS,
+    "kcenter": SELECTS,
+    "coarsening": "it merges real nodes and learns nothing",
+    "clusters": "its nodes are centres of real ones, which are computed and not learned",
+}
 
 
 def training(found: Evidence) -> Made:
@@ -20,11 +28,21 @@ def training(found: Evidence) -> Made:
     made = found.small.provenance
     loss, choices = list(_loss(made)), list(_choices(made))
     if not loss and not choices:
-        why = f"{text(made, 'method')} recorded no loss: it selects or merges nodes, or kept no curve."
+        why = _without_a_loss(made)
         return Panel(TITLE, absence(why), half=True, short="Training"), {}
     if not choices:
         choices = [absence("No validation curve: the last iterate was kept.")]
     return Panel(TITLE, joined(*loss, *choices), half=True, short="Training"), {}
+
+
+def _without_a_loss(made: dict[str, Any]) -> str:
+    """Who recorded no loss, and why there is none."""
+    chosen = part(part(made, "automatic"), "chosen")
+    name = text(chosen or made, "method")
+    why = LEARNS_NOTHING.get(name, "its file holds no curve")
+    if chosen:
+        return f"The automatic mode chose {name}, which recorded no loss: {why}."
+    return f"{name} recorded no loss: {why}."
 
 
 def _loss(made: dict[str, Any]) -> Iterator[Html]:

@@ -9,6 +9,7 @@ from gcsr.report import panels
 from gcsr.report.evidence import RANDOM, WHOLE, Evidence
 from gcsr.report.learning import training
 from gcsr.report.page import Banner, Page, Panel, Tile
+from gcsr.report.race import race
 from gcsr.report.said import byte_count, maker, notes, number, part, seconds, text
 from gcsr.wording import counted, deviation
 
@@ -36,6 +37,7 @@ def single_page(found: Evidence, *, full_epochs: int) -> Page:
         training,
         panels.classes,
         panels.cost,
+        *([race] if part(made, "automatic") else []),
         panels.settings,
     ):
         panel, drawn = add(found)

@@ -1,0 +1,120 @@
+"""How the automatic mode chose: who raced, how they validated, and what had been planned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from gcsr.report.charts import data_table
+from gcsr.report.evidence import Evidence
+from gcsr.report.html import joined, tag
+from gcsr.report.page import Panel
+from gcsr.report.panels import Made, written
+from gcsr.report.said import NOTHING, number, part, percent, seconds, text
+from gcsr.wording import counted
+
+ROUNDS = ("first look", "closer look", "last word")
+# A race has some dozens of candidates; a file of unknown origin may claim any number.
+MOST_SHOWN = 100
+
+
+def race(found: Evidence) -> Made:
+    """Every candidate by round, the plan and the calibration."""
+    told = part(found.small.provenance, "automatic")
+    chosen, raced = part(told, "chosen"), _objects(told, "race")
+    ranked = sorted(raced, key=_standing, reverse=True)
+    rows = [_row(one, chosen) for one in ranked[:MOST_SHOWN]]
+    table = data_table(
+        ("candidate", *ROUNDS, "settings"),
+        rows,
+        numeric=(1, 2, 3),
+        caption="Validation accuracy by round",
+    )
+    lead = (
+        f"The automatic mode chose {_named(chosen)} among {counted(len(raced), 'candidate')}: every"
+        " round trains other networks on what they made; the last word decides. No test label is read."
+    )
+    lines = (*_plan(part(told, "plan")), _calibration(told), *_left(told, len(raced)))
+    remarks = (tag("p", line, class_="remark") for line in lines)
+    return Panel("How it was chosen", joined(table, *remarks), lead, short="Race"), {}
+
+
+def _row(one: dict[str, Any], chosen: dict[str, Any]) -> tuple[str, ...]:
+    same = all(one.get(key) == chosen.get(key) for key in ("method", "settings"))
+    name = f"{text(one, 'method')} (chosen)" if chosen and same else text(one, "method")
+    scores = part(one, "validation")
+    return name, *(percent(number(scores, each)) for each in ROUNDS), _pairs(part(one, "settings"))
+
+
+def _standing(one: dict[str, Any]) -> tuple[float, ...]:
+    """Who came furthest, and then who validated best there."""
+    scores = part(one, "validation")
+    reached = (number(scores, each) for each in reversed(ROUNDS))
+    return tuple(-1.0 if score is None else score for score in reached)
+
+
+def _plan(plan: dict[str, Any]) -> Iterator[str]:
+    if not plan:
+        return
+    redraws, scouts, longer = (
+        int(number(plan, each) or 0) for each in ("redraws", "scouting_iterations", "iterations")
+    )
+    matching = "nothing is matched"
+    if scouts:
+        matching = f"matches of {counted(scouts, 'iteration')}"
+        matching += f", the best of them of {counted(longer, 'iteration')}" if longer else ""
+    yield (
+        f"Plan: teachers {_listed(plan, 'teachers')}; hops {_listed(plan, 'hops')};"
+        f" {counted(redraws, 'redraw')} of the best starts; {matching};"
+        f" {seconds(number(plan, 'expected_seconds'))} expected."
+    )
+
+
+def _calibration(told: dict[str, Any]) -> str:
+    found = part(told, "calibration")
+    if not found:
+        return "Calibration: none, because nothing was matched with rates of its own."
+    plain = {key: value for key, value in found.items() if isinstance(value, int | float)}
+    rates = [
+        f"{_short(one, 'steps')} steps at {_short(one, 'rate')}"
+        f" for {_short(one, 'expert_steps')} epochs of an expert"
+        for one in _objects(found, "students")
+    ]
+    return f"Calibration: {_pairs(plain)}; students: {'; '.join(rates) or 'none'}."
+
+
+def _left(told: dict[str, Any], raced: int) -> Iterator[str]:
+    if raced > MOST_SHOWN:
+        yield f"{counted(raced - MOST_SHOWN, 'candidate')} more are in the file."
+    for one in _objects(told, "left_out")[:MOST_SHOWN]:
+        yield f"Left out: {_named(one)} ({text(one, 'reason')})."
+
+
+def _short(one: dict[str, Any], name: str) -> str:
+    """A number as short as it can be written."""
+    value = number(one, name)
+    return NOTHING if value is None else f"{value:.4g}"
+
+
+def _named(one: dict[str, Any]) -> str:
+    settings = part(one, "settings")
+    return f"{text(one, 'method')} ({_pairs(settings)})" if settings else text(one, "method")
+
+
+def _pairs(values: dict[str, Any]) -> str:
+    shown = (f"{key}={written(_rounded(value))}" for key, value in values.items())
+    return ", ".join(shown)
+
+
+def _rounded(value: Any) -> Any:
+    return float(f"{value:.4g}") if isinstance(value, float) else value
+
+
+def _listed(values: dict[str, Any], name: str) -> str:
+    found = values.get(name)
+    return ", ".join(map(str, found)) if isinstance(found, list) and found else "none"
+
+
+def _objects(values: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    found = values.get(name)
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
