@@ -1,4 +1,4 @@
-"""The trajectory engine against Algorithm 1 written with plain autograd in float64."""
+"""The loop of the trajectory engine against Algorithm 1 written with plain autograd in float64."""
 
 from __future__ import annotations
 
@@ -6,255 +6,22 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from torch import Tensor
+from engine_helpers import RATE, STEPS, TALL, WIDE, C, Problem, error
 
-from gcsr.condense.expressed import expressed_operator
 from gcsr.condense.points import Points
 from gcsr.condense.recovery import Recovery
 from gcsr.condense.structure import IdentityStructure, SelfExpressiveStructure
 from gcsr.condense.trajectory.engine import (
     Iterate,
-    LearnedRate,
     Matching,
     Step,
     match_trajectories,
 )
-from gcsr.condense.trajectory.students import AutogradStudent, student_for
-from gcsr.condense.trajectory.students.first_layer import FirstLayerStudent
-from gcsr.condense.trajectory.students.span import SpanStudent
-from gcsr.condense.trajectory.students.weights import WeightsStudent
-from gcsr.equations import normalised_adjacency, self_expression_of_gram, symmetric_adjacency
+from gcsr.condense.trajectory.students import student_for
 from gcsr.errors import InputError
-from gcsr.models import CONDENSING_MODELS, Params, condensing_model, init_batch
+from gcsr.models import CONDENSING_MODELS, init_batch
 from gcsr.progress import silent
-from helpers import one_network, plain_adjacency, plain_matching
-
-C, H, STEPS, RATE = 4, 32, 5, 0.01
-WIDE, TALL = (20, 50), (40, 12)  # n' <= d as on Cora, n' > d as on ogbn-arxiv
-STUDENTS = {
-    "span": SpanStudent(),
-    "weights": WeightsStudent(),
-    "autograd": AutogradStudent(condensing_model("sgc", H)),
-}
-
-
-class Problem:
-    """Several condensed graphs with everything an iteration needs, float64."""
-
-    def __init__(self, shape: tuple[int, int], graphs: int = 2, model: str = "sgc") -> None:
-        n, self.d = shape
-        self.n, self.graphs = n, graphs
-        generator = torch.Generator().manual_seed(0)
-
-        def normal(*size: int) -> Tensor:
-            return torch.randn(*size, generator=generator, dtype=torch.float64)
-
-        self.y = torch.arange(n) * C // n
-        centres = normal(graphs, C, self.d)
-        self.x = 0.3 * (centres[:, self.y] + normal(graphs, n, self.d))
-        blocks = (self.y[:, None] == self.y[None, :]).double()
-        self.prior = (0.8 * blocks + 0.05 + 0.01 * normal(graphs, n, n).abs()).clone()
-        self.history = torch.eye(n, dtype=torch.float64) + 0.1 * normal(graphs, n, n).abs()
-        self.alpha = torch.linspace(0.5, 2, graphs, dtype=torch.float64).view(-1, 1, 1)
-        self.beta = torch.linspace(1, 0.2, graphs, dtype=torch.float64).view(-1, 1, 1)
-        self.targets = torch.nn.functional.one_hot(self.y, C).double().expand(graphs, -1, -1)
-        self.model = condensing_model(model, H)
-        seeds = [torch.Generator().manual_seed(s) for s in range(graphs)]
-        start = init_batch(self.model, self.d, C, seeds)
-        self.start: Params = tuple(p.double() for p in start)
-        self.goal: Params = tuple(p + 0.02 * normal(*p.shape) for p in self.start)
-
-    def structure(self, dtype: torch.dtype = torch.float64) -> SelfExpressiveStructure:
-        return SelfExpressiveStructure(self.alpha.to(dtype), self.beta.to(dtype), 0.9, 0.5)
-
-    def state(self, dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor]:
-        return self.prior.to(dtype, copy=True), self.history.to(dtype, copy=True)
-
-    def engine(self, student, dtype: torch.dtype, which: slice = slice(None)):
-        """Loss and gradient of the library."""
-        structure = SelfExpressiveStructure(
-            self.alpha[which].to(dtype), self.beta[which].to(dtype), 0.9, 0.5
-        )
-        state = tuple(s[which] for s in self.state(dtype))
-        step = Step(
-            Iterate.begin(self.x[which].to(dtype), state, RATE),
-            self.targets[which].to(dtype),
-            structure,
-            student,
-            Matching(1, STEPS, RATE, expert_steps=2, max_start=1),
-            torch.ones(()),
-        )
-        start, goal = (
-            tuple(p[which].to(dtype) for p in params) for params in (self.start, self.goal)
-        )
-        loss, (gradient,), _ = step.loss_and_gradients(start, goal)
-        return loss, gradient
-
-    def plain(self, name: str, g: int) -> tuple[Tensor, Tensor]:
-        """Loss and gradient by the reference."""
-        x = self.x[g].clone().requires_grad_()
-        alpha, beta = float(self.alpha[g]), float(self.beta[g])
-        a = plain_adjacency(x, self.prior[g], self.history[g], alpha, beta)
-        ends = one_network(self.start, g), one_network(self.goal, g)
-        loss = plain_matching(name, x, a, self.y, *ends, steps=STEPS, rate=RATE)
-        (gradient,) = torch.autograd.grad(loss, x)
-        return loss.detach(), gradient
-
-
-def error(found: Tensor, expected: Tensor) -> float:
-    return float((found.double() - expected).norm() / expected.norm())
-
-
-@pytest.mark.parametrize("shape", [WIDE, TALL], ids=["wide", "tall"])
-@pytest.mark.parametrize("form", STUDENTS)
-@pytest.mark.parametrize(("dtype", "bound"), [(torch.float64, 1e-10), (torch.float32, 1e-5)])
-def test_loss_and_gradient_are_those_of_algorithm_1(shape, form, dtype, bound):
-    problem = Problem(shape)
-    losses, gradients = problem.engine(STUDENTS[form], dtype)
-    for g in range(problem.graphs):
-        loss, gradient = problem.plain("sgc-linear", g)
-        assert error(losses[g], loss) < bound
-        assert error(gradients[g], gradient) < bound
-
-
-OTHERS = [name for name in CONDENSING_MODELS if name != "sgc"]
-
-
-@pytest.mark.parametrize("name", OTHERS)
-@pytest.mark.parametrize("shape", [(16, 20), (20, 9)], ids=["wide", "tall"])
-@pytest.mark.parametrize(("dtype", "bound"), [(torch.float64, 1e-10), (torch.float32, 3e-5)])
-def test_other_models_too(name, shape, dtype, bound):
-    problem = Problem(shape, model=name)
-    for student in (AutogradStudent(problem.model), student_for(problem.model, *shape)):
-        losses, gradients = problem.engine(student, dtype)
-        for g in range(problem.graphs):
-            loss, gradient = problem.plain(name, g)
-            assert error(losses[g], loss) < bound
-            assert error(gradients[g], gradient) < bound
-
-
-@pytest.mark.parametrize("model", CONDENSING_MODELS)
-def test_soft_targets_too(model):
-    """Every form takes class shares; the reference is autograd through the model."""
-    problem = Problem((12, 18), model=model)
-    problem.targets = (3 * torch.rand(2, 12, C, dtype=torch.float64)).softmax(-1)
-    expected = problem.engine(AutogradStudent(problem.model), torch.float64)
-    forms = [student_for(problem.model, 12, 18)]
-    forms += [WeightsStudent()] if model == "sgc" else []
-    for form in forms:
-        for found, wanted in zip(problem.engine(form, torch.float64), expected, strict=True):
-            assert error(found, wanted) < 1e-10
-
-
-@pytest.mark.parametrize("steps", [1, 2, 30])
-@pytest.mark.parametrize("form", STUDENTS)
-def test_any_number_of_steps(form, steps, monkeypatch):
-    monkeypatch.setitem(globals(), "STEPS", steps)
-    monkeypatch.setitem(globals(), "RATE", 0.3)
-    problem = Problem((10, 14), graphs=1)
-    losses, gradients = problem.engine(STUDENTS[form], torch.float64)
-    loss, gradient = problem.plain("sgc-linear", 0)
-    assert error(losses[0], loss) < 1e-9
-    assert error(gradients[0], gradient) < 1e-9
-
-
-@pytest.mark.parametrize("form", STUDENTS)
-def test_graphs_of_a_batch_do_not_see_each_other(form):
-    problem = Problem(WIDE, graphs=3)
-    losses, gradients = problem.engine(STUDENTS[form], torch.float64)
-    for g in range(3):
-        loss, gradient = problem.engine(STUDENTS[form], torch.float64, slice(g, g + 1))
-        assert error(losses[g], loss[0]) < 1e-12
-        assert error(gradients[g], gradient[0]) < 1e-11
-
-
-@pytest.mark.parametrize("model", CONDENSING_MODELS)
-def test_gradient_of_a_learned_rate(model):
-    """Central differences of the loss in the rate of one graph; the other graph's stays as it is."""
-    problem = Problem((12, 18), model=model)
-    forms = [student_for(problem.model, 12, 18), AutogradStudent(problem.model)]
-    forms += [WeightsStudent()] if model == "sgc" else []
-    matching = Matching(1, STEPS, RATE, expert_steps=2, max_start=1, learned_rate=LearnedRate())
-    for form in forms:
-
-        def at(first: float, form=form):
-            iterate = Iterate.begin(problem.x, problem.state(), RATE)
-            iterate.student_rate[0] = first
-            parts = (iterate, problem.targets, problem.structure(), form, matching)
-            return Step(*parts, torch.ones(())).loss_and_gradients(problem.start, problem.goal)
-
-        _, (_, by_rate), _ = at(RATE)
-        (above, *_), (below, *_) = at(RATE + 1e-5), at(RATE - 1e-5)
-        assert by_rate[0] == pytest.approx(float(above[0] - below[0]) / 2e-5, rel=1e-5)
-        assert by_rate[1] != 0
-        assert above[1] == below[1]
-
-
-def test_learned_rate_moves_by_sgd_with_momentum():
-    problem = Problem(WIDE)
-    learned = LearnedRate(rate=1e-4, momentum=0.5)
-    matching = Matching(2, STEPS, RATE, expert_steps=2, max_start=1, learned_rate=learned)
-    iterate = Iterate.begin(problem.x.clone(), problem.state(), RATE)
-    rates = torch.full((2, 1, 1), 1e-3, dtype=torch.float64)
-    step = Step(iterate, problem.targets, problem.structure(), SpanStudent(), matching, rates)
-    expected = torch.full((2,), RATE, dtype=torch.float64).requires_grad_()
-    sgd = torch.optim.SGD([expected], lr=1e-4, momentum=0.5)
-    for _ in range(3):
-        _, (_, expected.grad), _ = step.loss_and_gradients(problem.start, problem.goal)
-        sgd.step()
-        step(problem.start, problem.goal)
-        assert error(iterate.student_rate, expected.detach()) < 1e-12
-    assert not torch.allclose(expected.detach(), torch.full_like(expected, RATE))
-
-
-def test_expressed_operator_is_the_chain_of_equations():
-    problem = Problem(WIDE)
-    gram = (problem.x @ problem.x.mT).requires_grad_()
-    arguments = (gram, *problem.state(), problem.alpha, problem.beta)
-    operator, adjacency = expressed_operator(*arguments)
-    plain = symmetric_adjacency(self_expression_of_gram(*arguments))
-    weights = torch.randn(operator.shape, dtype=torch.float64)
-    (found,) = torch.autograd.grad((operator * weights).sum(), gram)
-    (expected,) = torch.autograd.grad((normalised_adjacency(plain) * weights).sum(), gram)
-    assert error(adjacency, plain.detach()) < 1e-12
-    assert error(operator.detach(), normalised_adjacency(plain.detach())) < 1e-12
-    # A Gram matrix moves symmetrically.
-    assert error(found + found.mT, expected + expected.mT) < 1e-10
-    topology, _ = problem.structure().topology(Points.of(problem.x), problem.state())
-    assert topology.mean(torch.ones(2, WIDE[0], 1, dtype=torch.float64)).requires_grad
-
-
-def test_the_smaller_form_is_chosen():
-    sgc = condensing_model("sgc", H)
-    assert isinstance(student_for(sgc, 20, 50), SpanStudent)
-    assert isinstance(student_for(sgc, 50, 20), WeightsStudent)
-    for name in ("gcn", "sage", "appnp", "cheby", "mlp"):
-        assert isinstance(student_for(condensing_model(name, H), 20, 50), FirstLayerStudent)
-        assert isinstance(student_for(condensing_model(name, H), 50, 20), AutogradStudent)
-    assert isinstance(student_for(condensing_model("sage-textbook", H), 20, 50), AutogradStudent)
-
-
-def test_student_that_arrives_has_distance_zero():
-    """The goal is where the plain student ends: nothing is missed, by any form."""
-    problem = Problem(WIDE, graphs=1)
-    a = plain_adjacency(problem.x[0], problem.prior[0], problem.history[0], 0.5, 1.0)
-    from helpers import plain_logits
-
-    student = [p.requires_grad_() for p in one_network(problem.start)]
-    for _ in range(STEPS):
-        logits = plain_logits("sgc-linear", student, problem.x[0], a)
-        loss = torch.nn.functional.cross_entropy(logits, problem.y)
-        gradients = torch.autograd.grad(loss, student)
-        student = [
-            (p - RATE * g).detach().requires_grad_()
-            for p, g in zip(student, gradients, strict=True)
-        ]
-    problem.goal = tuple(p.detach().unsqueeze(0) for p in student)
-    for form in STUDENTS.values():
-        assert problem.engine(form, torch.float64)[0].abs() < 1e-9
-
-
-# -- the loop ----------------------------------------------------------------------------------------
+from helpers import plain_adjacency, plain_matching
 
 
 class Paths:
