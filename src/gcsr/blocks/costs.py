@@ -12,7 +12,7 @@ import torch
 from gcsr.devices import free_memory_bytes
 from gcsr.errors import require
 from gcsr.graph import Graph
-from gcsr.graph.stored import SCRATCH_VARIABLE, StoredGraph, in_memory_bytes
+from gcsr.graph.stored import FEATURE_COPIES, SCRATCH_VARIABLE, StoredGraph, in_memory_bytes
 
 # Multiplications and additions per second on one core of an ordinary server.
 GATHERED, DENSE = 5e8, 5e9
@@ -35,6 +35,7 @@ class Work:
         steps: of a student per iteration.
         hidden: units of a network.
         least: seconds that it takes in any case.
+        held: bytes that are held for a while in which the features lie in memory once.
     """
 
     nodes: int
@@ -45,6 +46,7 @@ class Work:
     steps: int = 0
     hidden: int = 256
     least: float = 0.0
+    held: int = 0
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,10 @@ def estimate(graph: Graph, work: Work) -> Estimate:
     kept = work.experts * work.expert_epochs * weights
     at_hand = (train + reached) * width * 4 + reached * work.hidden * 4 + kept
     if not isinstance(graph, StoredGraph):
-        memory = GROUND_BYTES + in_memory_bytes(graph) + at_hand
+        # What is copied of the features and what is held otherwise is not there at the same time.
+        usual = in_memory_bytes(graph)
+        copied = (FEATURE_COPIES - 1) * nodes * width * 4
+        memory = GROUND_BYTES + at_hand + max(usual, usual - copied + work.held)
         return Estimate(seconds, memory, 0, in_blocks=False, disk_folder="")
     blocks = min(graph.disk.memory, 2 * nodes * width * 4 + 16 * entries)
     missing = [

@@ -316,16 +316,21 @@ class Condenser(ABC):
         if isinstance(graph, StoredGraph) and not graph.inductive:
             self._require_blocks()
         visible = graph.train.numel() if graph.inductive else graph.num_nodes
-        work = self._work(self.size(visible))
+        nodes = self.size(visible)
+        work = self._work(nodes)
         require(
             work is not None,
             f"method: what {self.name!r} takes is not estimated; auto, gcsr, mtt, sfgc and random are.",
         )
-        return estimate(graph, cast("Work", work))
+        return estimate(graph, replace(cast("Work", work), held=self._held(graph, nodes)))
 
     def _work(self, nodes: int) -> Work | None:
         """How much there is to do for so many condensed nodes; ``None`` where nobody counted it."""
         return None
+
+    def _held(self, graph: Graph, nodes: int) -> int:
+        """Bytes that it holds for a while beside a graph in memory, where that is more than usual."""
+        return 0
 
     def _require_blocks(self) -> None:
         """Refuse a graph that stays on disk where these settings need it in memory."""

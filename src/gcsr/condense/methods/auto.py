@@ -28,6 +28,7 @@ from gcsr.condense.automatic.candidates import Settings
 from gcsr.condense.automatic.rounds import Starts
 from gcsr.condense.condenser import Condenser, Made
 from gcsr.condense.fields import real_number
+from gcsr.condense.held import held_bytes
 from gcsr.condense.labels import class_budget
 from gcsr.condense.methods.clusters import Clusters
 from gcsr.condense.methods.gcsr import GCSR
@@ -35,6 +36,8 @@ from gcsr.condense.methods.herding import Herding
 from gcsr.condense.methods.mtt import MTT
 from gcsr.condense.methods.random import Random
 from gcsr.errors import InputError, require, require_one_of
+from gcsr.graph import Graph
+from gcsr.graph.stored import StoredGraph
 from gcsr.parallel import part_of
 from gcsr.progress import Progress
 from gcsr.views import CondensingView
@@ -114,6 +117,14 @@ class Automatic(Condenser):
 
     def _work(self, nodes: int) -> Work:
         return Work(nodes, hops=2, least=self.budget)
+
+    def _held(self, graph: Graph, nodes: int) -> int:
+        """The largest of what its teachers hold and, where it matches, what is kept of experts."""
+        if isinstance(graph, StoredGraph):
+            return 0  # of what stays on disk nothing is read for an estimate
+        view = self._seen(graph)
+        plan = plan_for(view, nodes, self.budget, "cpu", self._off)
+        return held_bytes(view, plan.teachers, matching=bool(plan.scouts), pins=dict(self.pins))
 
     def _field(self) -> list[Candidate]:
         """Everyone who could take part, the simple ones aside."""
