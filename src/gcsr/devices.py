@@ -56,9 +56,20 @@ def stream(seed: int, purpose: str) -> torch.Generator:
 
 
 def peak_memory_bytes(device: torch.device) -> int:
-    """Largest memory so far: of the CUDA allocator, or of this process."""
+    """Largest memory so far: of the CUDA allocator since it was reset, or of this process.
+
+    A process's peak is that of all it has done: after a second condensation in one process it is the
+    larger of the two, and of what came before. It is not reset, because others may be reading it.
+    """
     if device.type == "cuda":
         return int(torch.cuda.max_memory_allocated(device))
+    try:
+        lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+        fields = dict(line.split(":", 1) for line in lines)
+        return int(fields["VmHWM"].split()[0]) * 1024
+    except (OSError, KeyError, ValueError):
+        pass
+    # On Linux this would include the peak of the process that started this one.
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return int(peak if sys.platform == "darwin" else peak * 1024)
 

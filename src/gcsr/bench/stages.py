@@ -12,6 +12,8 @@ import torch
 
 from gcsr.devices import peak_memory_bytes
 
+CPU = torch.device("cpu")
+
 
 @dataclass
 class Stage:
@@ -59,20 +61,11 @@ class Stopwatch:
         stage.seconds += wall - self._wall
         stage.cpu_seconds += cpu - self._cpu
         self._wall, self._cpu = wall, cpu
-        stage.peak_bytes = max(stage.peak_bytes, _peak())
+        # Since it was last forgotten.
+        stage.peak_bytes = max(stage.peak_bytes, peak_memory_bytes(CPU))
         if name != self._current:
             _forget_peak()
         self._current = name
-
-
-def _peak() -> int:
-    """The largest resident set since it was last forgotten."""
-    try:
-        lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-        fields = dict(line.split(":", 1) for line in lines)
-        return int(fields["VmHWM"].split()[0]) * 1024
-    except (OSError, KeyError, ValueError):
-        return peak_memory_bytes(torch.device("cpu"))
 
 
 def _forget_peak() -> None:

@@ -75,7 +75,8 @@ class CostSheet:
 
     Attributes:
         condense_seconds, condense_memory_bytes, condensed_on: as the file tells them: the seconds
-            include sparsifying; memory is the peak of the device, or of the process on a CPU.
+            include sparsifying; memory is the peak of the device or, on a CPU, the largest that the
+            process had taken by then, whatever for.
         file_bytes: features, adjacency and labels of the file at hand.
         original_features_bytes, original_adjacency_bytes, original_bytes: the real graph's, stored
             sparsely where that is smaller; the last includes labels.

@@ -36,7 +36,7 @@ def _rows(found: Evidence) -> Iterator[tuple[str, tuple[str, ...]]]:
         original = whole.nbytes
     yield "condensing, once", (seconds(number(measured, "seconds")), "none", "none")
     memory = byte_count(number(measured, "peak_memory_bytes"))
-    yield "peak memory while condensing", (memory, NOTHING, NOTHING)
+    yield "peak memory until it was done", (memory, NOTHING, NOTHING)
     if own is not None and random is not None and whole is not None:
         each = tuple(seconds(one.seconds_each) for one in (own, random, whole))
         yield "training one network", each
