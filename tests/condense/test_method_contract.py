@@ -200,6 +200,7 @@ def test_provenance_tells_how_it_was_made(name, graph):
     assert told["ratio"] == pytest.approx(10 / visible_nodes(graph))
     assert told["measured"]["seconds"] > 0
     assert told["measured"]["peak_memory_bytes"] > 0
+    assert told["revision"] == METHODS[name].revision
     assert {"gcsr", "torch", "numpy", "python"} <= set(told["versions"])
 
 

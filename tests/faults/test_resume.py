@@ -14,7 +14,7 @@ import torch
 
 from gcsr import Checkpoint, CondensedGraph, InputError, condense_many
 from gcsr.checkpoint import State, opened
-from gcsr.condense import teachers
+from gcsr.condense import GCSR, MTT, Automatic, teachers
 from gcsr.training import TrainingRecipe
 from helpers import CPU, planted_graph
 
@@ -171,6 +171,26 @@ def test_another_run_is_refused_by_name(graph, tmp_path, change, sentence):
     fresh = Checkpoint(tmp_path / "state", fresh=True)
     anew = made(graph, method, checkpoint=fresh, **change)
     assert content(anew) == content(made(graph, method, **change)) and not resumed(anew)
+
+
+@pytest.mark.parametrize("raised", [MTT, Automatic, GCSR])
+def test_an_earlier_revision_is_refused(graph, tmp_path, monkeypatch, raised):
+    method = "mtt" if raised is MTT else "auto"
+    ended(graph, method, tmp_path / "state", at=3)
+    monkeypatch.setattr(raised, "revision", raised.revision + 1)
+    which = "revision of gcsr" if raised is GCSR else "revision"
+    with pytest.raises(InputError, match=f"of another run, which had {which} 1, not 2: "):
+        made(graph, method, checkpoint=tmp_path / "state")
+
+
+def test_a_state_from_before_revisions_is_refused(graph, tmp_path):
+    ended(graph, "mtt", tmp_path / "state", at=3)
+    run = tmp_path / "state" / "run.json"
+    told = json.loads(run.read_bytes())
+    assert told.pop("revision") == 1
+    run.write_text(json.dumps(told))
+    with pytest.raises(InputError, match="of another run, which had no revision: "):
+        made(graph, "mtt", checkpoint=tmp_path / "state")
 
 
 def test_other_data_are_refused(graph, tmp_path):

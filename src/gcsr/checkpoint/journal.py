@@ -232,6 +232,8 @@ def _differences(folder: Path, found: Mapping[str, Any], wanted: Mapping[str, An
     told = [
         "other data"
         if name == "data"
+        else f"no {name}"
+        if name not in found
         else f"{name} {_shown(found.get(name))}, not {_shown(wanted.get(name))}"
         for name in names
     ]

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import platform
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from importlib.metadata import version
 from typing import Any, ClassVar, Self, cast
 
 import torch
@@ -18,6 +16,7 @@ from gcsr.blocks import Estimate, Work, estimate
 from gcsr.checkpoint import Checkpoint, opened
 from gcsr.cluster import Cluster, connected
 from gcsr.condense.fields import real_number, require_setting, whole_number
+from gcsr.condense.origins import library_versions, size_note
 from gcsr.condense.spread import condense_spread
 from gcsr.condensed import CondensedGraph
 from gcsr.devices import arithmetic, peak_memory_bytes, pick_device
@@ -26,11 +25,7 @@ from gcsr.experts import ExpertOrder
 from gcsr.graph import Graph
 from gcsr.graph.stored import StoredGraph
 from gcsr.progress import Progress, silent
-from gcsr.version import __version__
-from gcsr.views import CondensingView, Source, View
-
-# Libraries whose version can change a result.
-VERSIONED = ("torch", "numpy", "scipy", "safetensors")
+from gcsr.views import CondensingView, View
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +67,9 @@ class Condenser(ABC):
 
     name: ClassVar[str]
     summary: ClassVar[str]
+    # Raised whenever the same settings give another result than before: states that an earlier
+    # revision left are then refused, and results tell theirs.
+    revision: ClassVar[int] = 1
     # What a method cannot promise by nature it declares here, and says why.
     # Whether every class gets its share of the nodes (see :func:`~gcsr.condense.labels.class_budget`).
     exact_class_budget: ClassVar[bool] = True
@@ -299,8 +297,11 @@ class Condenser(ABC):
         self, view: CondensingView, nodes: int, seeds: Sequence[int], device: torch.device
     ) -> dict[str, Any]:
         """What a checkpoint must have in common with a run that continues from it."""
+        others = {f"revision of {one.name}": one.revision for one in self.hands_on_to}
         return {
             "method": self.name,
+            "revision": self.revision,
+            **others,
             **self.settings,
             "nodes": nodes,
             "seeds": list(seeds),
@@ -308,7 +309,7 @@ class Condenser(ABC):
             "data": view.source.content_hash,
             "setting": "inductive" if view.source.inductive else "transductive",
             "device": arithmetic(device),
-            **_versions(),
+            **library_versions(),
         }
 
     def estimate(self, graph: Graph) -> Estimate:
@@ -357,14 +358,15 @@ class Condenser(ABC):
         leaks = self.leaks_test_labels and not source.inductive
         provenance = {
             "method": self.name,
+            "revision": self.revision,
             "settings": self.settings,
             "seed": seed,
             "nodes": nodes,
             "ratio": nodes / view.visible.num_nodes,
             "leaks_test_labels": leaks,
             "dataset": asdict(source),
-            "notes": [*made.notes, *_size_note(stored, source)],
-            "versions": _versions(),
+            "notes": [*made.notes, *size_note(stored, source)],
+            "versions": library_versions(),
             "device": device.type,
             "bytes": {"original": source.nbytes, "condensed": stored},
             "measured": {
@@ -376,21 +378,3 @@ class Condenser(ABC):
             **context,
         }
         return CondensedGraph(x, adjacency, y, view.visible.num_classes, provenance)
-
-
-def _versions() -> dict[str, str]:
-    return {
-        "gcsr": __version__,
-        "python": platform.python_version(),
-        **{name: version(name) for name in VERSIONED},
-    }
-
-
-def _size_note(condensed: int, source: Source) -> list[str]:
-    if condensed < source.nbytes:
-        return []
-    return [
-        f"the condensed graph takes {condensed:,} bytes, its original, stored sparsely,"
-        f" {source.nbytes:,}: condensed features are dense, and A' grows with the square of its nodes;"
-        " fewer nodes, --dtype float16 or --sparsify make it smaller"
-    ]

@@ -229,7 +229,16 @@ def settings(found: Evidence) -> Made:
         "Versions": part(made, "versions"),
         "Measured": flat(part(made, "measured")),
     }
-    single = ("method", "preset", "seed", "nodes", "ratio", "device", "leaks_test_labels")
+    single = [
+        "method",
+        "revision",
+        "preset",
+        "seed",
+        "nodes",
+        "ratio",
+        "device",
+        "leaks_test_labels",
+    ]
     groups["Result"] = {key: made[key] for key in single if key in made}
     lists = [
         tag("div", tag("h3", name), pairs(values), class_="group")
