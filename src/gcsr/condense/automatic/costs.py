@@ -21,7 +21,6 @@ from gcsr.condense.automatic.rounds import (
     Look,
     Starts,
 )
-from gcsr.condense.teachers import TOGETHER
 from gcsr.views import CondensingView
 
 # Operations per second that small networks reach, and seconds that no work goes below.
@@ -78,9 +77,7 @@ class Costs:
 
     def starts(self, starts: Starts) -> float:
         """Teachers, and the judging of every start."""
-        named = set(starts.teachers)
-        asked = named - {"together"} | set(TOGETHER if "together" in named else ())
-        total = sum(self._teacher(name) for name in sorted(asked))
+        total = sum(self._teacher(name) for name in starts.trained)
         # Herding: 100 epochs of one network of the same width, which validates after each.
         work = 64 * self._filled * (600 * self._train + 200 * self._judged)
         total += self._seconds(work, epochs=100)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
+
+from gcsr.condense.teachers import TOGETHER
 
 # Who labels the nodes of clustered starts, how many hops their features have seen and what they are
 # grouped by: first things first, because a small budget takes the first ones alone.
@@ -33,6 +36,12 @@ class Starts:
     groupings: tuple[str, ...]
     draws: int
     soft: bool = True
+
+    @property
+    def trained(self) -> tuple[str, ...]:
+        """The teachers that are trained for them, each once."""
+        named = [TOGETHER if name == "together" else (name,) for name in self.teachers]
+        return tuple(dict.fromkeys(chain.from_iterable(named)))
 
 
 @dataclass(frozen=True)

@@ -124,7 +124,9 @@ class Automatic(Condenser):
             return 0  # of what stays on disk nothing is read for an estimate
         view = self._seen(graph)
         plan = plan_for(view, nodes, self.budget, "cpu", self._off)
-        return held_bytes(view, plan.teachers, matching=bool(plan.scouts), pins=dict(self.pins))
+        return held_bytes(
+            view, plan.starts.trained, matching=bool(plan.scouts), pins=dict(self.pins)
+        )
 
     def _field(self) -> list[Candidate]:
         """Everyone who could take part, the simple ones aside."""
