@@ -30,6 +30,9 @@ OFF = {f"without {name}: {said}": f"without={name}" for name, said in SWITCHES.i
 PARTS = {
     "teacher consistent, 1 hop, soft": "teacher=consistent",
     "... as sure as its networks are": "teacher=consistent:tempered=false",
+    "... grouped by what it says too": "teacher=consistent:grouping=both",
+    "... teacher MLP": "teacher=mlp",
+    "... teachers together": "teacher=together",
     "teacher GCN, 1 hop, soft": "teacher=gcn",
     "... hard labels": "teacher=gcn:soft_labels=false",
     "... no hop": "teacher=gcn:k=0",
