@@ -127,7 +127,7 @@ def section(experiment: Experiment, compared: Sequence[Compared]) -> list[str]:
         "|" + "|".join("---:" if name in NUMERIC else "---" for name in headings) + "|",
         *("| " + " | ".join(row) + " |" for row in rows),
     ]
-    counted, outside = verdict(compared)
+    counted, outside = verdict(compared, Protocol())
     # The note on the leak stands once at the top of the page.
     notes = [note for note in experiment.notes if not note.startswith("†")]
     for paragraph in (*notes, *counted):
