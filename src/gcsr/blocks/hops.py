@@ -142,7 +142,7 @@ class Propagated:
 
 
 class _Side:
-    """The dense side of a hop, read at once where it fits."""
+    """The dense side of a hop, mapped where it fits."""
 
     def __init__(self, dense: DenseRows | Ones, plan: Plan) -> None:
         self.plan, self._dense = plan, dense
@@ -153,9 +153,8 @@ class _Side:
         if nodes > plan.columns:
             self._table = Table(plan.columns, width)
         else:
-            # Read, not mapped: a large array in memory has large pages, and random rows of it are found
-            # a third faster than those of a mapped file.
-            self._dense = ArrayRows(dense.read(0, nodes))
+            whole = dense.map() if isinstance(dense, ArrayFile) else dense.read(0, nodes)
+            self._dense = ArrayRows(whole)
 
     def times(self, rows: RowBlock) -> Tensor:
         """Rows of the product."""

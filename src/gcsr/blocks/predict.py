@@ -13,6 +13,7 @@ from gcsr.blocks.hops import Plan, Propagated
 from gcsr.blocks.prepare import hops_of, prefers_sparse, require_blocks, sparse_rows
 from gcsr.blocks.product import ArrayRows, DenseRows, product_rows
 from gcsr.blocks.signal import signal
+from gcsr.graph.array_file import ArrayFile
 from gcsr.models import Model, Params, Prepared, base
 from gcsr.models.appnp import APPNP
 from gcsr.models.gcn import GCN
@@ -159,7 +160,8 @@ def _products(
     plan = work.plan(dense.shape[1])
     table = None
     if dense.shape[0] <= plan.columns:
-        dense = ArrayRows(dense.read(0, dense.shape[0]))
+        whole = dense.map() if isinstance(dense, ArrayFile) else dense.read(0, dense.shape[0])
+        dense = ArrayRows(whole)
     else:
         table = Table(plan.columns, dense.shape[1])
     renumbered = at if at.size < work.disk.num_nodes else None

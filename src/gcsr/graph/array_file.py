@@ -92,6 +92,14 @@ class ArrayFile:
         self.read_into(out, start)
         return out
 
+    def map(self) -> np.ndarray:
+        """All rows, mapped: no copy, but what is touched counts as memory until the array goes."""
+        try:
+            # Private: whoever writes to it writes to memory; torch takes no read-only arrays.
+            return np.memmap(self.path, self.dtype, "c", self.offset, self.shape)
+        except (OSError, ValueError) as error:
+            raise InputError(f"{self.path}: cannot be mapped ({error}).") from None
+
     def read_into(self, out: np.ndarray, start: int) -> None:
         """Fill ``out`` with the rows that begin at ``start``."""
         try:
