@@ -1,0 +1,112 @@
+"""What was tried in clustered starts and in the race, on nodes of no split.
+
+Rows (results/starts/developed.json) are those of starts.py; groupings and a teacher that are not in the
+library, lengths of looks and whole races were measured by the same functions. Nothing here was measured
+on a test label.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+Row = dict[str, Any]
+GRAPHS = ("cora", "citeseer", "pubmed", "actor")
+STARTS = (
+    ("consistent", "features"),
+    ("consistent", "both"),
+    ("consistent", "shares"),
+    ("consistent", "logarithms of shares"),
+    ("consistent", "smoothed"),
+    ("together", "features"),
+    ("together", "both"),
+    ("mlp", "features"),
+    ("students", "features"),
+    ("students", "both"),
+)
+POOLS = {
+    "`consistent`, features": ({"consistent"}, {"features"}),
+    "`consistent`, features and both": ({"consistent"}, {"features", "both"}),
+    "with `together`": ({"consistent", "together"}, {"features", "both"}),
+    "with `together` and `mlp`": ({"consistent", "together", "mlp"}, {"features", "both"}),
+}
+LOOKS = ("64x60", "64x150", "128x100", "128x150", "256x200")
+
+
+def starts_section(file: Path) -> list[str]:
+    """Tables of starts, of pools of them, of looks and of whole races; nothing without rows."""
+    if not file.exists():
+        return []
+    found = json.loads(file.read_text())
+    starts = [row for row in found["starts"] if row["k"] != 4]
+    lines = [
+        "Mean accuracy of single starts, over hops, draws and splits:",
+        "",
+        f"| teacher | grouped by | {' | '.join(map(str.capitalize, GRAPHS))} | mean of splits |",
+        "|---" * (len(GRAPHS) + 3) + "|",
+    ]
+    for teacher, grouping in STARTS:
+        own = [r for r in starts if (r["teacher"], r["grouping"]) == (teacher, grouping)]
+        lines.append(f"| {teacher} | {grouping} | {' | '.join(_by_graph(own, _mean))} |")
+    lines += [
+        "",
+        "Accuracy of the one that validates best:",
+        "",
+        f"| among | {' | '.join(map(str.capitalize, GRAPHS))} | mean of splits |",
+        "|---" * (len(GRAPHS) + 2) + "|",
+    ]
+    for name, (teachers, groupings) in POOLS.items():
+        own = [r for r in starts if r["teacher"] in teachers and r["grouping"] in groupings]
+        lines.append(f"| {name} | {' | '.join(_by_graph(own, _chosen))} |")
+    lines += ["", _looks(found["looks"]), "", *_races(found["races"])]
+    return lines
+
+
+def _by_graph(rows: list[Row], value: Callable[[list[Row]], float]) -> list[str]:
+    """A value per graph, each split counting once, and over all splits."""
+    splits = {cell: value([r for r in rows if r["cell"] == cell]) for cell in _cells(rows)}
+    kinds = [[v for cell, v in splits.items() if cell.startswith(graph)] for graph in GRAPHS]
+    return [f"{statistics.mean(values):.1f}" for values in (*kinds, list(splits.values()))]
+
+
+def _cells(rows: Iterable[Row]) -> list[str]:
+    return sorted({row["cell"] for row in rows})
+
+
+def _mean(rows: list[Row]) -> float:
+    return statistics.mean(row["accuracy"] for row in rows)
+
+
+def _chosen(rows: list[Row]) -> float:
+    return float(max(rows, key=lambda row: row["validation"])["accuracy"])
+
+
+def _looks(rows: list[Row]) -> str:
+    """How much each look has to do with accuracy."""
+    told = []
+    for look in LOOKS:
+        each = []
+        for cell in _cells(rows):
+            own = [row for row in rows if row["cell"] == cell]
+            each.append(
+                statistics.correlation([r[look] for r in own], [r["accuracy"] for r in own])
+            )
+        units, epochs = look.split("x")
+        told.append(f"{units} units after {epochs} epochs {statistics.mean(each):.2f}")
+    return (
+        "Correlation of what small networks say of a start with its accuracy, over starts of three"
+        " splits: " + ", ".join(told) + "."
+    )
+
+
+def _races(rows: list[Row]) -> list[str]:
+    """Whole races that differ in one thing."""
+    kinds = list(dict.fromkeys(row["race"] for row in rows))
+    lines = ["| race | accuracy, mean of 17 splits |", "|---|---|"]
+    for kind in kinds:
+        own = [row["accuracy"] for row in rows if row["race"] == kind]
+        lines.append(f"| {kind} | {statistics.mean(own):.1f} |")
+    return lines
