@@ -68,7 +68,7 @@ ONLY = {
     "views": GROUND | {"checkpoint", "graph"},
     "equations": {"errors"},
     "models": GROUND | {"equations"},
-    "blocks": GROUND | {"parallel", "graph", "views", "equations", "models"},
+    "blocks": GROUND | {"parallel", "cluster", "graph", "views", "equations", "models"},
     "stored": {"errors", "untrusted"},
     "condensed": GROUND | {"graph", "stored"},
 }

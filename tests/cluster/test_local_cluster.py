@@ -16,6 +16,8 @@ from cluster_helpers import Killer, content, random_matrix, units_at_work
 import gcsr
 from gcsr import InputError, TrainingRecipe
 from gcsr.cluster import Cluster, connected, propagate, row_blocks
+from gcsr.graph.folder import write_folder
+from gcsr.graph.stored import open_folder
 from gcsr.paper import Experiment, Line, Protocol, Store, reproduce
 from gcsr.paper.cells import cell
 from helpers import planted_graph
@@ -150,11 +152,42 @@ def propagated(cluster: Cluster) -> None:
         list(propagate(blocks, [x[:1], *cut[1:]], 1, cluster=cluster))
 
 
+def from_disk(cluster: Cluster, folder: Path) -> None:
+    """Messages are passed by workers, into the same files."""
+    reports: list[tuple[str, int, int]] = []
+    alone, shared = (
+        open_folder(write_folder(GRAPH, folder / name), memory=20_000) for name in ("one", "other")
+    )
+    asked = {"nodes": 9, "method": "gcsr", "seeds": [3, 4], "device": "cpu", **TINY}
+    here = gcsr.condense_many(alone, **asked)
+    there = gcsr.condense_many(
+        shared, **asked, cluster=cluster, progress=lambda *report: reports.append(report)
+    )
+    assert content(there) == content(here)
+    nodes = GRAPH.num_nodes
+    passed = [
+        done for stage, done, total in reports if (stage, total) == ("propagating", 2 * nodes)
+    ]
+    assert len(passed) == 4 and passed[-1] == 2 * nodes
+    names = sorted(path.name for path in alone.disk.scratch.glob("*.npy"))
+    assert len(names) == 4
+    for name in names:
+        ours, theirs = (graph.disk.scratch / name for graph in (alone, shared))
+        assert ours.read_bytes() == theirs.read_bytes()
+    tested = {"runs": 4, "recipe": QUICK, "hidden": 8, "device": "cpu"}
+    scores = [
+        gcsr.evaluate(here, graph, **tested, **where).scores
+        for graph, where in ((alone, {}), (shared, {"cluster": cluster}))
+    ]
+    assert scores[0] == scores[1]
+
+
 @pytest.mark.needs("ray", "optuna")
 def test_what_a_cluster_does_is_what_this_process_does(tmp_path):
     """One test: a cluster takes seconds to start, and two at a time would crowd this machine."""
     with connected("local") as cluster:
         condensed(cluster)
+        from_disk(cluster, tmp_path)
         watched(cluster)
         evaluated(cluster)
         tuned(cluster)

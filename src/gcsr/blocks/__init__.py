@@ -5,6 +5,7 @@ from gcsr.blocks.hops import Propagated
 from gcsr.blocks.predict import accuracy_in_blocks
 from gcsr.blocks.prepare import prepare_on, require_blocks
 from gcsr.blocks.prior import ClassesInBlocks, class_correlation_in_blocks
+from gcsr.blocks.spread import propagated_by
 
 __all__ = [
     "ClassesInBlocks",
@@ -15,5 +16,6 @@ __all__ = [
     "class_correlation_in_blocks",
     "estimate",
     "prepare_on",
+    "propagated_by",
     "require_blocks",
 ]

@@ -6,15 +6,15 @@ import fcntl
 import json
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
+import numpy as np
 from torch import Tensor
 
-from gcsr.blocks.normalised import normalised_rows
+from gcsr.blocks.normalised import NormalisedRows, normalised_rows
 from gcsr.blocks.product import ArrayRows, DenseRows, Ones, product_rows
 from gcsr.errors import InputError, require
 from gcsr.files import write_atomically
@@ -54,11 +54,42 @@ class Plan:
         return cls(rows=max(64, rows), entries=entries, columns=columns)
 
 
-class Propagated:
-    """What message passing makes of the features of a graph on disk."""
+Dense = DenseRows | Ones
+# Ranges of rows of Eq. 2 times the dense sides of a hop: a part of each result per range, in order.
+Products = Callable[
+    [NormalisedRows, OnDisk, Sequence[Dense], Sequence[tuple[int, int]]], Iterator[list[np.ndarray]]
+]
 
-    def __init__(self, disk: OnDisk, progress: Progress = silent) -> None:
-        self.disk, self._progress = disk, progress
+
+def products_here(
+    normalised: NormalisedRows,
+    disk: OnDisk,
+    dense: Sequence[Dense],
+    ranges: Sequence[tuple[int, int]],
+) -> Iterator[list[np.ndarray]]:
+    """One range after the other, in this process."""
+    sides = [_Side(one, plan_of(disk, one.shape[1])) for one in dense]
+    for first, stop in ranges:
+        rows = normalised.rows(first, stop)
+        yield [side.times(rows).numpy() for side in sides]
+
+
+def plan_of(disk: OnDisk, width: int) -> Plan:
+    """Blocks for a signal of this width."""
+    degree = 1 + disk.adjacency.nnz / disk.num_nodes
+    return Plan.within(disk.memory, disk.num_nodes, width, degree)
+
+
+class Propagated:
+    """What message passing makes of the features of a graph on disk.
+
+    ``products`` computes it; others than :func:`products_here` must give the same bytes.
+    """
+
+    def __init__(
+        self, disk: OnDisk, progress: Progress = silent, products: Products = products_here
+    ) -> None:
+        self.disk, self._progress, self._products = disk, progress, products
         self.normalised = normalised_rows(disk.adjacency, disk.content_hash)
 
     def features(self, hops: int) -> ArrayFile:
@@ -69,14 +100,9 @@ class Propagated:
         """A column of ones after so many hops: what carries the biases of a linear network."""
         return self._files(hops)[1]
 
-    @cached_property
-    def degree(self) -> float:
-        """Mean number of entries in a row of Eq. 2."""
-        return 1 + self.disk.adjacency.nnz / self.disk.num_nodes
-
     def plan(self, width: int) -> Plan:
         """Blocks for a signal of this width."""
-        return Plan.within(self.disk.memory, self.disk.num_nodes, width, self.degree)
+        return plan_of(self.disk, width)
 
     def _files(self, hops: int) -> tuple[ArrayFile, ArrayFile]:
         require(hops > 0, f"hops: {hops} is not accepted; 1 or more are.")
@@ -84,10 +110,7 @@ class Propagated:
         if (last := known[hops]) is not None:
             return last
         with _alone(self.disk.scratch):
-            before: tuple[DenseRows, DenseRows | Ones] = (
-                self.disk.features,
-                Ones(self.disk.num_nodes),
-            )
+            before: tuple[Dense, Dense] = (self.disk.features, Ones(self.disk.num_nodes))
             for hop in range(1, hops + 1):
                 done = self._known(hop) or self._hop(hop, hops, before)
                 before = done
@@ -112,25 +135,22 @@ class Propagated:
         )
         return features, ones
 
-    def _hop(
-        self, hop: int, hops: int, before: tuple[DenseRows, DenseRows | Ones]
-    ) -> tuple[ArrayFile, ArrayFile]:
+    def _hop(self, hop: int, hops: int, before: tuple[Dense, Dense]) -> tuple[ArrayFile, ArrayFile]:
         """One more hop of features and ones together: rows of Eq. 2 are made once for both."""
         nodes = self.disk.num_nodes
         unfinished = Unfinished(self._paths(hop), self.disk.content_hash)
         widths = [dense.shape[1] for dense in before]
         safe = unfinished.rows(widths)
-        sides = [_Side(dense, self.plan(dense.shape[1])) for dense in before]
-        plan = sides[0].plan
+        plan = self.plan(widths[0])
+        cuts = self.disk.adjacency.cuts(plan.rows, plan.entries)
+        ranges = [(max(start, safe), stop) for start, stop in cuts if stop > safe]
         _require_space(self.disk.scratch, (nodes - safe) * 4 * sum(widths))
         with unfinished.writers(widths) as writers:
-            for start, stop in self.disk.adjacency.cuts(plan.rows, plan.entries):
-                if stop > safe:
-                    first = max(start, safe)
-                    rows = self.normalised.rows(first, stop)
-                    for side, writer in zip(sides, writers, strict=True):
-                        writer.write(first, side.times(rows).numpy())
-                    unfinished.save(writers, stop)
+            parts = self._products(self.normalised, self.disk, before, ranges)
+            for (first, stop), rows in zip(ranges, parts, strict=True):
+                for writer, part in zip(writers, rows, strict=True):
+                    writer.write(first, part)
+                unfinished.save(writers, stop)
                 self._progress(STAGE, (hop - 1) * nodes + stop, hops * nodes)
             for writer in writers:
                 writer.finish()
@@ -144,7 +164,7 @@ class Propagated:
 class _Side:
     """The dense side of a hop, mapped where it fits."""
 
-    def __init__(self, dense: DenseRows | Ones, plan: Plan) -> None:
+    def __init__(self, dense: Dense, plan: Plan) -> None:
         self.plan, self._dense = plan, dense
         self._table = None
         if isinstance(dense, Ones):

@@ -19,12 +19,14 @@ ENTRIES_AT_ONCE = 2**18
 class NormalisedRows:
     """Rows of Eq. 2; the scale of every node is computed once and kept, eight bytes each."""
 
-    def __init__(self, adjacency: StoredAdjacency) -> None:
-        self.adjacency = adjacency
+    def __init__(self, adjacency: StoredAdjacency, scale: np.ndarray | None = None) -> None:
+        self.adjacency, self._scale = adjacency, scale
 
     @cached_property
     def scale(self) -> np.ndarray:
         """One over the root of every node's degree, its self-connection included."""
+        if self._scale is not None:
+            return self._scale
         scale = np.empty(self.adjacency.shape[0])
         for start, stop in self.adjacency.cuts(ENTRIES_AT_ONCE, ENTRIES_AT_ONCE):
             looped = _looped(self.adjacency.rows(start, stop), np.arange(start, stop))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from gcsr.blocks import propagated_by
 from gcsr.cluster import Cluster, Shared, Unit, ask
-from gcsr.errors import require
 from gcsr.experts import ExpertOrder
 from gcsr.experts.spread import borrow, train_spread
 from gcsr.progress import Progress, Watch, silent
@@ -46,11 +46,10 @@ def condense_spread(
     On a CPU every seed is a unit. On CUDA graphs are one batched computation, whose rounding depends
     on how many they are: they stay together, in one unit.
     """
-    require(
-        view.visible.disk is None,
-        "cluster: is not accepted for a graph that stays on disk, which is worked on here; leave it"
-        " out, or open the graph with more memory (gcsr.load(..., memory=...)).",
-    )
+    if view.visible.disk is not None:
+        return _from_disk(
+            condenser, view, seeds, cluster, device, progress, context or {}, watch, then
+        )
     if view.watch is not None:
         watch, view = watch or view.watch, replace(view, watch=None)
     shared = cluster.put(view)
@@ -84,6 +83,30 @@ def condense_spread(
             raise
         raise told.reason from None
     return [one for group in found for one in group]
+
+
+def _from_disk(
+    condenser: Condenser,
+    view: CondensingView,
+    seeds: Sequence[int],
+    cluster: Cluster,
+    device: torch.device,
+    progress: Progress,
+    context: dict[str, Any],
+    watch: Watch | None,
+    then: Then | None,
+) -> list[Any]:
+    """A graph that stays on disk: the cluster passes messages, the rest is done here."""
+    disk = view.visible.disk
+    assert disk is not None
+    work = condenser._work(condenser.size(view.visible.num_nodes))
+    if work is not None and work.hops:
+        propagated_by(cluster, disk, progress).features(work.hops)
+    seen = view if watch is None else replace(view, watch=watch)
+    made = condenser.condense_many(
+        seen, seeds=seeds, device=device, progress=progress, context=context
+    )
+    return made if then is None else then(made, view, device)
 
 
 class _Told:

@@ -159,7 +159,6 @@ def _scores(
         began = time.perf_counter()
         scores = task.scores(graph, pick_device(device), task.networks, progress)
         return *scores, time.perf_counter() - began
-    require_in_memory(graph, "cluster")
     with connected(cluster) as units:
         began = time.perf_counter()
         scores = scores_spread(task, graph, units, units.device(device), progress)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
 from gcsr.cluster import Cluster, Shared
 from gcsr.evaluate.task import Task
 from gcsr.graph import Graph
+from gcsr.graph.stored import StoredGraph
 from gcsr.progress import Progress, silent
 
 # Units per CPU: each prepares the real graph once, and the last ones should end together.
@@ -26,7 +29,7 @@ def scores_spread(
     each = len(networks)
     if device.type == "cpu":
         each = -(-len(networks) // (UNITS_PER_CPU * cluster.cpus))
-    shared, real = cluster.put(task), cluster.put(graph)
+    shared, real = cluster.put(task), cluster.put(_shared_out(graph, cluster.cpus))
     units = [
         cluster.give(
             _scored,
@@ -41,6 +44,13 @@ def scores_spread(
     ]
     test, validation = zip(*cluster.results(units, progress), strict=True)
     return torch.cat(test), torch.cat(validation)
+
+
+def _shared_out(graph: Graph, units: int) -> Graph:
+    """A graph that stays on disk takes the memory it may take over all units together."""
+    if not isinstance(graph, StoredGraph):
+        return graph
+    return replace(graph, disk=replace(graph.disk, memory=graph.disk.memory // max(1, units)))
 
 
 def _scored(
