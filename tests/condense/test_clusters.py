@@ -102,6 +102,14 @@ def test_nodes_may_be_grouped_by_what_is_said_of_them_too():
         for grouping in ("both", "features")
     )
     assert torch.equal(by_both.x, by_features.x)
+    # And where it is the same but for rounding.
+    nearly = alike + 1e-7 * torch.rand(5, 2, generator=stream(0, "rounding"))
+    rounded = cluster_start(x, nearly, torch.tensor([2, 1]), stream(0, "clusters"), "both")
+    assert torch.equal(rounded.x, by_features.x)
+    flat = cluster_start(
+        torch.ones(5, 1), said, torch.tensor([2, 1]), stream(3, "clusters"), "both"
+    )
+    assert torch.isfinite(flat.x).all() and torch.isfinite(flat.targets).all()
 
 
 def test_a_new_seed_leaves_the_starts_of_others_as_they_are(monkeypatch):

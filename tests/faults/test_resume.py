@@ -14,7 +14,7 @@ import torch
 
 from gcsr import Checkpoint, CondensedGraph, InputError, condense_many
 from gcsr.checkpoint import State, opened
-from gcsr.condense import GCSR, MTT, Automatic, teachers
+from gcsr.condense import GCSR, MTT, Automatic, Herding, teachers
 from gcsr.training import TrainingRecipe
 from helpers import CPU, planted_graph
 
@@ -173,12 +173,12 @@ def test_another_run_is_refused_by_name(graph, tmp_path, change, sentence):
     assert content(anew) == content(made(graph, method, **change)) and not resumed(anew)
 
 
-@pytest.mark.parametrize("raised", [MTT, Automatic, GCSR])
+@pytest.mark.parametrize("raised", [MTT, Automatic, GCSR, Herding])
 def test_an_earlier_revision_is_refused(graph, tmp_path, monkeypatch, raised):
     method = "mtt" if raised is MTT else "auto"
     ended(graph, method, tmp_path / "state", at=3)
     monkeypatch.setattr(raised, "revision", raised.revision + 1)
-    which = "revision of gcsr" if raised is GCSR else "revision"
+    which = f"revision of {raised.name}" if raised in (GCSR, Herding) else "revision"
     with pytest.raises(InputError, match=f"of another run, which had {which} 1, not 2: "):
         made(graph, method, checkpoint=tmp_path / "state")
 

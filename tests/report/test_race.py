@@ -38,8 +38,19 @@ def test_every_candidate_is_there_and_the_chosen_one_is_marked(raced: CondensedG
     scores = {row[3] for row in shown if row[3] != "–"}
     entered = [one["validation"].get("last word") for one in story["race"]]
     assert scores == {f"{100 * score:.1f} %" for score in entered if score is not None}
-    # The last word comes first, and the best of it on top.
-    assert chosen[0][3] == shown[0][3] == f"{100 * max(filter(None, entered)):.1f} %"
+    # Those who came furthest are first, and the chosen one is on top.
+    assert chosen[0] == shown[0]
+
+
+def test_of_the_last_ones_both_rounds_count(raced: CondensedGraph) -> None:
+    better = {"closer look": 0.9, "last word": 0.8}
+    luckier = {"closer look": 0.7, "last word": 0.81}
+    race = [
+        {"method": "mtt", "settings": {}, "validation": luckier},
+        {"method": "clusters", "settings": {}, "validation": better},
+    ]
+    shown = rows(told(raced, race=race, chosen={"method": "clusters", "settings": {}}))
+    assert [row[0] for row in shown] == ["clusters (chosen)", "mtt"]
 
 
 def test_plan_and_calibration_are_a_line_each(raced: CondensedGraph) -> None:

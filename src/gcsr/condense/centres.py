@@ -18,6 +18,9 @@ ROUNDS = 30
 # Where rows are many and this much wider, groups are found in a random projection of so many columns.
 PROJECTED, WIDER, MANY = 256, 4, 10**7
 
+# Differences below this share of the rows themselves are those of rounding.
+ROUNDING = 1e-4
+
 Grouping = Literal["features", "both"]
 GROUPINGS: tuple[str, ...] = ("features", "both")
 
@@ -68,18 +71,25 @@ def _grouped(
     x: Tensor, shares: Tensor, k: int, generator: torch.Generator, grouping: str
 ) -> tuple[Tensor, Tensor]:
     """Centres of the rows of one class, and the group of every row."""
-    # Shares that are all the same tell no row from another.
-    if grouping == "features" or bool((shares == shares[0]).all()):
+    if grouping == "features":
         return k_means(x, k, generator)
-    _, groups = k_means(torch.cat([_of_unit_size(x), _of_unit_size(shares)], 1), k, generator)
+    said = _of_unit_size(shares)
+    # Shares that are all the same tell no row from another.
+    if said is None:
+        return k_means(x, k, generator)
+    seen = _of_unit_size(x)
+    _, groups = k_means(said if seen is None else torch.cat([seen, said], 1), k, generator)
     return _means(x, groups, k), groups
 
 
-def _of_unit_size(rows: Tensor) -> Tensor:
-    """Rows around zero, whose mean square distance from it is one."""
-    rows = rows - rows.mean(0)
-    size = rows.square().sum(1).mean().sqrt()
-    return rows / size.clamp_min(torch.finfo(rows.dtype).tiny)
+def _of_unit_size(rows: Tensor) -> Tensor | None:
+    """Rows around zero at a mean square distance of one; ``None`` where only rounding is left."""
+    middle = rows.mean(0)
+    size, largest = (
+        (rows - middle).square().sum(1).mean().sqrt(),
+        rows.square().sum(1).mean().sqrt(),
+    )
+    return (rows - middle) / size if bool(size > ROUNDING * largest) else None
 
 
 def k_means(x: Tensor, k: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:

@@ -1,7 +1,8 @@
 r"""Where condensed features may start instead of at sampled training rows: class-wise centres.
 
 Every visible node belongs to the class that its teachers put first (training labels are kept), and the
-nodes of a class are grouped (:mod:`gcsr.condense.centres`). No validation or test label is read.
+nodes of a class are grouped (:mod:`gcsr.condense.centres`). No test label is read; validation labels
+decide when teachers have learned enough and how sure of themselves they are.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, ClassVar, Self, cast
 
@@ -293,11 +293,15 @@ class Condenser(ABC):
             self._require_blocks()
         return view
 
+    def _others(self) -> Iterable[type[Condenser]]:
+        """Methods whose results may be part of this one's."""
+        return self.hands_on_to
+
     def _run_of(
         self, view: CondensingView, nodes: int, seeds: Sequence[int], device: torch.device
     ) -> dict[str, Any]:
         """What a checkpoint must have in common with a run that continues from it."""
-        others = {f"revision of {one.name}": one.revision for one in self.hands_on_to}
+        others = {f"revision of {one.name}": one.revision for one in self._others()}
         return {
             "method": self.name,
             "revision": self.revision,

@@ -31,8 +31,9 @@ def race(found: Evidence) -> Made:
         caption="Validation accuracy by round",
     )
     lead = (
-        f"The automatic mode chose {_named(chosen)} among {counted(len(raced), 'candidate')}: every"
-        " round trains other networks on what they made; the last word decides. No test label is read."
+        f"The automatic mode chose {_named(chosen)} among {counted(len(raced), 'candidate')}: networks"
+        " are trained on what they made, for longer with every round; of the last ones the mean of the"
+        " last two rounds decides. No test label is read."
     )
     lines = (*_plan(part(told, "plan")), _calibration(told), *_left(told, len(raced)))
     remarks = (tag("p", line, class_="remark") for line in lines)
@@ -47,10 +48,11 @@ def _row(one: dict[str, Any], chosen: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _standing(one: dict[str, Any]) -> tuple[float, ...]:
-    """Who came furthest, and then who validated best there."""
+    """Who came furthest, and then who validated best there; of the last ones in the last two rounds."""
     scores = part(one, "validation")
-    reached = (number(scores, each) for each in reversed(ROUNDS))
-    return tuple(-1.0 if score is None else score for score in reached)
+    first, closer, last = (number(scores, each) for each in ROUNDS)
+    final = None if closer is None or last is None else closer + last
+    return tuple(-1.0 if score is None else score for score in (final, closer, first))
 
 
 def _plan(plan: dict[str, Any]) -> Iterator[str]:
@@ -65,6 +67,7 @@ def _plan(plan: dict[str, Any]) -> Iterator[str]:
         matching += f", the best of them of {counted(longer, 'iteration')}" if longer else ""
     yield (
         f"Plan: teachers {_listed(plan, 'teachers')}; hops {_listed(plan, 'hops')};"
+        f" grouped by {_listed(plan, 'groupings')};"
         f" {counted(redraws, 'redraw')} of the best starts; {matching};"
         f" {seconds(number(plan, 'expected_seconds'))} expected."
     )

@@ -158,7 +158,7 @@ class Costs:
 
     def longer(self, iterations: int) -> float:
         """The best of them for many iterations, with looks on the way."""
-        looks = LOOKS * self._judge(Look(256, 200, range(2))) + self._judge(CLOSER)
+        looks = LOOKS * self._judge(Look(256, 200, range(2), 20)) + self._judge(CLOSER)
         return self._experts + looks + iterations * self._iteration
 
     def affordable(self, seconds: float) -> int:

@@ -5,7 +5,9 @@ The same graph, size, budget and kind of device give the same plan, and so the s
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from gcsr.condense.automatic.costs import Costs
 from gcsr.condense.automatic.rounds import (
@@ -45,10 +47,15 @@ def plan_for(
     budget: float,
     kind: str,
     without: frozenset[str] = frozenset(),
+    pins: Mapping[str, Any] | None = None,
 ) -> Plan:
-    """The largest plan that is expected to take no more than ``budget`` seconds per graph."""
+    """The largest plan that is expected to take no more than ``budget`` seconds per graph.
+
+    ``pins``: settings that are not up for choice.
+    """
     costs = Costs(view, nodes, kind, without)
-    ladder = _ladder(without, teachers_differ=bool((view.visible.labels < 0).any()))
+    differ = bool((view.visible.labels < 0).any())
+    ladder = _ladder(without, pins or {}, teachers_differ=differ)
     for chosen in reversed(ladder):
         base = costs.starts(chosen)
         left = budget - base - costs.scouting
@@ -74,7 +81,9 @@ _LADDER = (
 )
 
 
-def _ladder(without: frozenset[str], *, teachers_differ: bool) -> list[Starts]:
+def _ladder(
+    without: frozenset[str], pins: Mapping[str, Any], *, teachers_differ: bool
+) -> list[Starts]:
     """What may be tried, from the least to the most.
 
     Where every label is known, of an inductive graph, teachers, groupings by what they say and soft
@@ -84,12 +93,15 @@ def _ladder(without: frozenset[str], *, teachers_differ: bool) -> list[Starts]:
     if "teachers" in without or not teachers_differ:
         asked = asked[:1]
     groupings = GROUPINGS[:1] if "grouping" in without or not teachers_differ else GROUPINGS
-    soft = teachers_differ and "soft-labels" not in without
+    choices: dict[str, tuple[Any, ...]] = {"teacher": asked, "grouping": groupings, "k": HOPS}
+    choices |= {name: (pins[name],) for name in choices if name in pins}
+    # With one kind of label pinned there is nothing to compare it with.
+    soft = teachers_differ and "soft-labels" not in without and "soft_labels" not in pins
     steps = [
         Starts(
-            asked[:teachers],
-            HOPS[:hops],
-            groupings[:spaces],
+            choices["teacher"][:teachers],
+            choices["k"][:hops],
+            choices["grouping"][:spaces],
             0 if "redraws" in without else draws,
             soft,
         )

@@ -115,6 +115,9 @@ class Automatic(Condenser):
         named = frozenset(part.strip() for part in self.without.split(",") if part.strip())
         return named | {"redraws"} if "draw" in dict(self.pins) else named
 
+    def _others(self) -> Iterable[type[Condenser]]:
+        return CONTESTANTS.values()
+
     def _work(self, nodes: int) -> Work:
         return Work(nodes, hops=2, least=self.budget)
 
@@ -123,7 +126,7 @@ class Automatic(Condenser):
         if isinstance(graph, StoredGraph):
             return 0  # of what stays on disk nothing is read for an estimate
         view = self._seen(graph)
-        plan = plan_for(view, nodes, self.budget, "cpu", self._off)
+        plan = plan_for(view, nodes, self.budget, "cpu", self._off, dict(self.pins))
         return held_bytes(
             view, plan.starts.trained, matching=bool(plan.scouts), pins=dict(self.pins)
         )
@@ -155,7 +158,7 @@ class Automatic(Condenser):
         # Iterates of different candidates do not compare: nobody watches them.
         journal, view = view.journal, replace(view, watch=None, journal=None)
         judge = Judge(view.validation, view.visible.num_classes, device)
-        plan = plan_for(view, nodes, self.budget, device.type, self._off)
+        plan = plan_for(view, nodes, self.budget, device.type, self._off, dict(self.pins))
 
         @cache
         def calibrated() -> Calibration | None:
