@@ -20,7 +20,7 @@ from gcsr.paper import EXPERIMENTS, Cell
 from gcsr.paper.published import TABLE2
 from matching_table import matching_section
 from reproduced import Measured, rows_of_cells, rows_of_runs, section, summary
-from starts_table import starts_section
+from starts_table import TRIED, starts_section
 
 Row = dict[str, Any]
 # Rows that explain differences from the published table.
@@ -242,17 +242,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     developed = starts_section(arguments.results / "starts" / "developed.json")
     if developed:
         print("\n## What was tried in clustered starts, on nodes of no split\n")
-        print(
-            "`python benchmarks/starts.py --out rows.json` (H200; the script tells the splits of starts):\n"
-            "test labels are removed first, and accuracy is that of nodes that neither train nor\n"
-            "validate. Kept: the grouping by `both` and longer looks. `together` and `mlp` stay beside\n"
-            "`consistent`: among single starts they gain nothing, but a race that trusts the one teacher\n"
-            "that validates best does worse, on PubMed with few validation nodes by much. Dropped, and\n"
-            "with it the code: grouping by shares alone, by their logarithms (no worse than `both`, and no\n"
-            "better where validation chooses) or by features smoothed over eight hops, teachers that\n"
-            "learned from centres (`students`), and that single teacher. Not taken up: agreement with a\n"
-            "teacher, on nodes without a label, as a second judge. Looks and races have no command.\n"
-        )
+        print(TRIED)
         print("\n".join(developed))
     tried = matching_section(arguments.results / "matching" / "validated.json")
     if tried:
