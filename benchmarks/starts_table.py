@@ -2,7 +2,7 @@
 
 Rows (results/starts/developed.json) are those of starts.py; groupings and a teacher that are not in the
 library, lengths of looks and whole races were measured by the same functions, with code that is not
-here. Splits of races that starts.py does not have: another draw of Citeseer, and two of amazon-computers
+here. Splits of races that starts.py does not have: another draw of Citeseer, two of amazon-computers
 ("thirds": 12 training and 15 validation nodes per class of those outside its test nodes, the others for
 accuracy). Nothing here was measured on a test label.
 """
@@ -21,8 +21,8 @@ TRIED = """\
 are removed first, and accuracy is that of nodes that neither train nor validate. Kept: the grouping by
 `both` and longer looks. `together` and `mlp` stay beside `consistent`: among single starts they gain
 nothing, but a race that trusts the one teacher that validates best does worse, on PubMed with few
-validation nodes by much. Dropped, and with it the code: grouping by shares alone, by their logarithms (no
-worse than `both`, and no better where validation chooses) or by features smoothed over eight hops,
+validation nodes by much. Dropped, and with it the code: grouping by shares alone, by their logarithms
+(no worse than `both`, and no better where validation chooses) or by features smoothed over eight hops,
 teachers that learned from centres (`students`), and that single teacher. Not taken up: agreement with a
 teacher, on nodes without a label, as a second judge. Looks and races have no command.
 """
