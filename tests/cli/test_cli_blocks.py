@@ -67,7 +67,9 @@ def test_estimate(capsys: pytest.CaptureFixture[str], tmp_path: Path, folder: st
         code, _, said = run(capsys, *missing)
         assert code == 2 and said.count("\n") == 1 and ("--out" in said or "--memory" in said)
     words[words.index("gcsr")] = "auto"
-    assert json.loads(run(capsys, *words, "--budget", "50", "--json")[1])["seconds"] >= 50
+    seconds = json.loads(run(capsys, *words, "--budget", "50", "--json")[1])["seconds"]
+    # The whole race takes less than that here.
+    assert 5 < seconds < 50
     for method, more in (("gcond", []), ("auto", ["--memory", "2kB"])):
         words[words.index("--method") + 1] = method
         code, _, said = run(capsys, *words, *more)

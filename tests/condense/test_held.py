@@ -13,6 +13,7 @@ import torch
 
 from gcsr import Graph, View
 from gcsr.condense import Automatic
+from gcsr.condense.automatic import plan_for
 from gcsr.condense.consistent import DRAWS, _Material
 from gcsr.condense.held import SMOOTHED, consistent_bytes, held_bytes
 from helpers import planted_graph
@@ -46,6 +47,16 @@ def test_the_consistent_teacher_is_counted_tensor_by_tensor(graph: Graph) -> Non
     assert len(material._draws) == DRAWS
     counted = consistent_bytes(graph.num_nodes, graph.num_features, graph.train.numel())
     assert counted == kept + passing
+
+
+def test_seconds_are_those_of_the_plan_even_where_it_takes_longer_than_the_budget(
+    graph: Graph,
+) -> None:
+    view = View(graph).condensing()
+    for budget in (0.0, 40.0):
+        planned = plan_for(view, 9, budget, "cpu").seconds
+        said = Automatic(nodes=9, budget=budget).estimate(graph).seconds
+        assert planned > 0 and said == pytest.approx(planned, rel=0.2, abs=0.1)
 
 
 def test_the_largest_moment_counts(graph: Graph) -> None:

@@ -327,15 +327,15 @@ class Condenser(ABC):
             work is not None,
             f"method: what {self.name!r} takes is not estimated; auto, gcsr, mtt, sfgc and random are.",
         )
-        return estimate(graph, replace(cast("Work", work), held=self._held(graph, nodes)))
+        return estimate(graph, self._foreseen(cast("Work", work), graph))
 
     def _work(self, nodes: int) -> Work | None:
         """How much there is to do for so many condensed nodes; ``None`` where nobody counted it."""
         return None
 
-    def _held(self, graph: Graph, nodes: int) -> int:
-        """Bytes that it holds for a while beside a graph in memory, where that is more than usual."""
-        return 0
+    def _foreseen(self, work: Work, graph: Graph) -> Work:
+        """The same, with what only a look at the graph tells."""
+        return work
 
     def _require_blocks(self) -> None:
         """Refuse a graph that stays on disk where these settings need it in memory."""

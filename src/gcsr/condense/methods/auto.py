@@ -121,15 +121,14 @@ class Automatic(Condenser):
     def _work(self, nodes: int) -> Work:
         return Work(nodes, hops=2, least=self.budget)
 
-    def _held(self, graph: Graph, nodes: int) -> int:
-        """The largest of what its teachers hold and, where it matches, what is kept of experts."""
+    def _foreseen(self, work: Work, graph: Graph) -> Work:
+        """What is planned, and the largest of what teachers and, where it matches, experts hold."""
         if isinstance(graph, StoredGraph):
-            return 0  # of what stays on disk nothing is read for an estimate
-        view = self._seen(graph)
-        plan = plan_for(view, nodes, self.budget, "cpu", self._off, dict(self.pins))
-        return held_bytes(
-            view, plan.starts.trained, matching=bool(plan.scouts), pins=dict(self.pins)
-        )
+            return work  # of what stays on disk nothing is read for an estimate
+        view, pins = self._seen(graph), dict(self.pins)
+        plan = plan_for(view, work.nodes, self.budget, "cpu", self._off, pins)
+        held = held_bytes(view, plan.starts.trained, matching=bool(plan.scouts), pins=pins)
+        return replace(work, least=plan.seconds, held=held)
 
     def _field(self) -> list[Candidate]:
         """Everyone who could take part, the simple ones aside."""
