@@ -20,6 +20,7 @@ import gcsr
 from gcsr import InputError
 from gcsr.bench.planted import Planted
 from gcsr.blocks import Propagated, hops
+from gcsr.graph.array_file import ArrayFile
 from gcsr.graph.folder import write_folder
 from gcsr.graph.stored import StoredGraph, open_folder
 from gcsr.models import SparseTopology
@@ -47,6 +48,21 @@ def expected(stored: StoredGraph) -> np.ndarray:
 
 class _StopError(Exception):
     """Stands for whatever ends a process."""
+
+
+def test_what_a_hop_was_made_of_is_forgotten_and_can_be_read_again(
+    stored: StoredGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forgotten = []
+    plain = ArrayFile.forget
+    monkeypatch.setattr(ArrayFile, "forget", lambda file: forgotten.append(file) or plain(file))
+    before = stored.disk.features.read()
+    Propagated(stored.disk).features(2)
+    # The first features; what the last hop was made of may be wanted next.
+    assert forgotten == [stored.disk.features]
+    assert stored.disk.features.read().tobytes() == before.tobytes()
+    stored.disk.features.path.unlink()
+    stored.disk.features.forget()
 
 
 def test_goes_on_where_it_was(stored: StoredGraph, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -113,6 +113,10 @@ class Propagated:
             before: tuple[Dense, Dense] = (self.disk.features, Ones(self.disk.num_nodes))
             for hop in range(1, hops + 1):
                 done = self._known(hop) or self._hop(hop, hops, before)
+                # The next hop is written where this one was read: memory that is at hand is filled
+                # several times faster than memory that a machine has to look for.
+                if hop < hops and isinstance(before[0], ArrayFile):
+                    before[0].forget()
                 before = done
         return done
 

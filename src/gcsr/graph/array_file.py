@@ -10,6 +10,7 @@ import hashlib
 import math
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -99,6 +100,14 @@ class ArrayFile:
             return np.memmap(self.path, self.dtype, "c", self.offset, self.shape)
         except (OSError, ValueError) as error:
             raise InputError(f"{self.path}: cannot be mapped ({error}).") from None
+
+    def forget(self) -> None:
+        """Let the system use the memory that it keeps the file in for something else."""
+        if not hasattr(os, "posix_fadvise"):
+            return
+        # A file that is gone is forgotten.
+        with suppress(OSError), self.path.open("rb", buffering=0) as stream:
+            os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
     def read_into(self, out: np.ndarray, start: int) -> None:
         """Fill ``out`` with the rows that begin at ``start``."""
