@@ -34,4 +34,5 @@ def require_one_of(field: str, value: object, accepted: Iterable[object]) -> Non
 def guess(given: str, accepted: Sequence[str], *, alike: float = 0.6) -> str:
     """How a sentence ends that listed what is accepted: with what was meant, if one is near."""
     near = get_close_matches(given, accepted, n=1, cutoff=alike)
+    near = near or get_close_matches(given.lower(), accepted, n=1, cutoff=alike)
     return f"; did you mean {near[0]}?" if near else "."

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+# The rounds of the automatic mode's race, in their order.
+ROUNDS = ("first look", "closer look", "last word")
+
 
 def nouns(count: float, noun: str) -> str:
     """``run`` for one, ``runs`` otherwise."""

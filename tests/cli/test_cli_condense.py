@@ -141,8 +141,20 @@ def test_what_another_graph_takes_the_place_of_is_said(
     assert f"{held} (differs in: sparsify, stored dtype)" in half
     picked = ["condense", data, "--nodes", 6, "--method", "random", "--out", out]
     assert f"{held} (differs in: method, seed, sparsify, stored dtype)" in gcsr(*picked).out
-    out.write_text("my notes")
-    assert f"replaced {out}, which could not be read as a condensed graph\n" in gcsr(*first).out
+
+
+def test_nothing_but_a_condensed_graph_is_replaced(gcsr: Run, data: Path, tmp_path: Path) -> None:
+    notes = tmp_path / "notes.safetensors"
+    notes.write_text("my notes")
+    words = ["condense", data, "--nodes", 6, *TINY, "--out"]
+    for place, said in (
+        (notes, "exists and is no condensed graph"),
+        (data, "name of a graph's file"),
+    ):
+        held = place.read_bytes()
+        refused = gcsr(*words, place)
+        assert refused.code == 2 and said in refused.err and str(place) in refused.err
+        assert place.read_bytes() == held
 
 
 def test_a_failed_write_leaves_nothing(
@@ -185,3 +197,20 @@ def test_ctrl_c_while_writing_waits_for_the_file(
     assert result.err == f"interrupted; written before that: {out}\n"
     assert CondensedGraph.load(out).num_nodes == 6
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out.safetensors", "small.npz"]
+
+
+def test_an_automatic_result_tells_what_was_chosen(gcsr: Run, data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "auto.safetensors"
+    words = ["condense", data, "--nodes", 6, "--budget", 0, "--device", "cpu", "--out", out]
+    told = gcsr(*words, "--json").json
+    chosen = told["chosen"][0]["method"]
+    assert told["method"] == "auto" and len(told["chosen"]) == 1
+    shown = gcsr("inspect", out).out
+    raced = [line for line in shown.splitlines() if " raced " in f" {line} "]
+    assert sum("(chosen)" in line for line in raced) == 1
+    assert chosen in next(line for line in raced if "(chosen)" in line)
+    # The rounds come in their order, and the plan before them.
+    first, closer, last = (shown.index(name) for name in ("first look", "closer look", "last word"))
+    assert shown.index("groupings=") < min(first, closer, last)
+    three = next(line for line in raced if "first look" in line and "last word" in line)
+    assert three.index("first look") < three.index("closer look") < three.index("last word")

@@ -303,6 +303,15 @@ def test_a_part_that_had_nothing_to_do_is_told(graph):
     )
 
 
+def test_teachers_that_a_budget_leaves_out_are_told(graph):
+    view = View(graph).condensing()
+    assert plan_for(view, 9, 0.0, "cpu").unasked == ("together", "mlp")
+    assert plan_for(view, 9, 1000.0, "cpu").unasked == ()
+    assert any(
+        "teachers together, mlp were not asked" in note for note in story(graph, budget=0)["notes"]
+    )
+
+
 def test_a_budget_that_is_too_small_is_told(graph):
     assert "more than the budget of 0 s" in story(graph, budget=0)["notes"][-1]
 
@@ -315,6 +324,14 @@ def test_a_budget_that_is_too_small_is_told(graph):
         ({"pins": (("colour", 1),)}, "no candidate has the setting 'colour'"),
         ({"pins": (("alpha", -1.0),)}, "alpha: -1.0 is not accepted"),
         ({"pins": (("k", -1),)}, "k: -1 is not accepted"),
+        (
+            {"pins": (("grouping", "both"),), "without": "grouping"},
+            "without: 'grouping' contradicts the pinned grouping=both",
+        ),
+        (
+            {"pins": (("iterations", 5),), "without": "matching"},
+            "without: 'matching' contradicts the pinned iterations, which only matching has",
+        ),
     ],
 )
 def test_bad_settings_are_refused_before_any_work(settings, said):

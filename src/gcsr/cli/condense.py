@@ -11,7 +11,13 @@ from gcsr.cli import options
 from gcsr.cli.bars import prefixed, progress_bars
 from gcsr.cli.data import load_graph
 from gcsr.cli.estimate import tell_estimate
-from gcsr.cli.files import checkpoint_folder, output_paths, require_writable, write_graphs
+from gcsr.cli.files import (
+    checkpoint_folder,
+    output_paths,
+    require_replaceable,
+    require_writable,
+    write_graphs,
+)
 from gcsr.cli.interrupts import remember_unfinished, uninterrupted
 from gcsr.cli.output import byte_count, print_json, print_leak
 from gcsr.cli.replaced import replaced
@@ -230,6 +236,7 @@ def _places(out: Path | None, graphs: int, only_estimate: bool) -> tuple[Path, l
     paths = output_paths(out, graphs)
     if not only_estimate:
         require_writable(paths)
+        require_replaceable(paths)
     return out, paths
 
 
@@ -257,6 +264,7 @@ def _summary(
         "files": [str(path) for path in paths],
         "replaced": lost,
         "method": first["method"],
+        "chosen": [one.provenance["automatic"]["chosen"] for one in made if _raced(one)],
         "preset": first["preset"],
         "settings": first["settings"],
         "dataset": first["dataset"]["name"],
@@ -275,10 +283,14 @@ def _summary(
     }
 
 
+def _raced(one: CondensedGraph) -> bool:
+    return "automatic" in one.provenance
+
+
 def _makers(made: list[CondensedGraph]) -> str:
     """The method; for the automatic mode, which ones it chose."""
     name = str(made[0].provenance["method"])
-    found = [graph.provenance["automatic"]["chosen"]["method"] for graph in made if name == "auto"]
+    found = [one.provenance["automatic"]["chosen"]["method"] for one in made if _raced(one)]
     chosen = ", ".join(sorted(set(found)))
     return f"{name}, which chose {chosen}" if chosen else name
 

@@ -15,7 +15,7 @@ import typer
 from gcsr.cli import options
 from gcsr.cli.bars import prefixed, progress_bars
 from gcsr.cli.data import load_graph
-from gcsr.cli.files import SUFFIX, require_writable, write_graphs
+from gcsr.cli.files import SUFFIX, require_replaceable, require_writable, write_graphs
 from gcsr.cli.output import byte_count, console, print_json, print_leak, table
 from gcsr.progress import Progress
 from gcsr.wording import accuracy, counted
@@ -59,6 +59,7 @@ def demo(
     """Condense the embedded digits graph and compare; takes about a minute, needs no download."""
     path = out if out is not None else Path(f"{DATASET}-{nodes}.safetensors")
     require_writable([path])
+    require_replaceable([path])
 
     import torch  # noqa: PLC0415 - takes a second to import
 

@@ -14,6 +14,7 @@ from gcsr.errors import InputError, require
 if TYPE_CHECKING:
     from gcsr.condensed import CondensedGraph
 
+GRAPH_SUFFIXES = (".npz", ".npy")
 SUFFIX = ".safetensors"  # the library has it too, behind a second of imports
 MOST_GRAPHS = 10_000
 
@@ -40,6 +41,30 @@ def require_writable(paths: Sequence[Path]) -> None:
         require(path.name not in ("", ".."), f"out: {str(path)!r} is not the name of a file.")
         require(not path.is_dir(), f"out: {path} is a folder; the name of a file is needed.")
     _require_writes("out", paths[0].parent)
+
+
+def require_replaceable(paths: Sequence[Path]) -> None:
+    """A condensed graph may take the place of another one, and of nothing else."""
+    for path in paths:
+        require(
+            path.suffix not in GRAPH_SUFFIXES,
+            f"out: {path} has the name of a graph's file; condensed graphs are {SUFFIX} files.",
+        )
+        require(
+            not path.is_file() or _is_safetensors(path),
+            f"out: {path} exists and is no condensed graph; name another file, or remove it first.",
+        )
+
+
+def _is_safetensors(path: Path) -> bool:
+    """Whether a file begins as one: the length of a header that it has room for, and its brace."""
+    try:
+        with path.open("rb") as file:
+            begin = file.read(9)
+        length = int.from_bytes(begin[:8], "little")
+        return begin[8:] == b"{" and 8 + length <= path.stat().st_size
+    except OSError:
+        return False
 
 
 def require_writable_folder(field: str, folder: Path) -> None:

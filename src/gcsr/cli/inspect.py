@@ -11,7 +11,10 @@ import typer
 from gcsr.cli import options
 from gcsr.cli.output import byte_count, console, print_json, print_leak, printable
 from gcsr.untrusted import is_number
-from gcsr.wording import counted
+from gcsr.wording import ROUNDS, counted
+
+# Candidates of a race that are shown, the furthest first.
+MOST_RACED = 12
 
 
 def inspect(
@@ -86,14 +89,29 @@ def _race(told: dict[str, Any]) -> Iterator[tuple[str, str]]:
     chosen = _part(told, "chosen")
     if chosen:
         yield "chosen", _named(chosen)
+    plan = _part(told, "plan")
+    if plan:
+        yield "plan", _pairs(plan)
     entries = told.get("race")
-    for one in entries if isinstance(entries, list) else ():
-        scores = _part(one, "validation") if isinstance(one, dict) else {}
+    raced = [one for one in entries if isinstance(one, dict)] if isinstance(entries, list) else []
+    raced.sort(key=_standing, reverse=True)
+    for one in raced[:MOST_RACED]:
+        scores = _part(one, "validation")
         marks = [
-            f"{name} {100 * score:.1f} %" for name, score in scores.items() if is_number(score)
+            f"{name} {100 * scores[name]:.1f} %" for name in ROUNDS if is_number(scores.get(name))
         ]
         if marks:
-            yield "raced", f"{_named(one)}: {', '.join(marks)}"
+            won = " (chosen)" if chosen and all(one.get(k) == chosen.get(k) for k in chosen) else ""
+            yield "raced", f"{_named(one)}{won}: {', '.join(marks)}"
+    if len(raced) > MOST_RACED:
+        yield "raced", f"{counted(len(raced) - MOST_RACED, 'more candidate')}: --json has them all"
+
+
+def _standing(one: dict[str, Any]) -> tuple[float, ...]:
+    """Who came furthest first; of the last ones the mean of the last two rounds decided."""
+    scores: list[Any] = [_part(one, "validation").get(name) for name in ROUNDS]
+    first, closer, last = (float(score) if is_number(score) else -1.0 for score in scores)
+    return (closer + last if last >= 0 else -1.0, closer, first)
 
 
 def _named(one: dict[str, Any]) -> str:

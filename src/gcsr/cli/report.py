@@ -87,7 +87,7 @@ def report(
     require(
         len(files) > 1 or not compare, "compare: at least two results are needed, and there is one."
     )
-    page, leaks = _page(
+    page, absent, leaks = _page(
         files,
         several=compare or len(files) > 1,
         data=data,
@@ -109,6 +109,8 @@ def report(
         },
     )
     _write(out, page, files, as_json, leaks=leaks)
+    if absent and not as_json:
+        print(f"note: without the real graph: {absent}")
 
 
 def _page(
@@ -119,7 +121,7 @@ def _page(
     loading: dict[str, Any],
     epochs: int,
     options: dict[str, Any],
-) -> tuple[str, bool]:
+) -> tuple[str, str, bool]:
     from gcsr.condensed import CondensedGraph  # noqa: PLC0415 - torch takes a second to import
     from gcsr.devices import pick_device  # noqa: PLC0415
     from gcsr.models import testing_model  # noqa: PLC0415
@@ -146,7 +148,7 @@ def _page(
             progress=progress,
             **{**options, **({"absent": absent} if absent else {})},
         )
-    return page, any(one.leaks_test_labels for one in small)
+    return page, absent, any(one.leaks_test_labels for one in small)
 
 
 def _real_graph(

@@ -12,7 +12,13 @@ import typer
 from gcsr.cli import options
 from gcsr.cli.bars import Stages, progress_bars
 from gcsr.cli.data import load_graph
-from gcsr.cli.files import output_paths, require_writable, require_writable_folder, write_graphs
+from gcsr.cli.files import (
+    output_paths,
+    require_replaceable,
+    require_writable,
+    require_writable_folder,
+    write_graphs,
+)
 from gcsr.cli.interrupts import remember_written, uninterrupted
 from gcsr.cli.output import console, print_json, table
 from gcsr.errors import require
@@ -93,6 +99,7 @@ def tune(
     paths = [] if out is None else output_paths(out, graphs)
     if paths:
         require_writable(paths)
+        require_replaceable(paths)
 
     from gcsr.cluster import check_cluster  # noqa: PLC0415
     from gcsr.tune import Search  # noqa: PLC0415 - torch takes a second to import

@@ -11,9 +11,8 @@ from gcsr.report.html import joined, tag
 from gcsr.report.page import Panel
 from gcsr.report.panels import Made, written
 from gcsr.report.said import NOTHING, number, part, percent, seconds, text
-from gcsr.wording import counted
+from gcsr.wording import ROUNDS, counted
 
-ROUNDS = ("first look", "closer look", "last word")
 # A race has some dozens of candidates; a file of unknown origin may claim any number.
 MOST_SHOWN = 100
 

@@ -32,6 +32,7 @@ class Plan:
         iterations: of the matched candidate that did best.
         seconds: what all this is expected to take.
         without: names of :data:`PARTS` that are switched off.
+        unasked: teachers that a larger budget would ask.
     """
 
     starts: Starts
@@ -39,6 +40,7 @@ class Plan:
     iterations: int
     seconds: float
     without: frozenset[str] = frozenset()
+    unasked: tuple[str, ...] = ()
 
 
 def plan_for(
@@ -65,8 +67,9 @@ def plan_for(
             seconds = budget - left + (costs.longer(longer) if longer else 0.0)
             return Plan(chosen, SCOUT_ITERATIONS, longer, seconds, without)
         if base <= budget:
-            return Plan(chosen, 0, 0, base, without)
-    return Plan(ladder[0], 0, 0, costs.starts(ladder[0]), without)
+            return Plan(chosen, 0, 0, base, without, _more(ladder, chosen))
+    least = ladder[0]
+    return Plan(least, 0, 0, costs.starts(least), without, _more(ladder, least))
 
 
 # Teachers, hops, groupings and further draws of the clustered starts, from the least to the most.
@@ -79,6 +82,10 @@ _LADDER = (
     (2, 3, 2, DRAWS),
     (3, 3, 2, DRAWS),
 )
+
+
+def _more(ladder: list[Starts], chosen: Starts) -> tuple[str, ...]:
+    return tuple(name for name in ladder[-1].teachers if name not in chosen.teachers)
 
 
 def _ladder(

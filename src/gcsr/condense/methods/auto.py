@@ -50,6 +50,14 @@ OWN = ("nodes", "ratio")
 BOUNDS = frozenset(
     f.name for method in CONTESTANTS.values() for f in fields(method) if f.metadata.get("resource")
 )
+# Parts that are switched off, and the one value that a pinned setting may then have.
+CONTRADICTED = {
+    "tempering": ("tempered", False),
+    "grouping": ("grouping", "features"),
+    "soft-labels": ("soft_labels", False),
+    "window": ("window", "fixed"),
+    "class-means": ("class_means", 0.0),
+}
 # Parts of the race that matter where trajectories are matched.
 OF_MATCHING = frozenset({"calibration", "window", "class-means"})
 KNOWN = {name: {f.name for f in fields(method)} - set(OWN) for name, method in CONTESTANTS.items()}
@@ -94,6 +102,7 @@ class Automatic(Condenser):
         accepted = set[str]().union(*(KNOWN[method.name] for method in self.hands_on_to))
         for name in dict(self.pins):
             require(name in accepted, f"pins: no candidate has the setting {name!r}.")
+        self._require_consistent()
         failure: InputError | None = None
         for one in self._field():
             try:
@@ -102,6 +111,23 @@ class Automatic(Condenser):
             except InputError as error:
                 failure = error
         raise failure or InputError("pins: no candidate has all of these settings.")
+
+    def _require_consistent(self) -> None:
+        """What is pinned must not be switched off."""
+        pins = dict(self.pins)
+        for part in sorted(self._off & CONTRADICTED.keys()):
+            name, accepted = CONTRADICTED[part]
+            require(
+                pins.get(name, accepted) == accepted,
+                f"without: {part!r} contradicts the pinned {name}={pins.get(name)}; leave one out.",
+            )
+        starts = [one for one in self._field() if one.method == "clusters"]
+        own = sorted(set(pins) - KNOWN["clusters"] - BOUNDS)
+        require(
+            "matching" not in self._off or bool(starts),
+            f"without: 'matching' contradicts the pinned {', '.join(own)}, which only matching has;"
+            " leave one out.",
+        )
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -207,6 +233,11 @@ def _told(
     if idle and not plan.scouts:
         notes.append(
             f"without {', '.join(idle)} made no difference: nothing is matched within this budget"
+        )
+    if plan.unasked:
+        notes.append(
+            f"within this budget the teachers {', '.join(plan.unasked)} were not asked; more seconds"
+            " (--budget) ask them"
         )
     if plan.seconds > budget:
         notes.append(
