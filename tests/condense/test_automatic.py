@@ -329,6 +329,10 @@ def test_a_budget_that_is_too_small_is_told(graph):
             "without: 'grouping' contradicts the pinned grouping=both",
         ),
         (
+            {"pins": (("teacher", "consistent"),), "without": "consistent"},
+            "without: 'consistent' contradicts the pinned teacher=consistent",
+        ),
+        (
             {"pins": (("iterations", 5),), "without": "matching"},
             "without: 'matching' contradicts the pinned iterations, which only matching has",
         ),

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from gcsr import CondensedGraph, Graph, condense, report
+from gcsr.report.race import standing
 
 
 @pytest.fixture(scope="module")
@@ -98,3 +99,8 @@ def test_a_story_by_another_program_is_shown_as_far_as_it_goes(
 ) -> None:
     page = told(raced, **story)
     assert "How it was chosen" in page and len(rows(page)) <= 100
+
+
+def test_candidates_of_a_stranger_stand_somewhere() -> None:
+    odd = [{}, {"validation": 3}, {"validation": {"last word": 10**400, "closer look": "high"}}]
+    assert [standing(one) for one in odd] == [(-1.0, -1.0, -1.0)] * 3

@@ -86,6 +86,8 @@ def _rows(described: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _race(told: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Who won the automatic mode's race, and how the others did."""
+    from gcsr.report.race import standing  # noqa: PLC0415 - imports torch
+
     chosen = _part(told, "chosen")
     if chosen:
         yield "chosen", _named(chosen)
@@ -94,7 +96,7 @@ def _race(told: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "plan", _pairs(plan)
     entries = told.get("race")
     raced = [one for one in entries if isinstance(one, dict)] if isinstance(entries, list) else []
-    raced.sort(key=_standing, reverse=True)
+    raced.sort(key=standing, reverse=True)
     for one in raced[:MOST_RACED]:
         scores = _part(one, "validation")
         marks = [
@@ -105,13 +107,6 @@ def _race(told: dict[str, Any]) -> Iterator[tuple[str, str]]:
             yield "raced", f"{_named(one)}{won}: {', '.join(marks)}"
     if len(raced) > MOST_RACED:
         yield "raced", f"{counted(len(raced) - MOST_RACED, 'more candidate')}: --json has them all"
-
-
-def _standing(one: dict[str, Any]) -> tuple[float, ...]:
-    """Who came furthest first; of the last ones the mean of the last two rounds decided."""
-    scores: list[Any] = [_part(one, "validation").get(name) for name in ROUNDS]
-    first, closer, last = (float(score) if is_number(score) else -1.0 for score in scores)
-    return (closer + last if last >= 0 else -1.0, closer, first)
 
 
 def _named(one: dict[str, Any]) -> str:

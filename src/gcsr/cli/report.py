@@ -14,7 +14,7 @@ from gcsr.cli.bars import progress_bars
 from gcsr.cli.data import load_graph, recorded
 from gcsr.cli.files import SUFFIX, require_writable
 from gcsr.cli.interrupts import remember_written, uninterrupted
-from gcsr.cli.output import byte_count, print_json, print_leak
+from gcsr.cli.output import byte_count, print_json, print_leak, printable
 from gcsr.errors import InputError, require
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def report(
     )
     _write(out, page, files, as_json, leaks=leaks)
     if absent and not as_json:
-        print(f"note: without the real graph: {absent}")
+        print(printable(f"note: without the real graph: {absent}"))
 
 
 def _page(

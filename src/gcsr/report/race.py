@@ -21,7 +21,7 @@ def race(found: Evidence) -> Made:
     """Every candidate by round, the plan and the calibration."""
     told = part(found.small.provenance, "automatic")
     chosen, raced = part(told, "chosen"), _objects(told, "race")
-    ranked = sorted(raced, key=_standing, reverse=True)
+    ranked = sorted(raced, key=standing, reverse=True)
     rows = [_row(one, chosen) for one in ranked[:MOST_SHOWN]]
     table = data_table(
         ("candidate", *ROUNDS, "settings"),
@@ -46,7 +46,7 @@ def _row(one: dict[str, Any], chosen: dict[str, Any]) -> tuple[str, ...]:
     return name, *(percent(number(scores, each)) for each in ROUNDS), _pairs(part(one, "settings"))
 
 
-def _standing(one: dict[str, Any]) -> tuple[float, ...]:
+def standing(one: dict[str, Any]) -> tuple[float, ...]:
     """Who came furthest, and then who validated best there; of the last ones in the last two rounds."""
     scores = part(one, "validation")
     first, closer, last = (number(scores, each) for each in ROUNDS)

@@ -121,6 +121,10 @@ class Automatic(Condenser):
                 pins.get(name, accepted) == accepted,
                 f"without: {part!r} contradicts the pinned {name}={pins.get(name)}; leave one out.",
             )
+        require(
+            "consistent" not in self._off or pins.get("teacher") != "consistent",
+            "without: 'consistent' contradicts the pinned teacher=consistent; leave one out.",
+        )
         starts = [one for one in self._field() if one.method == "clusters"]
         own = sorted(set(pins) - KNOWN["clusters"] - BOUNDS)
         require(
