@@ -211,6 +211,6 @@ def test_an_automatic_result_tells_what_was_chosen(gcsr: Run, data: Path, tmp_pa
     assert chosen in next(line for line in raced if "(chosen)" in line)
     # The rounds come in their order, and the plan before them.
     first, closer, last = (shown.index(name) for name in ("first look", "closer look", "last word"))
-    assert shown.index("groupings=") < min(first, closer, last)
+    assert shown.index("grouping=") < min(first, closer, last)
     three = next(line for line in raced if "first look" in line and "last word" in line)
     assert three.index("first look") < three.index("closer look") < three.index("last word")

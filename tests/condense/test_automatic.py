@@ -224,7 +224,7 @@ def test_every_part_can_be_switched_off(graph):
 
     starts = without("matching")
     assert values(starts, "teacher") == {"consistent", "together", "mlp"}
-    assert values(starts, "grouping") == {"features", "both"}
+    assert values(starts, "grouping") == {"halves"}
     assert values(starts, "soft_labels") == {True, False}
     assert values(starts, "draw") == {1, 2, 3, 4, 5}
     assert values(starts, "tempered") == values(starts, "initialise") == set()
@@ -232,7 +232,7 @@ def test_every_part_can_be_switched_off(graph):
     assert values(still, "teacher") == {"gcn", "appnp", "mlp"} and values(still, "draw") == set()
     little = without("teachers", "grouping", "soft-labels", "tempering", "matching")
     assert values(little, "teacher") == {"consistent"}
-    assert values(little, "grouping") == {"features"}
+    assert values(little, "grouping") == {"k-means"}
     assert values(little, "soft_labels") == values(little, "tempered") == {False}
     default = without("calibration", pins=tuple(SHORT.items()))
     assert values(default, "initialise") == {"clusters"}
@@ -242,7 +242,7 @@ def test_every_part_can_be_switched_off(graph):
 def test_where_every_label_is_known_nothing_is_tried_twice():
     view = View(planted_graph(inductive=True)).condensing()
     starts = plan_for(view, 9, 1000.0, "cpu").starts
-    assert len(starts.teachers) == len(starts.groupings) == 1 and not starts.soft
+    assert len(starts.teachers) == 1 and not starts.soft
     assert len(starts.hops) == 3
 
 
@@ -250,12 +250,12 @@ def test_pins_reach_the_plan_and_teachers_behind_a_mean_are_trained_once(graph):
     view = View(graph).condensing()
     whole = plan_for(view, 9, 1000.0, "cpu").starts
     assert whole.trained == ("consistent", "gcn", "appnp", "mlp")
-    pins = {"teacher": "mlp", "grouping": "both", "k": 4, "soft_labels": True}
+    pins = {"teacher": "mlp", "grouping": "k-means", "k": 4, "soft_labels": True}
     pinned_plan = plan_for(view, 9, 1000.0, "cpu", pins=pins).starts
-    assert (pinned_plan.trained, pinned_plan.groupings) == (("mlp",), ("both",))
+    assert (pinned_plan.trained, pinned_plan.grouping) == (("mlp",), "k-means")
     assert pinned_plan.hops == (4,) and len(clustered_starts(pinned_plan)) == 1
     told = story(graph, budget=0, pins=tuple(pins.items()))["automatic"]
-    assert told["plan"]["teachers"] == ["mlp"] and told["plan"]["groupings"] == ["both"]
+    assert told["plan"]["teachers"] == ["mlp"] and told["plan"]["grouping"] == "k-means"
     made = [one["settings"] for one in told["race"] if one["method"] == "clusters"]
     assert made == [pins]
 
@@ -325,8 +325,8 @@ def test_a_budget_that_is_too_small_is_told(graph):
         ({"pins": (("alpha", -1.0),)}, "alpha: -1.0 is not accepted"),
         ({"pins": (("k", -1),)}, "k: -1 is not accepted"),
         (
-            {"pins": (("grouping", "both"),), "without": "grouping"},
-            "without: 'grouping' contradicts the pinned grouping=both",
+            {"pins": (("grouping", "halves"),), "without": "grouping"},
+            "without: 'grouping' contradicts the pinned grouping=halves",
         ),
         (
             {"pins": (("teacher", "consistent"),), "without": "consistent"},

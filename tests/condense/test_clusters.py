@@ -14,6 +14,7 @@ from gcsr import GCSR, MTT, InputError, View
 from gcsr.condense import Clusters
 from gcsr.condense.centres import cluster_start, k_means
 from gcsr.condense.consistent import columns_read, consistent_prediction
+from gcsr.condense.halves import halves_of_halves
 from gcsr.condense.teachers import (
     TEACHERS,
     TOGETHER,
@@ -74,7 +75,7 @@ def test_labels_are_the_mean_of_what_is_known_of_the_grouped_nodes():
     x = torch.tensor([[0.0], [0.1], [5.0], [9.0], [9.1]])
     shares = torch.tensor([[1.0, 0.0], [0.6, 0.4], [0.7, 0.3], [0.0, 1.0], [0.2, 0.8]])
     budget = torch.tensor([2, 1])
-    soft = cluster_start(x, shares, budget, stream(0, "clusters"))
+    soft = cluster_start(x, shares, budget, stream(0, "clusters"), "k-means")
     assert soft.targets is not None
     order = soft.x[:2, 0].argsort()
     torch.testing.assert_close(soft.x[:2][order], torch.tensor([[0.05], [5.0]]))
@@ -82,34 +83,40 @@ def test_labels_are_the_mean_of_what_is_known_of_the_grouped_nodes():
     torch.testing.assert_close(soft.targets[2], torch.tensor([0.1, 0.9]))
 
 
-def test_nodes_may_be_grouped_by_what_is_said_of_them_too():
-    # Features tell four nodes from the fifth; what is said of them tells two from two.
-    x = torch.tensor([[0.0], [0.1], [0.2], [0.3], [9.0]])
-    said = torch.tensor([[0.9, 0.1], [0.6, 0.4], [0.9, 0.1], [0.6, 0.4], [0.0, 1.0]])
-    found = set()
-    for seed in range(8):
-        start = cluster_start(x, said, torch.tensor([2, 1]), stream(seed, "clusters"), "both")
-        assert start.targets is not None
-        order = start.targets[:2, 0].argsort()
-        found.add(tuple(round(value, 4) for value in start.x[:2][order].flatten().tolist()))
-        # Centres are means of the features themselves.
-        torch.testing.assert_close(start.x[2], torch.tensor([9.0]))
-    assert (0.2, 0.1) in found
-    # Where the same is said of all, features decide.
-    alike = torch.tensor([[1.0, 0.0]] * 4 + [[0.0, 1.0]])
-    by_both, by_features = (
-        cluster_start(x, alike, torch.tensor([2, 1]), stream(0, "clusters"), grouping)
-        for grouping in ("both", "features")
-    )
-    assert torch.equal(by_both.x, by_features.x)
-    # And where it is the same but for rounding.
-    nearly = alike + 1e-7 * torch.rand(5, 2, generator=stream(0, "rounding"))
-    rounded = cluster_start(x, nearly, torch.tensor([2, 1]), stream(0, "clusters"), "both")
-    assert torch.equal(rounded.x, by_features.x)
-    flat = cluster_start(
-        torch.ones(5, 1), said, torch.tensor([2, 1]), stream(3, "clusters"), "both"
-    )
-    assert torch.isfinite(flat.x).all() and torch.isfinite(flat.targets).all()
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10_000), n=st.integers(1, 40), k=st.integers(1, 12))
+def test_halves_of_halves_are_of_equal_size(seed, n, k):
+    k = min(n, k)
+    x = torch.randn(n, 3, generator=stream(seed, "rows"))
+    groups = halves_of_halves(x, k, stream(seed, "clusters"))
+    sizes = torch.bincount(groups, minlength=k)
+    assert sizes.numel() == k and sizes.sum() == n
+    assert sizes.max() - sizes.min() <= 1
+    # Scaled or moved, rows stay together.
+    moved = halves_of_halves(4 * x + 2, k, stream(seed, "clusters"))
+    assert torch.equal(moved, groups)
+
+
+def test_rows_are_cut_where_they_vary_most():
+    generator = stream(0, "rows")
+    long = torch.linspace(-50, 50, 16)[torch.randperm(16, generator=generator)]
+    x = torch.stack([torch.randn(16, generator=generator), long], 1)
+    for seed in range(5):
+        groups = halves_of_halves(x, 4, stream(seed, "clusters"))
+        quarters = long.argsort().argsort() // 4
+        # The same four neighbours along the long side, from either end.
+        assert torch.equal(groups, quarters) or all(
+            len(set(groups[quarters == one].tolist())) == 1 for one in range(4)
+        )
+    assert torch.bincount(halves_of_halves(torch.ones(6, 4), 3, generator)).tolist() == [2, 2, 2]
+
+
+def test_centres_of_halves_are_means_of_as_many_nodes():
+    x = torch.arange(12.0)[:, None]
+    shares = torch.nn.functional.one_hot(torch.tensor([0] * 8 + [1] * 4), 2).float()
+    start = cluster_start(x, shares, torch.tensor([4, 2]), stream(0, "clusters"), "halves")
+    found = [sorted(block.flatten().tolist()) for block in start.x.split([4, 2])]
+    assert found == [[0.5, 2.5, 4.5, 6.5], [8.5, 10.5]]
 
 
 def test_a_new_seed_leaves_the_starts_of_others_as_they_are(monkeypatch):
@@ -145,7 +152,7 @@ def test_hard_labels_belong_to_the_same_centres():
 
 @pytest.mark.parametrize(
     "change",
-    [{"draw": 1}, {"k": 0}, {"tempered": False}, {"teacher": "gcn"}, {"grouping": "both"}],
+    [{"draw": 1}, {"k": 0}, {"tempered": False}, {"teacher": "gcn"}, {"grouping": "k-means"}],
 )
 def test_a_start_is_that_of_its_settings_whatever_was_asked_before(change):
     def made(view, nodes=9, **settings):

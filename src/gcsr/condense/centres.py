@@ -1,7 +1,7 @@
-r"""Centres of nodes by class: k-means of their features, and of what is known of their classes.
+r"""Centres of nodes by class: means of groups of nodes whose features are alike.
 
-The nodes of a class are grouped by k-means of their propagated features :math:`\hat A^k X`, or of
-these and of what is known of their classes; a centre is a condensed node, and the mean of what is known
+The nodes of a class are grouped by their propagated features :math:`\hat A^k X`, in halves of halves
+(:mod:`gcsr.condense.halves`) or by k-means; a centre is a condensed node, and the mean of what is known
 of its nodes is its label. Nothing is larger than nodes x features or nodes x classes.
 """
 
@@ -12,17 +12,15 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from gcsr.condense.halves import halves_of_halves
 from gcsr.condense.initialise import JITTER, Start
 
 ROUNDS = 30
 # Where rows are many and this much wider, groups are found in a random projection of so many columns.
 PROJECTED, WIDER, MANY = 256, 4, 10**7
 
-# Differences below this share of the rows themselves are those of rounding.
-ROUNDING = 1e-4
-
-Grouping = Literal["features", "both"]
-GROUPINGS: tuple[str, ...] = ("features", "both")
+Grouping = Literal["halves", "k-means"]
+GROUPINGS: tuple[str, ...] = ("halves", "k-means")
 
 
 def cluster_start(
@@ -30,7 +28,7 @@ def cluster_start(
     shares: Tensor,
     budget: Tensor,
     generator: torch.Generator,
-    grouping: str = "features",
+    grouping: str = "halves",
 ) -> Start:
     """A start whose rows are centres, in blocks by class; labels are the mean shares of their nodes.
 
@@ -38,8 +36,8 @@ def cluster_start(
         features: propagated features of the visible nodes, ``(n, d)``.
         shares: what is known of their classes, ``(n, C)``: one-hot where a label is known.
         budget: condensed nodes of each class.
-        generator: decides where k-means begins.
-        grouping: ``features``, or ``both`` features and shares, which have equal weight.
+        generator: decides where the grouping begins.
+        grouping: one of :data:`GROUPINGS`.
     """
     nearest = shares.argmax(1)
     rows, targets, notes = [], [], []
@@ -48,7 +46,7 @@ def cluster_start(
             continue
         members = (nearest == label).nonzero().flatten()
         x, own = features[members], shares[members]
-        centres, groups = _grouped(x, own, min(wanted, members.numel()), generator, grouping)
+        centres, groups = _grouped(x, min(wanted, members.numel()), generator, grouping)
         known = _means(own, groups, centres.shape[0])
         missing = wanted - centres.shape[0]
         if missing:
@@ -67,29 +65,12 @@ def cluster_start(
     return Start(torch.cat(rows), none, tuple(notes), torch.cat(targets))
 
 
-def _grouped(
-    x: Tensor, shares: Tensor, k: int, generator: torch.Generator, grouping: str
-) -> tuple[Tensor, Tensor]:
+def _grouped(x: Tensor, k: int, generator: torch.Generator, grouping: str) -> tuple[Tensor, Tensor]:
     """Centres of the rows of one class, and the group of every row."""
-    if grouping == "features":
+    if grouping == "k-means":
         return k_means(x, k, generator)
-    said = _of_unit_size(shares)
-    # Shares that are all the same tell no row from another.
-    if said is None:
-        return k_means(x, k, generator)
-    seen = _of_unit_size(x)
-    _, groups = k_means(said if seen is None else torch.cat([seen, said], 1), k, generator)
+    groups = halves_of_halves(x, k, generator)
     return _means(x, groups, k), groups
-
-
-def _of_unit_size(rows: Tensor) -> Tensor | None:
-    """Rows around zero at a mean square distance of one; ``None`` where only rounding is left."""
-    middle = rows.mean(0)
-    size, largest = (
-        (rows - middle).square().sum(1).mean().sqrt(),
-        rows.square().sum(1).mean().sqrt(),
-    )
-    return (rows - middle) / size if bool(size > ROUNDING * largest) else None
 
 
 def k_means(x: Tensor, k: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:

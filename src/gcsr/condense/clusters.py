@@ -60,7 +60,7 @@ def class_centres(
 ) -> list[Start]:
     """A clustered start for every seed; all of them ask the same teachers.
 
-    K-means ends where it began from leads: another ``draw`` begins elsewhere.
+    How nodes are grouped depends on where that began: another ``draw`` begins elsewhere.
     """
     purpose = f"clusters {asked.draw}" if asked.draw else "clusters"
     taught = class_shares(

@@ -66,7 +66,7 @@ def _plan(plan: dict[str, Any]) -> Iterator[str]:
         matching += f", the best of them of {counted(longer, 'iteration')}" if longer else ""
     yield (
         f"Plan: teachers {_listed(plan, 'teachers')}; hops {_listed(plan, 'hops')};"
-        f" grouped by {_listed(plan, 'groupings')};"
+        f" grouped by {text(plan, 'grouping')};"
         f" {counted(redraws, 'redraw')} of the best starts; {matching};"
         f" {seconds(number(plan, 'expected_seconds'))} expected."
     )

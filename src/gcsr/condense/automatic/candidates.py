@@ -60,16 +60,15 @@ SIMPLE = (Candidate("random"), candidate("herding", {"epochs": 100, "hidden": 64
 
 
 def clustered_starts(starts: Starts, *, tempered: bool = True) -> list[Candidate]:
-    """Centres by every teacher, number of hops and grouping, with hard labels and with soft ones."""
+    """Centres by every teacher and number of hops, with hard labels and with soft ones."""
     cold = {} if tempered else {"tempered": False}
     return [
         candidate(
             "clusters",
-            {"teacher": teacher, "k": k, "grouping": grouping, "soft_labels": labels} | cold,
+            {"teacher": teacher, "k": k, "grouping": starts.grouping, "soft_labels": labels} | cold,
         )
         for teacher in starts.teachers
         for k in starts.hops
-        for grouping in starts.groupings
         for labels in ((True, False) if starts.soft else (False,))
     ]
 

@@ -5,6 +5,8 @@ Nothing is timed. Seconds are those of one core, or of a data-centre GPU, give o
 
 from __future__ import annotations
 
+import math
+
 from gcsr.condense import centres, consistent
 from gcsr.condense.automatic import calibration
 from gcsr.condense.automatic.rounds import (
@@ -38,8 +40,9 @@ WIDE_FACTOR = 0.5
 # Work per weight of an optimiser, which is bound by memory, in that of a dense product.
 WEIGHT_WORK = 500.0
 # Work per number of the features in all rounds of k-means, which are bound by memory up to so many
-# centres in a class.
+# centres in a class; and in every level of halves.
 K_MEANS_WORK, K_MEANS_CENTRES = 2500.0, 25
+HALVES_WORK = 200.0
 # Networks of a teacher, their width and epochs; experts, their width and epochs.
 TEACHER_NETWORKS, TEACHER_HIDDEN, TEACHER_EPOCHS = 5, 64, 200
 EXPERTS, EXPERT_HIDDEN, EXPERT_EPOCHS = 8, 256, 100
@@ -82,17 +85,23 @@ class Costs:
         work = 64 * self._filled * (600 * self._train + 200 * self._judged)
         total += self._seconds(work, epochs=100)
         hops = starts.hops
-        clusterings = len(starts.teachers) * len(hops) * len(starts.groupings)
+        clusterings = len(starts.teachers) * len(hops)
         # Soft and hard labels belong to the same centres.
         count = clusterings * (2 if starts.soft else 1)
         redrawn = min(count, REDRAWN) * starts.draws
         passed = SPARSE_FACTOR * 2 * self._edges * (sum(hops) / len(hops))
-        crowded = max(1.0, self._small / self._classes / K_MEANS_CENTRES)
-        grouped = K_MEANS_WORK * crowded * self._all * min(1.0, self._narrowed)
+        grouped = self._all * self._grouping(starts.grouping)
         total += (clusterings + redrawn) * self._seconds((passed + grouped) * self._features)
         total += (count + redrawn) * self._judge(FIRST)
         total += (2 + CLOSELY) * self._judge(CLOSER)
         return total + (2 + FINALISTS) * self._judge(LAST)
+
+    def _grouping(self, name: str) -> float:
+        """Work per number of the features."""
+        each = self._small / self._classes
+        if name == "k-means":
+            return K_MEANS_WORK * max(1.0, each / K_MEANS_CENTRES) * min(1.0, self._narrowed)
+        return HALVES_WORK * max(1.0, math.log2(each))
 
     @property
     def _narrowed(self) -> float:

@@ -72,15 +72,15 @@ def plan_for(
     return Plan(least, 0, 0, costs.starts(least), without, _more(ladder, least))
 
 
-# Teachers, hops, groupings and further draws of the clustered starts, from the least to the most.
+# Teachers, hops and further draws of the clustered starts, from the least to the most.
 _LADDER = (
-    (1, 1, 1, 0),
-    (1, 2, 1, 0),
-    (1, 2, 2, 0),
-    (1, 3, 2, 2),
-    (2, 3, 2, 2),
-    (2, 3, 2, DRAWS),
-    (3, 3, 2, DRAWS),
+    (1, 1, 0),
+    (1, 2, 0),
+    (1, 3, 0),
+    (1, 3, 2),
+    (2, 3, 2),
+    (2, 3, DRAWS),
+    (3, 3, DRAWS),
 )
 
 
@@ -93,14 +93,13 @@ def _ladder(
 ) -> list[Starts]:
     """What may be tried, from the least to the most.
 
-    Where every label is known, of an inductive graph, teachers, groupings by what they say and soft
-    labels change nothing.
+    Where every label is known, of an inductive graph, teachers and soft labels change nothing.
     """
     asked: tuple[str, ...] = OTHER_TEACHERS if "consistent" in without else TEACHERS
     if "teachers" in without or not teachers_differ:
         asked = asked[:1]
-    groupings = GROUPINGS[:1] if "grouping" in without or not teachers_differ else GROUPINGS
-    choices: dict[str, tuple[Any, ...]] = {"teacher": asked, "grouping": groupings, "k": HOPS}
+    grouping = pins.get("grouping", "k-means" if "grouping" in without else GROUPINGS[0])
+    choices: dict[str, tuple[Any, ...]] = {"teacher": asked, "k": HOPS}
     choices |= {name: (pins[name],) for name in choices if name in pins}
     # With one kind of label pinned there is nothing to compare it with.
     soft = teachers_differ and "soft-labels" not in without and "soft_labels" not in pins
@@ -108,10 +107,10 @@ def _ladder(
         Starts(
             choices["teacher"][:teachers],
             choices["k"][:hops],
-            choices["grouping"][:spaces],
+            grouping,
             0 if "redraws" in without else draws,
             soft,
         )
-        for teachers, hops, spaces, draws in _LADDER
+        for teachers, hops, draws in _LADDER
     ]
     return list(dict.fromkeys(steps))

@@ -81,9 +81,9 @@ class Contest:
 def race(contest: Contest, plan: Plan) -> tuple[Entry, list[Entry]]:
     """The winner, and everyone who took part.
 
-    Starts meet small networks, and the best of them begin k-means elsewhere too; the best of all
-    these, and the simple ones, meet one more and learn for longer; matching begins from the best
-    start; of the last ones networks nobody met before have half of the word.
+    Starts meet small networks, and the best of them begin to group elsewhere too; the best of all
+    these, and the simple ones, meet others for longer; matching begins from the best start; of the
+    last ones networks nobody met before have half of the word.
     """
     simple = contest.enter(SIMPLE, "simple candidates")
     wanted = clustered_starts(plan.starts, tempered="tempering" not in plan.without)

@@ -53,7 +53,7 @@ BOUNDS = frozenset(
 # Parts that are switched off, and the one value that a pinned setting may then have.
 CONTRADICTED = {
     "tempering": ("tempered", False),
-    "grouping": ("grouping", "features"),
+    "grouping": ("grouping", "k-means"),
     "soft-labels": ("soft_labels", False),
     "window": ("window", "fixed"),
     "class-means": ("class_means", 0.0),
@@ -162,7 +162,7 @@ class Automatic(Condenser):
 
     def _field(self) -> list[Candidate]:
         """Everyone who could take part, the simple ones aside."""
-        start = candidates.clustered_starts(Starts(("gcn",), (1,), ("both",), 0))
+        start = candidates.clustered_starts(Starts(("gcn",), (1,), "halves", 0))
         return self._pinned([*start, *candidates.matched(start[0], None)])
 
     def _pinned(self, found: Iterable[Candidate]) -> list[Candidate]:
@@ -253,7 +253,7 @@ def _told(
         "plan": {
             "teachers": list(plan.starts.teachers),
             "hops": list(plan.starts.hops),
-            "groupings": list(plan.starts.groupings),
+            "grouping": plan.starts.grouping,
             "redraws": plan.starts.draws,
             "scouting_iterations": plan.scouts,
             "iterations": plan.iterations,

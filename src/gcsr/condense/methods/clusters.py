@@ -19,7 +19,7 @@ from gcsr.views import CondensingView
 
 @dataclass(frozen=True, kw_only=True)
 class Clusters(Condenser):
-    r"""K-means centres of :math:`\hat A^k X` within each class, without edges (A' = I).
+    r"""Centres of groups of :math:`\hat A^k X` within each class, without edges (A' = I).
 
     It learns nothing itself and takes seconds; GCSR and MTT can start from it
     (``initialise="clusters"``).
@@ -31,10 +31,10 @@ class Clusters(Condenser):
             ``mlp`` (perceptrons that see no edge), ``together`` (the mean of the first three), or
             ``self-trained`` (GCNs taught by those GCNs).
         tempered: whether teachers are as sure of themselves as validation nodes say they may be.
-        grouping: what k-means looks at: ``features``, or ``both`` features and what the teachers say,
-            so that the nodes behind a centre are alike in both.
+        grouping: ``halves``: the nodes of a class are cut in halves, and these again, where they vary
+            much, so that as many nodes stand behind every centre; or ``k-means``.
         soft_labels: whether Y' are the mean class shares of the nodes behind a centre.
-        draw: which of many random beginnings k-means has.
+        draw: which of many random beginnings the grouping has.
         expert_seed: the teachers' seed.
     """
 
@@ -47,7 +47,7 @@ class Clusters(Condenser):
     k: int = 1
     teacher: Teacher = "consistent"
     tempered: bool = True
-    grouping: Grouping = "features"
+    grouping: Grouping = "halves"
     soft_labels: bool = True
     draw: int = 0
     expert_seed: int = 0

@@ -56,10 +56,10 @@ class TrajectoryCondenser(Condenser):
         k: hops of message passing before training rows are sampled (Eq. 3); 0 is plain sampling.
         initialise: ``sample``: rows of random training nodes (Eq. 4); ``clusters``: class-wise centres
             of all visible nodes, whose class a ``teacher`` says.
-        teacher, tempered, grouping: who that is, how sure of themselves they are, and what nodes are
-            grouped by (:class:`Clusters`).
+        teacher, tempered, grouping: who that is, how sure of themselves they are, and how nodes are
+            grouped (:class:`Clusters`).
         soft_labels: whether Y' are then the mean shares of the nodes behind a centre.
-        draw: which of many random beginnings k-means then has.
+        draw: which of many random beginnings the grouping then has.
         model: the condensing model (``sgc`` is linear here, as in the paper).
         iterations: K of Algorithm 1.
         student_steps, student_rate: N and η₁.
@@ -86,7 +86,7 @@ class TrajectoryCondenser(Condenser):
     initialise: Literal["sample", "clusters"] = "sample"
     teacher: Teacher = "gcn"
     tempered: bool = True
-    grouping: Grouping = "features"
+    grouping: Grouping = "halves"
     soft_labels: bool = False
     draw: int = 0
     model: str = "sgc"
