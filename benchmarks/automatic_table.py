@@ -28,16 +28,16 @@ MODELS = ("gcn", "sgc", "appnp", "sage", "cheby", "mlp")
 # Parts switched off in turn, and starts alone.
 OFF = {f"without {name}: {said}": f"without={name}" for name, said in SWITCHES.items()}
 PARTS = {
-    "teacher consistent, 1 hop, soft": "teacher=consistent",
-    "... as sure as its networks are": "teacher=consistent:tempered=false",
-    "... grouped by what it says too": "teacher=consistent:grouping=both",
-    "... teacher MLP": "teacher=mlp",
+    "teacher consistent, halves, 1 hop, soft": "teacher=consistent",
+    "... as sure as its networks are": "tempered=false",
+    "... grouped by k-means": "grouping=k-means",
+    "... hard labels": "soft_labels=false",
+    "... no hop": "k=0",
+    "... 2 hops": "k=2",
     "... teachers together": "teacher=together",
-    "teacher GCN, 1 hop, soft": "teacher=gcn",
-    "... hard labels": "teacher=gcn:soft_labels=false",
-    "... no hop": "teacher=gcn:k=0",
-    "... 2 hops": "teacher=gcn:k=2",
+    "... teacher GCN": "teacher=gcn",
     "... teacher APPNP": "teacher=appnp",
+    "... teacher MLP": "teacher=mlp",
     "... teacher self-trained": "teacher=self-trained",
 }
 

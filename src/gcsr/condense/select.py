@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from gcsr.blocks import prepare_on
-from gcsr.models import testing_model
+from gcsr.models import Model, testing_model
 from gcsr.progress import Watch
-from gcsr.training import TrainingRecipe, fit, topology_of
+from gcsr.training import Fitted, TrainingRecipe, fit, topology_of
 from gcsr.views import CondensingView, Target
 
 QUICK = TrainingRecipe(epochs=200, validate_every=10)
@@ -177,8 +177,21 @@ class QuickScore:
     ) -> float:
         """The same with the numbered networks, each at its best epoch."""
         model = testing_model("gcn", hidden)
+        return float(self.fitted(model, x, a, targets, networks, seed, recipe).validation.mean())
+
+    def fitted(
+        self,
+        model: Model,
+        x: Tensor,
+        a: Tensor,
+        targets: Tensor,
+        networks: range,
+        seed: int,
+        recipe: TrainingRecipe,
+    ) -> Fitted:
+        """The networks themselves."""
         # As in evaluation, networks are float32 whatever the iterate is.
-        fitted = fit(
+        return fit(
             model,
             model.prepare(x.float(), topology_of(a.float())),
             targets.float(),
@@ -189,7 +202,6 @@ class QuickScore:
             networks=networks,
             seed=seed,
         )
-        return float(fitted.validation.mean())
 
 
 class BestValidated(Best):

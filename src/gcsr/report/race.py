@@ -32,7 +32,7 @@ def race(found: Evidence) -> Made:
     lead = (
         f"The automatic mode chose {_named(chosen)} among {counted(len(raced), 'candidate')}: networks"
         " are trained on what they made, for longer with every round; of the last ones the mean of the"
-        " last two rounds decides. No test label is read."
+        f" last two rounds decides{_opinion(told)}. No test label is read."
     )
     lines = (*_plan(part(told, "plan")), _calibration(told), *_left(told, len(raced)))
     remarks = (tag("p", line, class_="remark") for line in lines)
@@ -47,11 +47,24 @@ def _row(one: dict[str, Any], chosen: dict[str, Any]) -> tuple[str, ...]:
 
 
 def standing(one: dict[str, Any]) -> tuple[float, ...]:
-    """Who came furthest, and then who validated best there; of the last ones in the last two rounds."""
-    scores = part(one, "validation")
+    """Who came furthest, and then who did best there; of the last ones in the last two rounds."""
+    scores = part(one, "merit") or part(one, "validation")
     first, closer, last = (number(scores, each) for each in ROUNDS)
     final = None if closer is None or last is None else closer + last
     return tuple(-1.0 if score is None else score for score in (final, closer, first))
+
+
+def _opinion(told: dict[str, Any]) -> str:
+    """What decided beside validation accuracy."""
+    asked = part(told, "second_opinion")
+    if not asked:
+        return ""
+    nodes = int(number(asked, "unlabelled_nodes") or 0)
+    return (
+        f", and with it how often networks agree with the teacher {text(asked, 'teacher')} on"
+        f" {counted(nodes, 'node')} without a label, which counts {_short(asked, 'weight')} times as"
+        " much as validation"
+    )
 
 
 def _plan(plan: dict[str, Any]) -> Iterator[str]:

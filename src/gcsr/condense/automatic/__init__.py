@@ -2,7 +2,8 @@
 
 from gcsr.condense.automatic.calibration import Calibration, calibrate
 from gcsr.condense.automatic.candidates import Candidate
-from gcsr.condense.automatic.judge import Judge
+from gcsr.condense.automatic.judge import Judge, Mark
+from gcsr.condense.automatic.opinion import Opinion, second_opinion
 from gcsr.condense.automatic.parts import PARTS
 from gcsr.condense.automatic.plan import Plan, plan_for
 from gcsr.condense.automatic.race import Contest, Entry, race
@@ -15,9 +16,12 @@ __all__ = [
     "Contest",
     "Entry",
     "Judge",
+    "Mark",
+    "Opinion",
     "Plan",
     "calibrate",
     "plan_for",
     "race",
     "remembering",
+    "second_opinion",
 ]

@@ -10,6 +10,7 @@ PARTS = {
     "grouping": "nodes are grouped by k-means",
     "soft-labels": "every condensed node has one class",
     "redraws": "the grouping begins once",
+    "agreement": "validation accuracy alone decides",
     "matching": "trajectories are not matched",
     "calibration": "experts and students learn at default rates",
     "window": "late epochs of experts are matched from the beginning",

@@ -1,4 +1,4 @@
-"""Successive halving by validation accuracy: many candidates looked at briefly, few of them closely."""
+"""Successive halving: many candidates looked at briefly, few of them closely."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import torch
 
 from gcsr.condense.automatic.calibration import Calibration
 from gcsr.condense.automatic.candidates import SIMPLE, Candidate, clustered_starts, matched
+from gcsr.condense.automatic.judge import Mark
 from gcsr.condense.automatic.plan import Plan
 from gcsr.condense.automatic.rounds import (
     CLOSELY,
@@ -35,11 +36,19 @@ FAILURES: tuple[type[Exception], ...] = (
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """A candidate, what it made, and the validation accuracies of each round it was in."""
+    """A candidate, what it made, and what each round it was in found out about it."""
 
     candidate: Candidate
     made: Made
-    scores: dict[str, float] = field(default_factory=dict)
+    marks: dict[str, Mark] = field(default_factory=dict)
+
+    def validated(self, *rounds: str) -> float:
+        """The sum of its validation accuracies in some rounds."""
+        return sum(self.marks[name].validation for name in rounds)
+
+    def merit(self, *rounds: str) -> float:
+        """The sum of what it is compared by."""
+        return sum(self.marks[name].merit for name in rounds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +56,7 @@ class Contest:
     """What a race needs: how to make a candidate, who judges, which rates suit, what was pinned."""
 
     make: Callable[[Candidate], Made]
-    judge: Callable[[Made, Look], float]
+    judge: Callable[[Made, Look], Mark]
     calibrated: Callable[[], Calibration | None]
     pinned: Callable[[Iterable[Candidate]], list[Candidate]]
     progress: Progress
@@ -71,9 +80,9 @@ class Contest:
         return entries
 
     def score(self, entries: Sequence[Entry], name: str, look: Look, stage: str) -> None:
-        """Judge every entry, and keep its score under the name of the round."""
+        """Judge every entry, and keep its mark under the name of the round."""
         for done, entry in enumerate(entries):
-            entry.scores[name] = self.judge(entry.made, look)
+            entry.marks[name] = self.judge(entry.made, look)
             self.progress(stage, _percent(done, len(entries)), 100)
         self.progress(stage, 100, 100)
 
@@ -135,10 +144,16 @@ def race(contest: Contest, plan: Plan) -> tuple[Entry, list[Entry]]:
         entry for entry in _best(close, "closer look", FINALISTS) if entry not in simple
     ]
     contest.score(last, "last word", LAST, "the last word")
+    return _winner(simple, last), entries
+
+
+def _winner(simple: Sequence[Entry], last: Sequence[Entry]) -> Entry:
+    """The best of those that validate no worse than the simple ones do."""
+    rounds = ("closer look", "last word")
+    least = max((entry.validated(*rounds) for entry in simple), default=0.0)
+    fit = [entry for entry in last if entry.validated(*rounds) >= least]
     # The first of equals is the simplest: entries come in that order.
-    return max(
-        last, key=lambda entry: entry.scores["closer look"] + entry.scores["last word"]
-    ), entries
+    return max(fit, key=lambda entry: entry.merit(*rounds))
 
 
 def _same(one: Made, other: Made) -> bool:
@@ -156,4 +171,4 @@ def _percent(done: int, total: int) -> int:
 
 def _best(entries: Iterable[Entry], name: str, count: int) -> list[Entry]:
     """The best of a round; of equals the earlier."""
-    return sorted(entries, key=lambda entry: -entry.scores[name])[:count]
+    return sorted(entries, key=lambda entry: -entry.merit(name))[:count]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import astuple
 from typing import Any
 
 import torch
@@ -10,11 +11,12 @@ from torch import Tensor
 
 from gcsr.checkpoint import Journal, State
 from gcsr.condense.automatic.candidates import Candidate
+from gcsr.condense.automatic.judge import Mark
 from gcsr.condense.automatic.rounds import Look
 from gcsr.condense.condenser import Made
 
 Make = Callable[[Candidate], Made]
-Verdict = Callable[[Made, Look], float]
+Verdict = Callable[[Made, Look], Mark]
 
 
 def remembering(
@@ -34,11 +36,11 @@ class _Memory:
         self._make, self._judge = make, judge
         self._made: dict[str, Made] = {}
         self._labels: dict[Made, str] = {}
-        self._scores: dict[str, float] = {}
+        self._marks: dict[str, Mark] = {}
         self._part = journal.part(f"race-{seed}", device)
         state = self._part.load()
         if state is not None:
-            self._scores = dict(state.values["scores"])
+            self._marks = {name: Mark(*mark) for name, mark in state.values["marks"].items()}
             for number, told in enumerate(state.values["made"]):
                 self._keep(told["label"], _made(state, number, told))
 
@@ -48,12 +50,12 @@ class _Memory:
             self._offer()
         return self._made[one.label]
 
-    def judge(self, made: Made, look: Look) -> float:
+    def judge(self, made: Made, look: Look) -> Mark:
         question = f"{look} of {self._labels[made]}"
-        if question not in self._scores:
-            self._scores[question] = self._judge(made, look)
+        if question not in self._marks:
+            self._marks[question] = self._judge(made, look)
             self._offer()
-        return self._scores[question]
+        return self._marks[question]
 
     def _keep(self, label: str, made: Made) -> None:
         self._made[label] = made
@@ -74,7 +76,8 @@ class _Memory:
             }
             story = {"notes": made.notes, "details": made.details, "measured": made.measured}
             told.append({"label": label, **story})
-        return State(tensors, {"made": told, "scores": self._scores})
+        marks = {name: list(astuple(mark)) for name, mark in self._marks.items()}
+        return State(tensors, {"made": told, "marks": marks})
 
 
 def _made(state: State, number: int, told: dict[str, Any]) -> Made:

@@ -47,12 +47,16 @@ class Starts:
 
 @dataclass(frozen=True)
 class Look:
-    """How closely a round looks: GCNs of some width, trained for some epochs, validated so often."""
+    """How closely a round looks: GCNs of some width, trained for some epochs, validated so often.
+
+    ``asks``: whether a teacher is asked for a second opinion.
+    """
 
     hidden: int
     epochs: int
     networks: range
     validations: int = 10
+    asks: bool = False
 
 
 # Small networks tell good starts from bad ones if they learn for long enough: what 64 units said after
@@ -60,8 +64,8 @@ class Look:
 # of no split, over starts of three splits: 0.2; 128 units after 100 epochs: 0.6). The last word have
 # networks nobody met before, as wide as those of the protocol.
 FIRST = Look(128, 100, range(2))
-CLOSER = Look(128, 150, range(2, 5))
-LAST = Look(256, 200, range(10, 13), 20)
+CLOSER = Look(128, 150, range(2, 5), asks=True)
+LAST = Look(256, 200, range(10, 13), 20, asks=True)
 CLOSELY = 8
 # The best starts begin to group elsewhere too, so often.
 REDRAWN, DRAWS = 4, 5

@@ -17,12 +17,14 @@ from gcsr.condense.automatic import (
     Contest,
     Entry,
     Judge,
+    Opinion,
     Plan,
     calibrate,
     candidates,
     plan_for,
     race,
     remembering,
+    second_opinion,
 )
 from gcsr.condense.automatic.candidates import Settings
 from gcsr.condense.automatic.rounds import Starts
@@ -76,13 +78,14 @@ class Automatic(Condenser):
             candidates run, and how long, by a count of operations: nothing is timed, so the same
             budget gives the same result.
         without: parts that are switched off, separated by commas: ``teachers``, ``consistent``,
-            ``tempering``, ``grouping``, ``soft-labels``, ``redraws``, ``matching``, ``calibration``,
-            ``window``, ``class-means``. For ablations.
+            ``tempering``, ``grouping``, ``soft-labels``, ``redraws``, ``agreement``, ``matching``,
+            ``calibration``, ``window``, ``class-means``. For ablations.
         pins: names and values of settings that are not up for choice. ``gcsr.condense(..., k=2)`` and
             ``--set k=2`` end up here.
     """
 
     name: ClassVar[str] = "auto"
+    revision: ClassVar[int] = 2
     summary: ClassVar[str] = "what validates best: clusters, GCSR, MTT, Herding or Random"
     # Some candidates see another draw of dropout on another device.
     same_on_every_device: ClassVar[bool] = False
@@ -186,15 +189,27 @@ class Automatic(Condenser):
         class_budget(view.visible.train_labels, view.visible.num_classes, nodes)
         # Iterates of different candidates do not compare: nobody watches them.
         journal, view = view.journal, replace(view, watch=None, journal=None)
-        judge = Judge(view.validation, view.visible.num_classes, device)
-        plan = plan_for(view, nodes, self.budget, device.type, self._off, dict(self.pins))
+        pins = dict(self.pins)
+        plan = plan_for(view, nodes, self.budget, device.type, self._off, pins)
+
+        @cache
+        def opinion() -> Opinion | None:
+            """What the teachers of the clustered starts say, found once for all seeds."""
+            if "agreement" in self._off or not any(
+                one.method == "clusters" for one in self._field()
+            ):
+                return None
+            asked, seed = plan.starts.teachers, pins.get("expert_seed", 0)
+            return second_opinion(view, asked, seed=seed, device=device)
+
+        judge = Judge(view.validation, view.visible.num_classes, device, opinion)
 
         @cache
         def calibrated() -> Calibration | None:
             """Rates for this graph, found once for all seeds."""
             if "calibration" in self._off:
                 return None
-            return calibrate(view, device, dict(self.pins))
+            return calibrate(view, device, pins)
 
         def chosen(done: int, seed: int) -> Made:
             def make(one: Candidate) -> Made:
@@ -205,7 +220,7 @@ class Automatic(Condenser):
             contest = Contest(*made_before, calibrated, self._pinned, part)
             winner, entries = race(contest, plan)
             found = calibrated() if calibrated.cache_info().currsize else None
-            return _told(winner, entries, contest, plan, found, self.budget)
+            return _told(winner, entries, contest, plan, found, opinion(), self.budget)
 
         return [chosen(done, seed) for done, seed in enumerate(seeds)]
 
@@ -224,6 +239,7 @@ def _told(
     contest: Contest,
     plan: Plan,
     calibration: Calibration | None,
+    opinion: Opinion | None,
     budget: float,
 ) -> Made:
     """The winner, with the story of the race."""
@@ -260,10 +276,8 @@ def _told(
             "expected_seconds": plan.seconds,
         },
         "calibration": None if calibration is None else calibration.told,
-        "race": [
-            {"method": e.candidate.method, "settings": e.candidate.options, "validation": e.scores}
-            for e in entries
-        ],
+        "second_opinion": None if opinion is None else opinion.told,
+        "race": [_marked(entry) for entry in entries],
         "left_out": [
             {"method": out.method, "settings": out.options, "reason": reason}
             for out, reason in contest.left_out
@@ -278,3 +292,15 @@ def _told(
         # Experts that another candidate trained are part of the seconds of this race.
         {name: value for name, value in made.measured.items() if name != "experts"},
     )
+
+
+def _marked(entry: Entry) -> dict[str, Any]:
+    """A candidate and its marks, by round, for the provenance."""
+    asked = {name: mark for name, mark in entry.marks.items() if mark.agreement is not None}
+    return {
+        "method": entry.candidate.method,
+        "settings": entry.candidate.options,
+        "validation": {name: mark.validation for name, mark in entry.marks.items()},
+        **({"agreement": {name: mark.agreement for name, mark in asked.items()}} if asked else {}),
+        "merit": {name: mark.merit for name, mark in entry.marks.items()},
+    }

@@ -39,6 +39,7 @@ class Clusters(Condenser):
     """
 
     name: ClassVar[str] = "clusters"
+    revision: ClassVar[int] = 2
     summary: ClassVar[str] = "class-wise centres of all visible nodes, labelled by teachers"
     # Dropout of the teachers is another draw on another device.
     same_on_every_device: ClassVar[bool] = False

@@ -80,6 +80,8 @@ class TrajectoryCondenser(Condenser):
         dtype: the precision of features, experts, students and, if it is ``float64``, the result.
     """
 
+    # Centres of a clustered start have been others.
+    revision: ClassVar[int] = 2
     ITERATES: ClassVar[tuple[str, ...]] = ("last", "best-val")
 
     k: int = 2
