@@ -29,7 +29,7 @@ TINY: dict[str, Any] = {
     "inner": 2,
     "embedding_epochs": 4,
     "score_every": 2,
-    "budget": 0,
+    "budget": 0.001,
 }
 
 

@@ -27,12 +27,22 @@ def require_one_of(field: str, value: object, accepted: Iterable[object]) -> Non
     accepted = list(accepted)
     if value not in accepted:
         names = [str(name) for name in accepted]
-        hint = guess(str(value), names, alike=ALIKE)
-        raise InputError(f"{field}: {value!r} is not known; accepted: {', '.join(names)}{hint}")
+        meant = suggestion(str(value), names, alike=ALIKE)
+        raise InputError(f"{field}: {value!r} is not known{meant}; accepted: {', '.join(names)}.")
+
+
+def suggestion(given: str, accepted: Sequence[str], *, alike: float = 0.6) -> str:
+    """What was meant, if one is near; it stands before the names that are accepted."""
+    near = _near(given, accepted, alike)
+    return f" (did you mean {near[0]}?)" if near else ""
 
 
 def guess(given: str, accepted: Sequence[str], *, alike: float = 0.6) -> str:
     """How a sentence ends that listed what is accepted: with what was meant, if one is near."""
-    near = get_close_matches(given, accepted, n=1, cutoff=alike)
-    near = near or get_close_matches(given.lower(), accepted, n=1, cutoff=alike)
+    near = _near(given, accepted, alike)
     return f"; did you mean {near[0]}?" if near else "."
+
+
+def _near(given: str, accepted: Sequence[str], alike: float) -> list[str]:
+    near = get_close_matches(given, accepted, n=1, cutoff=alike)
+    return near or get_close_matches(given.lower(), accepted, n=1, cutoff=alike)

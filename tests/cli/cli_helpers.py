@@ -59,6 +59,18 @@ def small_graph(seed: int = 0) -> Graph:
     return Graph.from_arrays(x, edges, y, train=order[:20], val=order[20:35], test=order[35:])
 
 
+def unwrapped(shown: str) -> list[str]:
+    """The rows of `gcsr inspect`, each on one line, with single spaces."""
+    rows: list[str] = []
+    for line in shown.splitlines():
+        words = " ".join(line.split())
+        if line.startswith(" "):
+            rows[-1] += f" {words}"
+        else:
+            rows.append(words)
+    return rows
+
+
 def folder_content(folder: Path) -> dict[str, bytes]:
     """Every file, hidden ones included."""
     return {str(p): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}

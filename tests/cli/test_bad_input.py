@@ -187,7 +187,12 @@ CASES: dict[str, Case] = {
         lambda b: ["evaluate", b.made, "--data", b.data, "--model", "gnn"],
         ["'gnn'"],
     ),
-    "no data named": (lambda b: ["evaluate", b.made], ["--data"]),
+    "no data named": (
+        lambda b: ["evaluate", b.made],
+        ["small is no dataset known by name; give the graph with --data."],
+    ),
+    "no data named for the whole graph": (lambda b: ["evaluate", "--full"], ["--data: is needed"]),
+    "cost without data": (lambda b: ["cost", b.made], ["no dataset known by name", "--data"]),
     "nothing to evaluate": (lambda b: ["evaluate", "--data", b.data], ["FILE", "--full"]),
     "two things to evaluate": (
         lambda b: ["evaluate", b.made, "--full", "--data", b.data],

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from cli_helpers import TINY, Run, folder_content, small_graph
+from cli_helpers import TINY, Run, folder_content, small_graph, unwrapped
 
 from gcsr import CondensedGraph, InputError
 from gcsr.cli.files import output_paths
@@ -201,12 +201,12 @@ def test_ctrl_c_while_writing_waits_for_the_file(
 
 def test_an_automatic_result_tells_what_was_chosen(gcsr: Run, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "auto.safetensors"
-    words = ["condense", data, "--nodes", 6, "--budget", 0, "--device", "cpu", "--out", out]
+    words = ["condense", data, "--nodes", 6, "--budget", 0.001, "--device", "cpu", "--out", out]
     told = gcsr(*words, "--json").json
     chosen = told["chosen"][0]["method"]
     assert told["method"] == "auto" and len(told["chosen"]) == 1
-    shown = gcsr("inspect", out).out
-    raced = [line for line in shown.splitlines() if " raced " in f" {line} "]
+    rows = unwrapped(gcsr("inspect", out).out)
+    shown, raced = "\n".join(rows), [row for row in rows if row.startswith("raced ")]
     assert sum("(chosen)" in line for line in raced) == 1
     assert chosen in next(line for line in raced if "(chosen)" in line)
     # The rounds come in their order, and the plan before them.

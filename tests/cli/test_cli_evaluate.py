@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from cli_helpers import TINY, Run, small_graph
+from cli_helpers import TINY, Run, small_graph, unwrapped
 
 from gcsr import CondensedGraph
 
@@ -69,6 +69,24 @@ def test_files_that_disagree_need_a_word(gcsr: Run, data: Path, tmp_path: Path) 
     assert given.code == 0
 
 
+@pytest.mark.parametrize("verb", ["evaluate", "cost", "analyse"])
+def test_data_are_found_by_the_name_in_the_file(gcsr: Run, tmp_path: Path, verb: str) -> None:
+    out = tmp_path / "out.safetensors"
+    gcsr("condense", "digits", "--nodes", 10, "--method", "random", "--out", out)
+    quick = [] if verb == "analyse" else ["--runs", 1, "--epochs", 2, "--model", "mlp"]
+    found = gcsr(verb, out, *quick)
+    assert (found.code, found.err) == (0, "")
+    assert found.out.startswith("data: digits, which the file says it was made from\n")
+    assert "data:" not in gcsr(verb, out, "--data", "digits", *quick).out
+    if verb == "evaluate":
+        assert gcsr(verb, out, *quick, "--json").json["dataset"] == "digits"
+        other = CondensedGraph.load(out)
+        other.provenance["dataset"]["content_hash"] = "0" * 64
+        other.save(out)
+        refused = gcsr(verb, out, *quick)
+        assert refused.code == 2 and "content hash 000000000000, but digits has" in refused.err
+
+
 def test_any_graph_accepts_another_one(gcsr: Run, made: Path, tmp_path: Path) -> None:
     other = small_graph(seed=1).to_npz(tmp_path / "other.npz")
     assert gcsr("evaluate", made, "--data", other, *QUICK).code == 2
@@ -109,7 +127,21 @@ def test_inspect_says_that_a_run_was_resumed_and_that_it_went_back(gcsr: Run, ma
     replace(graph, provenance=graph.provenance | told).save(made)
     shown = gcsr("inspect", made).out
     assert re.search(r"^resumed +from what an earlier run left behind", shown, re.MULTILINE)
-    assert back in shown
+    assert f"note {back}" in unwrapped(shown)
+
+
+def test_inspect_fits_a_pipe_and_loses_nothing(gcsr: Run, made: Path) -> None:
+    graph = CondensedGraph.load(made)
+    note, hashed = "a b " * 100, graph.provenance["dataset"]["content_hash"]
+    replace(graph, provenance=graph.provenance | {"notes": [note]}).save(made)
+    shown = gcsr("inspect", made).out
+    file, *lines = shown.splitlines()
+    assert file.endswith(f" {made}") and max(map(len, lines)) <= 80
+    rows = unwrapped(shown)
+    assert f"note {note.strip()}" in rows and f"content hash {hashed}" in rows
+    settings = [f"{key}={value}" for key, value in graph.provenance["settings"].items()]
+    (row,) = [row for row in rows if row.startswith("settings ")]
+    assert all(one in row for one in settings if not one.endswith("=None"))
 
 
 def test_inspect_json_is_what_the_library_describes(gcsr: Run, made: Path) -> None:

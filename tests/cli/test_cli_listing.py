@@ -123,7 +123,7 @@ def test_demo(gcsr: Run, quick_demo: Path) -> None:
     assert look == "look at it: gcsr report digits-50.safetensors --out digits-50.html"
     for word in ("condensed, automatic mode", "random subset", "whole graph", "1,797", "±", "kB"):
         assert word in result.out
-    assert "(1 run per graph)" in result.out
+    assert "(1 run per graph)" in result.out and "training per network" in result.out
     # Three subsets are three scores; one network on one graph has no deviation.
     deviating = [line.split("(")[0].strip() for line in result.out.splitlines() if "±" in line]
     assert deviating == ["random subset"]
@@ -138,3 +138,5 @@ def test_demo_json(gcsr: Run, quick_demo: Path) -> None:
     assert small["nodes"] == subsets["nodes"] == 20 and whole["nodes"] == 1797
     assert small["bytes"] < whole["bytes"] and len(subsets["scores"]) == demo.RANDOM_SUBSETS
     assert small["condensing_seconds"] > 0
+    networks = [row["training_seconds"] / row["network_seconds"] for row in got["rows"]]
+    assert networks == pytest.approx([1, demo.RANDOM_SUBSETS, 1])

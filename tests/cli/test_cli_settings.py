@@ -72,10 +72,16 @@ def test_settings_of_a_method_from_elsewhere(monkeypatch: pytest.MonkeyPatch) ->
             " --method) or say auto.",
         ),
         (["--method=mtt", "--set=budget=3"], "budget: belongs to the automatic mode, not to mtt"),
-        (["--set=without=class_means"], "class-means; did you mean class-means?"),
-        (["--set=without=soft_labels"], "; did you mean soft-labels?"),
+        (
+            ["--set=without=class_means"],
+            "'class_means' is not known (did you mean class-means?); acc",
+        ),
+        (
+            ["--set=without=soft_labels"],
+            "'soft_labels' is not known (did you mean soft-labels?); acc",
+        ),
         (["--set=class-mean=1"], "; did you mean class_means?"),
-        (["--method=gcon"], "; did you mean gcond?"),
+        (["--method=gcon"], "error: method: 'gcon' is not known (did you mean gcond?); accepted: "),
     ],
 )
 def test_a_slip_is_understood(gcsr: Run, data: Path, words: list[str], said: str) -> None:

@@ -47,7 +47,7 @@ def story(graph, **settings: Any) -> dict[str, Any]:
 
 
 def test_it_is_what_condense_does_when_nobody_says_otherwise(graph):
-    small = gcsr.condense(graph, nodes=9, budget=0, device="cpu")
+    small = gcsr.condense(graph, nodes=9, budget=0.001, device="cpu")
     assert small.provenance["method"] == "auto"
     named = graph.renamed("cora")
     with_preset, _ = gcsr.api.make_condenser(
@@ -57,7 +57,7 @@ def test_it_is_what_condense_does_when_nobody_says_otherwise(graph):
 
 
 def test_the_winner_validates_no_worse_than_random_and_herding(graph):
-    told = story(graph, budget=0)["automatic"]
+    told = story(graph, budget=0.001)["automatic"]
 
     def word(one: dict[str, Any]) -> float:
         return one["validation"]["closer look"] + one["validation"]["last word"]
@@ -78,7 +78,7 @@ def test_what_won_can_be_made_again_by_name(graph):
     won = set()
     for seed in range(3):
         for pins in ((), (("k", 1),), tuple(SHORT.items())):
-            whole = Automatic(nodes=9, budget=1000.0 if len(pins) > 1 else 0.0, pins=pins)
+            whole = Automatic(nodes=9, budget=1000.0 if len(pins) > 1 else 0.001, pins=pins)
             small = whole.condense(graph, seed=seed, device="cpu")
             chosen = small.provenance["automatic"]["chosen"]
             again = build(chosen["method"], {"nodes": 9, **chosen["settings"]})
@@ -95,7 +95,7 @@ def test_a_simple_winner_is_told(graph, monkeypatch):
         return entry, [entry]
 
     monkeypatch.setattr(auto, "race", random_wins)
-    told = story(graph, budget=0)
+    told = story(graph, budget=0.001)
     assert told["automatic"]["chosen"]["method"] == "random"
     assert any("random validated best" in note for note in told["notes"])
 
@@ -104,7 +104,8 @@ def test_test_labels_change_nothing(graph):
     y = graph.y.clone()
     y[graph.test] = (y[graph.test] + 1) % 3
     ours, theirs = (
-        Automatic(nodes=9, budget=0).condense(g, device="cpu") for g in (graph, replace(graph, y=y))
+        Automatic(nodes=9, budget=0.001).condense(g, device="cpu")
+        for g in (graph, replace(graph, y=y))
     )
     assert torch.equal(ours.x, theirs.x)
     assert ours.provenance["automatic"] == theirs.provenance["automatic"]
@@ -129,7 +130,7 @@ def test_matching_takes_part_where_the_budget_allows_it(graph):
 
 
 def test_pins_reach_every_candidate_that_has_them(graph):
-    told = story(graph, budget=0, pins=(("k", 3), ("soft_labels", False)))
+    told = story(graph, budget=0.001, pins=(("k", 3), ("soft_labels", False)))
     assert told["settings"]["k"] == 3
     clusters = [one for one in told["automatic"]["race"] if one["method"] == "clusters"]
     assert clusters and {one["settings"]["k"] for one in clusters} == {3}
@@ -161,7 +162,7 @@ def test_more_centres_in_a_class_cost_more(graph):
 
 def test_bounds_on_memory_rule_out_nobody(graph):
     plain, bounded = (
-        Automatic(nodes=9, budget=0, pins=pins) for pins in ((), (("expert_memory", 10**9),))
+        Automatic(nodes=9, budget=0.001, pins=pins) for pins in ((), (("expert_memory", 10**9),))
     )
     ours, theirs = (one.condense(graph, device="cpu") for one in (plain, bounded))
     assert torch.equal(ours.x, theirs.x)
@@ -170,10 +171,10 @@ def test_bounds_on_memory_rule_out_nobody(graph):
 
 def test_pins_that_rule_out_centres_leave_matching(graph):
     short: dict[str, Any] = dict(SHORT)
-    told = story(graph, budget=0, pins=tuple({**short, "alpha": 2.0}.items()))["automatic"]
+    told = story(graph, budget=0.001, pins=tuple({**short, "alpha": 2.0}.items()))["automatic"]
     assert {one["method"] for one in told["race"]} == {"random", "herding", "gcsr"}
     short["initialise"] = "sample"
-    told = story(graph, budget=0, pins=tuple(short.items()))["automatic"]
+    told = story(graph, budget=0.001, pins=tuple(short.items()))["automatic"]
     assert {"gcsr", "mtt"} <= {one["method"] for one in told["race"]}
 
 
@@ -187,7 +188,7 @@ def test_who_fails_is_told_and_the_race_goes_on(graph, monkeypatch):
         return built(one, nodes)
 
     monkeypatch.setattr(auto, "_built", broken)
-    told = story(graph, budget=0)["automatic"]
+    told = story(graph, budget=0.001)["automatic"]
     assert [out["reason"] for out in told["left_out"]] == ["soft: not today."]
     assert any(one["method"] == "clusters" for one in told["race"])
 
@@ -254,7 +255,7 @@ def test_pins_reach_the_plan_and_teachers_behind_a_mean_are_trained_once(graph):
     pinned_plan = plan_for(view, 9, 1000.0, "cpu", pins=pins).starts
     assert (pinned_plan.trained, pinned_plan.grouping) == (("mlp",), "k-means")
     assert pinned_plan.hops == (4,) and len(clustered_starts(pinned_plan)) == 1
-    told = story(graph, budget=0, pins=tuple(pins.items()))["automatic"]
+    told = story(graph, budget=0.001, pins=tuple(pins.items()))["automatic"]
     assert told["plan"]["teachers"] == ["mlp"] and told["plan"]["grouping"] == "k-means"
     made = [one["settings"] for one in told["race"] if one["method"] == "clusters"]
     assert made == [pins]
@@ -297,7 +298,7 @@ def test_the_last_two_rounds_decide_together(graph):
 
 
 def test_a_part_that_had_nothing_to_do_is_told(graph):
-    idle = Automatic(nodes=9, budget=0, without="window,redraws").condense(graph, device="cpu")
+    idle = Automatic(nodes=9, budget=0.001, without="window,redraws").condense(graph, device="cpu")
     assert any(
         note.startswith("without window made no difference") for note in idle.provenance["notes"]
     )
@@ -308,18 +309,21 @@ def test_teachers_that_a_budget_leaves_out_are_told(graph):
     assert plan_for(view, 9, 0.0, "cpu").unasked == ("together", "mlp")
     assert plan_for(view, 9, 1000.0, "cpu").unasked == ()
     assert any(
-        "teachers together, mlp were not asked" in note for note in story(graph, budget=0)["notes"]
+        "teachers together, mlp were not asked" in note
+        for note in story(graph, budget=0.001)["notes"]
     )
 
 
 def test_a_budget_that_is_too_small_is_told(graph):
-    assert "more than the budget of 0 s" in story(graph, budget=0)["notes"][-1]
+    assert "more than the budget of 0.001 s" in story(graph, budget=0.001)["notes"][-1]
 
 
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
         ({"budget": -1}, "budget: -1 is not accepted"),
+        ({"budget": 0}, "^budget: 0 is not accepted; a number > 0 is.$"),
+        ({"budget": float("nan")}, "^budget: nan is not accepted; a number > 0 is.$"),
         ({"without": "luck"}, "without: 'luck' is not known"),
         ({"pins": (("colour", 1),)}, "no candidate has the setting 'colour'"),
         ({"pins": (("alpha", -1.0),)}, "alpha: -1.0 is not accepted"),

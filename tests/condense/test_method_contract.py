@@ -33,7 +33,7 @@ TINY = {
     "outer": 2,
     "inner": 2,
     "embedding_epochs": 4,
-    "budget": 0,
+    "budget": 0.001,
 }
 BUDGET = [4, 3, 3]
 

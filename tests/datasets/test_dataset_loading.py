@@ -52,7 +52,8 @@ def test_unknown_name_lists_and_suggests(wrong, nearest):
     message = str(caught.value)
     assert repr(wrong) in message
     assert all(name in message for name in NAMES)
-    assert message.endswith(f"did you mean {nearest}?")
+    begin = f"dataset: {wrong!r} is not known (did you mean {nearest}?); accepted: digits, "
+    assert message.startswith(begin) and message.endswith("graph folder.")
 
 
 def test_unknown_name_far_from_all_suggests_nothing():

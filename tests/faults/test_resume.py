@@ -29,7 +29,7 @@ CASES: dict[str, dict[str, Any]] = {
     "dcg": {"iterate": "last", **MATCH},
     "gcond": {"generator_hidden": 8, **MATCH},
     "sgdd": {"generator_hidden": 8, "iterate": "last", "samples": 20, **MATCH},
-    "auto": {"budget": 0.0, "expert_epochs": 80, "experts": 2},
+    "auto": {"budget": 0.001, "expert_epochs": 80, "experts": 2},
 }
 
 

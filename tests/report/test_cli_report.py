@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 from collections.abc import Callable
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
@@ -111,6 +112,20 @@ def test_the_command_makes_the_same_graph_again(
     again = CondensedGraph.load("again.safetensors")
     assert torch.equal(first.x, again.x) and torch.equal(first.adjacency, again.adjacency)
     assert first.provenance["settings"] == again.provenance["settings"]
+
+
+def test_the_command_of_an_automatic_result_is_what_was_typed(
+    gcsr: Run, files: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    typed = "gcsr condense planted.npz --nodes 6 --budget 1 --set without=consistent --device cpu"
+    typed = f"{typed} --out auto.safetensors"
+    assert gcsr(*typed.split()[1:])[0] == 0
+    first = CondensedGraph.load("auto.safetensors")
+    assert command(first, "auto.safetensors") == typed
+    longer = first.provenance["settings"] | {"budget": 2.5}
+    again = replace(first, provenance=first.provenance | {"settings": longer, "seed": 4})
+    assert "--budget 2.5 --set without=consistent --seed 4 " in command(again, "x.safetensors")
 
 
 def test_bad_input_is_one_sentence_and_nothing_is_written(

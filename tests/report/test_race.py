@@ -43,6 +43,13 @@ def test_every_candidate_is_there_and_the_chosen_one_is_marked(raced: CondensedG
     assert chosen[0] == shown[0]
 
 
+def test_the_navigation_calls_it_what_its_heading_does(raced: CondensedGraph) -> None:
+    page = report(raced)
+    name, anchor = "How it was chosen", "how-it-was-chosen"
+    assert f'<a href="#{anchor}">{name}</a>' in page
+    assert f'<h2 id="{anchor}-title">{name}</h2>' in page
+
+
 def test_of_the_last_ones_both_rounds_count(raced: CondensedGraph) -> None:
     better = {"closer look": 0.9, "last word": 0.8}
     luckier = {"closer look": 0.7, "last word": 0.81}

@@ -10,7 +10,7 @@ import typer
 
 from gcsr.cli import options
 from gcsr.cli.bars import progress_bars
-from gcsr.cli.data import load_graph
+from gcsr.cli.data import found_data, load_graph, print_found
 from gcsr.cli.files import require_writable_folder
 from gcsr.cli.interrupts import remember_written, uninterrupted
 from gcsr.cli.output import console, print_json, print_leak, printable, table
@@ -27,9 +27,7 @@ MOST_SHOWN = 12
 
 def analyse(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A condensed graph.")],
-    data: Annotated[
-        str, typer.Option(metavar="DATA", help="A dataset's name, a graph file or folder.")
-    ],
+    data: options.MadeFrom = None,
     figures: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write figures (PNG and SVG) into DIR.")
     ] = None,
@@ -66,9 +64,10 @@ def analyse(
     from gcsr.condensed import CondensedGraph  # noqa: PLC0415
 
     small = CondensedGraph.load(file)
+    used = found_data(small, root) if data is None else data
     with progress_bars() as progress:
         graph = load_graph(
-            data,
+            used,
             root=root,
             features=features,
             undirected=undirected,
@@ -93,6 +92,8 @@ def analyse(
         named = {"figures": [str(path) for path in written]} if written else {}
         print_json(analysis.to_dict() | named)
         return
+    if data is None:
+        print_found(used)
     _tell(analysis)
     if analysis.leaks_test_labels:
         print_leak()

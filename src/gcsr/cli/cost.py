@@ -10,7 +10,7 @@ import typer
 
 from gcsr.cli import options
 from gcsr.cli.bars import progress_bars
-from gcsr.cli.data import load_graph
+from gcsr.cli.data import found_data, load_graph, print_found
 from gcsr.cli.output import byte_count, console, print_json, print_leak, printable, table
 from gcsr.wording import counted
 
@@ -19,10 +19,8 @@ if TYPE_CHECKING:
 
 
 def cost(
-    data: Annotated[
-        str, typer.Option(metavar="DATA", help="A dataset's name, a graph file or folder.")
-    ],
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A condensed graph.")],
+    data: options.MadeFrom = None,
     model: Annotated[str, typer.Option(help="The network to train and test.")] = "gcn",
     runs: Annotated[int, typer.Option(min=1, help="Networks per graph, for accuracy.")] = 5,
     epochs: Annotated[int, typer.Option(min=1, help="Epochs per network.")] = 600,
@@ -57,9 +55,10 @@ def cost(
     Sparsifier(rule=sparsify)
     target = pick_device(device)
     small = CondensedGraph.load(file)
+    used = found_data(small, root) if data is None else data
     with progress_bars() as progress:
         graph = load_graph(
-            data,
+            used,
             root=root,
             features=features,
             undirected=undirected,
@@ -81,8 +80,10 @@ def cost(
         )
     if as_json:
         print_json(sheet.to_dict())
-    else:
-        _tell(sheet)
+        return
+    if data is None:
+        print_found(used)
+    _tell(sheet)
 
 
 def _tell(sheet: CostSheet) -> None:

@@ -56,6 +56,21 @@ def load_graph(
     return graph
 
 
+def found_data(small: CondensedGraph, root: Path | None) -> str:
+    """The dataset that a condensed graph names; one that is not known or not here is refused."""
+    from gcsr.report.sources import known_dataset  # noqa: PLC0415 - imports torch
+
+    name, why = known_dataset(small, root)
+    if name is None:
+        raise InputError(why)
+    return name
+
+
+def print_found(name: str) -> None:
+    """Say which dataset was used where nobody named one."""
+    print(f"data: {name}, which the file says it was made from")
+
+
 def recorded(graphs: Sequence[CondensedGraph], field: str, kind: type) -> Any:
     """How the data were loaded when the graphs were made, if they all say the same."""
     sources = [graph.provenance.get("dataset") for graph in graphs]

@@ -10,7 +10,7 @@ import typer
 
 from gcsr.cli import options
 from gcsr.cli.bars import progress_bars
-from gcsr.cli.data import load_graph
+from gcsr.cli.data import found_data, load_graph, print_found
 from gcsr.cli.output import print_json, print_leak
 from gcsr.cli.sizes import parse_bytes
 from gcsr.errors import require
@@ -21,13 +21,11 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    data: Annotated[
-        str, typer.Option(metavar="DATA", help="A dataset's name, a graph file or folder.")
-    ],
     files: Annotated[
         list[Path] | None,
         typer.Argument(metavar="[FILE]...", help="Condensed graphs; several are pooled."),
     ] = None,
+    data: options.MadeFrom = None,
     full: Annotated[
         bool, typer.Option("--full", help="Train on the whole graph instead of on FILE.")
     ] = False,
@@ -60,6 +58,9 @@ def evaluate(
     )
     if full:
         require(not files, "--full: trains on the whole graph, so no FILE can be given with it.")
+        require(
+            data is not None, "--data: is needed with --full, a dataset's name or a graph file."
+        )
     else:
         require(bool(files), "FILE: at least one condensed graph is needed, or --full.")
 
@@ -77,9 +78,10 @@ def evaluate(
     if cluster is not None:
         check_cluster(cluster)
     small = [CondensedGraph.load(path) for path in files or []]
+    used = found_data(small[0], root) if data is None else data
     with progress_bars() as progress:
         graph = load_graph(
-            data,
+            used,
             root=root,
             features=features,
             undirected=undirected,
@@ -117,8 +119,10 @@ def evaluate(
             )
     if as_json:
         print_json(result.to_dict())
-    else:
-        _tell(result)
+        return
+    if data is None:
+        print_found(used)
+    _tell(result)
 
 
 def _tell(result: Evaluation) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from textwrap import wrap
 from typing import Annotated, Any
 
 import typer
@@ -15,6 +16,9 @@ from gcsr.wording import ROUNDS, counted
 
 # Candidates of a race that are shown, the furthest first.
 MOST_RACED = 12
+# Texts, not columns of numbers, so they are wrapped in a pipe too: a name and a hash just fit.
+PIPE_WIDTH = 80
+MOST_NARROW = 20
 
 
 def inspect(
@@ -28,17 +32,24 @@ def inspect(
     if as_json:
         print_json(described)
         return
-    from rich.table import Table  # noqa: PLC0415 - not needed for JSON
-
-    rows = Table.grid(padding=(0, 2))
-    rows.add_column(style="bold", no_wrap=True)
-    rows.add_column(overflow="fold")
-    rows.add_row("file", printable(file))
-    for name, text in _rows(described):
-        rows.add_row(name, printable(text))
-    console().print(rows)
+    _show([("file", str(file)), *_rows(described)])
     if described["leaks_test_labels"]:
         print_leak()
+
+
+def _show(rows: Sequence[tuple[str, str]]) -> None:
+    """Names beside texts that are wrapped between words: paths and hashes stay whole."""
+    from rich.text import Text  # noqa: PLC0415 - not needed for JSON
+
+    screen = console(PIPE_WIDTH)
+    margin = max(len(name) for name, _ in rows) + 1
+    room = max(screen.width - margin, MOST_NARROW)
+    for name, text in rows:
+        said = printable(text)
+        path = name == "file"  # may have spaces, and stays whole too
+        lines = [said] if path else wrap(said, room, break_long_words=False, break_on_hyphens=False)
+        first = Text.assemble((name.ljust(margin), "bold"), "".join(lines[:1]))
+        screen.print(first, *(" " * margin + line for line in lines[1:]), sep="\n", soft_wrap=True)
 
 
 def _rows(described: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -45,6 +45,14 @@ Memory = Annotated[
         " is worked on in blocks. By default half of what is free.",
     ),
 ]
+MadeFrom = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DATA",
+        help="A dataset's name, a graph file or folder; by default what FILE was made from, if it is"
+        " a known dataset that is here.",
+    ),
+]
 AnyGraph = Annotated[
     bool, typer.Option("--any-graph", help="Accept data that FILE was not made from.")
 ]

@@ -15,11 +15,11 @@ LEAK = "leaks test labels: the class prior counts every label (paper's Eq. 5); n
 PIPE_WIDTH = 160
 
 
-def console() -> Console:
+def console(pipe_width: int = PIPE_WIDTH) -> Console:
     """Stdout; never reads ``[...]`` in a value as markup."""
     from rich.console import Console  # noqa: PLC0415 - not needed for JSON
 
-    width = None if sys.stdout.isatty() else PIPE_WIDTH
+    width = None if sys.stdout.isatty() else pipe_width
     return Console(width=width, markup=False, highlight=False)
 
 

@@ -13,7 +13,7 @@ from gcsr.datasets.folders import DATA_VARIABLE, Layout, data_root
 from gcsr.datasets.raw import RawGraph
 from gcsr.datasets.registry import DATASETS, Dataset
 from gcsr.devices import free_memory_bytes
-from gcsr.errors import InputError, guess, require_one_of
+from gcsr.errors import InputError, require_one_of, suggestion
 from gcsr.graph import FEATURE_SCALINGS, Graph
 from gcsr.graph.folder import is_folder
 from gcsr.graph.graph import FeatureScaling
@@ -129,10 +129,10 @@ def _is_file(source: str | Path) -> bool:
 def _find(name: str) -> Dataset:
     if name in DATASETS:
         return DATASETS[name]
-    hint = guess(name.lower(), list(DATASETS))
+    meant = suggestion(name.lower(), list(DATASETS))
     raise InputError(
-        f"dataset: {name!r} is not known; accepted: {', '.join(DATASETS)}, or the path of an .npz"
-        f" file or of a graph folder{hint}"
+        f"dataset: {name!r} is not known{meant}; accepted: {', '.join(DATASETS)}, or the path of an"
+        " .npz file or of a graph folder."
     )
 
 

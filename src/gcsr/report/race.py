@@ -36,7 +36,7 @@ def race(found: Evidence) -> Made:
     )
     lines = (*_plan(part(told, "plan")), _calibration(told), *_left(told, len(raced)))
     remarks = (tag("p", line, class_="remark") for line in lines)
-    return Panel("How it was chosen", joined(table, *remarks), lead, short="Race"), {}
+    return Panel("How it was chosen", joined(table, *remarks), lead), {}
 
 
 def _row(one: dict[str, Any], chosen: dict[str, Any]) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from gcsr.api import default_method
 from gcsr.condense.registry import build, methods
 from gcsr.condensed import CondensedGraph
 from gcsr.datasets.registry import DATASETS
@@ -15,18 +16,21 @@ from gcsr.report.said import part, text
 
 
 def command(small: CondensedGraph, out: str) -> str:
-    """What to type for the same graph: every setting that is not the method's default."""
+    """What to type for the same graph: what is not the default, and the device."""
     made = small.provenance
     source, settings = part(made, "dataset"), part(made, "settings")
     words = ["gcsr", "condense", _data(source)]
     ratio = settings.get("ratio")
     words += ["--nodes", str(small.num_nodes)] if ratio is None else ["--ratio", str(ratio)]
     method = text(made, "method")
-    words += ["--method", method]
+    automatic = method == default_method("default")
+    words += [] if automatic else ["--method", method]
     for key, value in _chosen(method, settings):
-        words += ["--set", f"{key}={_written(value)}"]
+        own = automatic and key == "budget"  # has an option of its own
+        words += ["--budget", _short(value)] if own else ["--set", f"{key}={_written(value)}"]
     words += list(_loading(source))
-    words += ["--seed", str(made.get("seed", 0))]
+    seed = made.get("seed", 0)
+    words += ["--seed", str(seed)] if seed != 0 else []
     if made.get("device") in ("cpu", "cuda"):
         words += ["--device", str(made["device"])]
     words += list(_storing(part(made, "stored")))
@@ -56,6 +60,12 @@ def _chosen(method: str, settings: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def _written(value: Any) -> str:
     return str(value).lower() if value is None or isinstance(value, bool) else str(value)
+
+
+def _short(value: Any) -> str:
+    """Seconds as people type them: 15, not 15.0."""
+    whole = isinstance(value, float) and value.is_integer()
+    return str(int(value)) if whole else _written(value)
 
 
 def _loading(source: dict[str, Any]) -> Iterator[str]:

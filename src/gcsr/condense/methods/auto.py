@@ -97,7 +97,7 @@ class Automatic(Condenser):
     pins: Settings = ()
 
     def _check(self) -> None:
-        real_number(self, "budget")
+        real_number(self, "budget", above=True)
         require(isinstance(self.without, str), f"without: {self.without!r} is not a text.")
         for part in self._off:
             require_one_of("without", part, PARTS)
