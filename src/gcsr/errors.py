@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 # How alike a name must be to one that is accepted to be taken for a slip.
 ALIKE = 0.75
+NUMBER = re.compile(r"\d+")
 
 
 class InputError(ValueError):
@@ -44,5 +46,8 @@ def guess(given: str, accepted: Sequence[str], *, alike: float = 0.6) -> str:
 
 
 def _near(given: str, accepted: Sequence[str], alike: float) -> list[str]:
-    near = get_close_matches(given, accepted, n=1, cutoff=alike)
-    return near or get_close_matches(given.lower(), accepted, n=1, cutoff=alike)
+    # Another number is no slip: who writes table9 does not mean table5.
+    letters = NUMBER.sub("0", given.lower())
+    names = [name for name in accepted if NUMBER.sub("0", name) != letters or name == given.lower()]
+    near = get_close_matches(given, names, n=1, cutoff=alike)
+    return near or get_close_matches(given.lower(), names, n=1, cutoff=alike)
