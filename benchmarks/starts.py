@@ -93,7 +93,8 @@ def measured(
             {
                 "cell": name_of(cell),
                 **settings,
-                "validation": 100 * judge(Made(small.x, small.adjacency, small.y), CLOSER),
+                "validation": 100
+                * judge(Made(small.x, small.adjacency, small.y), CLOSER).validation,
                 "accuracy": tested.mean,
             }
         )
@@ -106,7 +107,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--only", action="append", default=[], help="a cell, by its name")
     parser.add_argument("--teachers", nargs="+", default=["consistent", "together", "mlp"])
-    parser.add_argument("--groupings", nargs="+", default=["features", "both"])
+    parser.add_argument("--groupings", nargs="+", default=["halves", "k-means"])
     parser.add_argument("--draws", type=int, default=2)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--root", default=None)

@@ -35,19 +35,9 @@ def require_one_of(field: str, value: object, accepted: Iterable[object]) -> Non
 
 def suggestion(given: str, accepted: Sequence[str], *, alike: float = 0.6) -> str:
     """What was meant, if one is near; it stands before the names that are accepted."""
-    near = _near(given, accepted, alike)
-    return f" (did you mean {near[0]}?)" if near else ""
-
-
-def guess(given: str, accepted: Sequence[str], *, alike: float = 0.6) -> str:
-    """How a sentence ends that listed what is accepted: with what was meant, if one is near."""
-    near = _near(given, accepted, alike)
-    return f"; did you mean {near[0]}?" if near else "."
-
-
-def _near(given: str, accepted: Sequence[str], alike: float) -> list[str]:
     # Another number is no slip: who writes table9 does not mean table5.
     letters = NUMBER.sub("0", given.lower())
     names = [name for name in accepted if NUMBER.sub("0", name) != letters or name == given.lower()]
     near = get_close_matches(given, names, n=1, cutoff=alike)
-    return near or get_close_matches(given.lower(), names, n=1, cutoff=alike)
+    near = near or get_close_matches(given.lower(), names, n=1, cutoff=alike)
+    return f" (did you mean {near[0]}?)" if near else ""

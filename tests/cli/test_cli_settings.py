@@ -80,7 +80,7 @@ def test_settings_of_a_method_from_elsewhere(monkeypatch: pytest.MonkeyPatch) ->
             ["--set=without=soft_labels"],
             "'soft_labels' is not known (did you mean soft-labels?); acc",
         ),
-        (["--set=class-mean=1"], "; did you mean class_means?"),
+        (["--set=class-mean=1"], "not a setting of auto (did you mean class_means?); accepted: "),
         (["--method=gcon"], "error: method: 'gcon' is not known (did you mean gcond?); accepted: "),
     ],
 )

@@ -12,16 +12,15 @@ import torch
 import gcsr
 from gcsr import InputError, View
 from gcsr.condense import Automatic, build
-from gcsr.condense.automatic import Candidate, Contest, Plan, plan_for
+from gcsr.condense.automatic import Candidate, plan_for
 from gcsr.condense.automatic.candidates import SIMPLE, clustered_starts, matched, pinned
 from gcsr.condense.automatic.costs import Costs
 from gcsr.condense.automatic.rounds import Look, Starts
-from gcsr.condense.condenser import Made
 from gcsr.condense.methods.auto import KNOWN
 from gcsr.training import TrainingRecipe
 from helpers import planted_graph
 
-STARTS = Starts(("gcn",), (1,), ("features",), 0)
+STARTS = Starts(("gcn",), (1,), "halves", 0)
 SHORT = {"experts": 2, "expert_epochs": 8, "max_start": 4, "hidden": 8, "iterations": 2}
 
 
@@ -259,42 +258,6 @@ def test_pins_reach_the_plan_and_teachers_behind_a_mean_are_trained_once(graph):
     assert told["plan"]["teachers"] == ["mlp"] and told["plan"]["grouping"] == "k-means"
     made = [one["settings"] for one in told["race"] if one["method"] == "clusters"]
     assert made == [pins]
-
-
-def test_the_last_two_rounds_decide_together(graph):
-    """One that two rounds like well beats one that the last round likes best."""
-    first, second = clustered_starts(replace(STARTS, hops=(1, 2), soft=False))
-    words = {
-        first: {"FIRST": 0.5, "CLOSER": 0.9, "LAST": 0.8},
-        second: {"FIRST": 0.5, "CLOSER": 0.7, "LAST": 0.81},
-    }
-    looks = {
-        "FIRST": Look(1, 1, range(1)),
-        "CLOSER": Look(2, 1, range(1)),
-        "LAST": Look(3, 1, range(1)),
-    }
-    module = importlib.import_module("gcsr.condense.automatic.race")
-    made: dict[int, Candidate] = {}
-
-    def make(one: Candidate) -> Made:
-        found = Made(torch.full((1, 1), float(len(made))), torch.eye(1), torch.zeros(1).long())
-        made[id(found)] = one
-        kept.append(found)
-        return found
-
-    kept: list[Made] = []
-    names = {look.hidden: name for name, look in looks.items()}
-
-    def judge(found: Made, look: Look) -> float:
-        return words.get(made[id(found)], {}).get(names[look.hidden], 0.0)
-
-    with pytest.MonkeyPatch.context() as patch:
-        for name, look in looks.items():
-            patch.setattr(module, name, look)
-        plan = Plan(replace(STARTS, hops=(1, 2), soft=False), 0, 0, 1.0)
-        contest = Contest(make, judge, lambda: None, list, lambda *_: None)
-        winner, _ = module.race(contest, plan)
-    assert winner.candidate == first
 
 
 def test_a_part_that_had_nothing_to_do_is_told(graph):

@@ -281,7 +281,9 @@ def test_seeds_that_cannot_be_are_refused(name, graph, seeds):
 
 
 def test_unknown_setting_is_explained(name):
-    with pytest.raises(InputError, match=f"^nods: not a setting of {name}; .*did you mean nodes"):
+    with pytest.raises(
+        InputError, match=rf"^nods: not a setting of {name} \(did you mean nodes\?\);"
+    ):
         build(name, {"nods": 10})
 
 
@@ -314,7 +316,7 @@ def test_fit_keeps_what_condense_makes(name, graph):
 def test_set_params_changes_all_or_nothing(name, graph):
     condenser = tiny(name).fit(graph, device="cpu")
     for params, sentence in (
-        ({"nodes": 11, "nods": 3}, f"^nods: not a setting of {name}; .*did you mean nodes"),
+        ({"nodes": 11, "nods": 3}, rf"^nods: not a setting of {name} \(did you mean nodes\?\);"),
         ({"nodes": 0}, "nodes: 0 is not accepted"),
         ({"nodes": 5, "ratio": 0.5}, "exactly one of the two"),
     ):

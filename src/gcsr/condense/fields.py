@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from gcsr.errors import InputError, guess, require
+from gcsr.errors import InputError, require, suggestion
 
 
 def require_setting(method: str, key: str, known: Iterable[str], *, given: str = "") -> None:
@@ -16,9 +16,9 @@ def require_setting(method: str, key: str, known: Iterable[str], *, given: str =
     """
     accepted = sorted(known)
     if key not in accepted:
-        hint = guess(key, accepted)
+        meant = suggestion(key, accepted)
         raise InputError(
-            f"{given or key}: not a setting of {method}; accepted: {', '.join(accepted)}{hint}"
+            f"{given or key}: not a setting of {method}{meant}; accepted: {', '.join(accepted)}."
         )
 
 
