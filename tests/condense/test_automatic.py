@@ -121,6 +121,18 @@ def test_a_larger_budget_tries_more_and_the_same_budget_the_same(graph):
     assert plan_for(view, 9, 10.0, "cpu") == plans[1]
 
 
+def test_where_pins_leave_matching_alone_the_plan_says_that_it_matches(graph):
+    pins = tuple((SHORT | {"window": "fixed"}).items())
+    told = story(graph, budget=0.001, pins=pins)["automatic"]
+    assert told["plan"]["scouting_iterations"] == 300 and told["second_opinion"] is None
+    assert {one["method"] for one in told["race"]} == {"random", "herding", "gcsr", "mtt"}
+    view = View(graph).condensing()
+    alone, starts = (
+        plan_for(view, 9, 0.001, "cpu", only_matching=only).seconds for only in (True, False)
+    )
+    assert alone > starts
+
+
 def test_matching_takes_part_where_the_budget_allows_it(graph):
     told = story(graph, budget=1000.0, pins=tuple(SHORT.items()))["automatic"]["race"]
     methods = [one["method"] for one in told]

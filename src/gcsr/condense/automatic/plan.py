@@ -50,10 +50,13 @@ def plan_for(
     kind: str,
     without: frozenset[str] = frozenset(),
     pins: Mapping[str, Any] | None = None,
+    *,
+    only_matching: bool = False,
 ) -> Plan:
     """The largest plan that is expected to take no more than ``budget`` seconds per graph.
 
-    ``pins``: settings that are not up for choice.
+    ``pins``: settings that are not up for choice. ``only_matching``: they leave no clustered start, so
+    that something is matched however small the budget is.
     """
     costs = Costs(view, nodes, kind, without)
     differ = bool((view.visible.labels < 0).any())
@@ -66,10 +69,12 @@ def plan_for(
             longer = most if most >= 2 * SCOUT_ITERATIONS else 0
             seconds = budget - left + (costs.longer(longer) if longer else 0.0)
             return Plan(chosen, SCOUT_ITERATIONS, longer, seconds, without)
-        if base <= budget:
+        if base <= budget and not only_matching:
             return Plan(chosen, 0, 0, base, without, _more(ladder, chosen))
-    least = ladder[0]
-    return Plan(least, 0, 0, costs.starts(least), without, _more(ladder, least))
+    least, base = ladder[0], costs.starts(ladder[0])
+    if only_matching:
+        return Plan(least, SCOUT_ITERATIONS, 0, base + costs.scouting, without)
+    return Plan(least, 0, 0, base, without, _more(ladder, least))
 
 
 # Teachers, hops and further draws of the clustered starts, from the least to the most.

@@ -110,7 +110,7 @@ def race(contest: Contest, plan: Plan) -> tuple[Entry, list[Entry]]:
     close = simple + _best(starts + again, "first look", CLOSELY)
     contest.score(close, "closer look", CLOSER, "judging the best starts")
     entries = simple + starts + again
-    # Where pins leave no start, matching is all there is.
+    # Where no start could be made, matching is all there is.
     scouts_for = plan.scouts or (0 if starts else SCOUT_ITERATIONS)
     if scouts_for:
         clustered = [entry for entry in close if entry not in simple]

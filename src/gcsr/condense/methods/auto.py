@@ -128,10 +128,9 @@ class Automatic(Condenser):
             "consistent" not in self._off or pins.get("teacher") != "consistent",
             "without: 'consistent' contradicts the pinned teacher=consistent; leave one out.",
         )
-        starts = [one for one in self._field() if one.method == "clusters"]
         own = sorted(set(pins) - KNOWN["clusters"] - BOUNDS)
         require(
-            "matching" not in self._off or bool(starts),
+            "matching" not in self._off or self._has_starts,
             f"without: 'matching' contradicts the pinned {', '.join(own)}, which only matching has;"
             " leave one out.",
         )
@@ -159,7 +158,7 @@ class Automatic(Condenser):
         if isinstance(graph, StoredGraph):
             return work  # of what stays on disk nothing is read for an estimate
         view, pins = self._seen(graph), dict(self.pins)
-        plan = plan_for(view, work.nodes, self.budget, "cpu", self._off, pins)
+        plan = self._plan(view, work.nodes, "cpu")
         held = held_bytes(view, plan.starts.trained, matching=bool(plan.scouts), pins=pins)
         return replace(work, least=plan.seconds, held=held)
 
@@ -167,6 +166,16 @@ class Automatic(Condenser):
         """Everyone who could take part, the simple ones aside."""
         start = candidates.clustered_starts(Starts(("gcn",), (1,), "halves", 0))
         return self._pinned([*start, *candidates.matched(start[0], None)])
+
+    @property
+    def _has_starts(self) -> bool:
+        """Whether pins leave clustered starts in the race."""
+        return any(one.method == "clusters" for one in self._field())
+
+    def _plan(self, view: CondensingView, nodes: int, kind: str) -> Plan:
+        alone = not self._has_starts
+        pins = dict(self.pins)
+        return plan_for(view, nodes, self.budget, kind, self._off, pins, only_matching=alone)
 
     def _pinned(self, found: Iterable[Candidate]) -> list[Candidate]:
         return candidates.pinned(found, dict(self.pins), KNOWN, BOUNDS)
@@ -190,14 +199,12 @@ class Automatic(Condenser):
         # Iterates of different candidates do not compare: nobody watches them.
         journal, view = view.journal, replace(view, watch=None, journal=None)
         pins = dict(self.pins)
-        plan = plan_for(view, nodes, self.budget, device.type, self._off, pins)
+        plan = self._plan(view, nodes, device.type)
 
         @cache
         def opinion() -> Opinion | None:
             """What the teachers of the clustered starts say, found once for all seeds."""
-            if "agreement" in self._off or not any(
-                one.method == "clusters" for one in self._field()
-            ):
+            if "agreement" in self._off or not self._has_starts:
                 return None
             asked, seed = plan.starts.teachers, pins.get("expert_seed", 0)
             return second_opinion(view, asked, seed=seed, device=device)
