@@ -96,7 +96,7 @@ def test_a_simple_winner_is_told(graph, monkeypatch):
     monkeypatch.setattr(auto, "race", random_wins)
     told = story(graph, budget=0.001)
     assert told["automatic"]["chosen"]["method"] == "random"
-    assert any("random validated best" in note for note in told["notes"])
+    assert any("random did best" in note for note in told["notes"])
 
 
 def test_test_labels_change_nothing(graph):

@@ -101,7 +101,8 @@ def test_a_second_opinion_is_about_nodes_that_nobody_has_a_label_of():
     others[graph.train] = others[graph.val] = False
     said = class_shares(view, found.teacher, seed=0, device=CPU).shares.argmax(1)
     assert torch.equal(found.classes, said[others])
-    assert found.weight == pytest.approx(200 / graph.val.numel())
+    counted = min(200, int(others.sum()))
+    assert found.weight == pytest.approx(counted / graph.val.numel())
     # Where the labels of those nodes are other ones, or missing, it says the same.
     blind = replace(graph, y=torch.where(others & (graph.y >= 0), 0, graph.y))
     again = second_opinion(View(blind).condensing(), ("gcn", "mlp"), seed=0, device=CPU)
@@ -133,6 +134,59 @@ def test_the_first_teacher_is_trusted_unless_another_validates_clearly_better(mo
     many = graph.val.numel()
     assert trusted(consistent=many // 2 + 1, mlp=many // 2) == "consistent"
     assert trusted(consistent=many, mlp=many // 4) == "mlp"
+
+
+def test_an_opinion_on_few_nodes_counts_as_few():
+    graph = planted_graph()
+    few = replace(graph, val=torch.cat([graph.val, graph.test[:-3]]), test=graph.test[-3:])
+    found = second_opinion(View(few).condensing(), ("gcn",), seed=0, device=CPU)
+    assert found is not None
+    nodes = graph.num_nodes - graph.train.numel() - few.val.numel()
+    assert nodes < 200 and found.weight == pytest.approx(nodes / few.val.numel())
+
+
+@pytest.mark.parametrize("broken", [{"consistent"}, {"consistent", "together", "mlp"}])
+def test_a_teacher_that_fails_ends_nothing(monkeypatch, broken):
+    module = importlib.import_module("gcsr.condense.teachers")
+    whole = module._taught
+
+    def taught(view, teacher, *others):
+        if teacher in broken:
+            raise torch.OutOfMemoryError("too little memory")
+        return whole(view, teacher, *others)
+
+    monkeypatch.setattr(module, "_taught", taught)
+    small = Automatic(nodes=9, budget=1000.0, without="matching").condense(
+        planted_graph(), device="cpu"
+    )
+    told = small.provenance["automatic"]
+    assert {one["settings"]["teacher"] for one in told["left_out"]} >= broken
+    if "mlp" in broken:
+        assert told["second_opinion"] is None
+        assert told["chosen"]["method"] in ("random", "herding")
+    else:
+        assert told["second_opinion"]["teacher"] == "mlp"
+
+
+def test_no_teacher_is_trained_twice(monkeypatch):
+    module = importlib.import_module("gcsr.condense.teachers")
+    whole, asked = module._taught, []
+    monkeypatch.setattr(module, "_taught", lambda *a: asked.append(a[1]) or whole(*a))
+    for settings in ({}, {"without": "tempering"}, {"pins": (("tempered", False),)}):
+        asked.clear()
+        off = ",".join(filter(None, ["matching", settings.get("without")]))
+        chosen = {**settings, "without": off}
+        Automatic(nodes=9, budget=1000.0, **chosen).condense(planted_graph(), device="cpu")
+        assert sorted(asked) == ["appnp", "consistent", "gcn", "mlp", "together"]
+
+
+def test_one_node_of_a_class_has_no_other_draw():
+    told = (
+        Automatic(nodes=3, budget=1000.0, without="matching")
+        .condense(planted_graph(), device="cpu")
+        .provenance["automatic"]
+    )
+    assert not any("draw" in one["settings"] for one in told["race"])
 
 
 def test_a_judge_tells_how_often_its_networks_agree_with_the_teacher():

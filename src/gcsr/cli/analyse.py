@@ -64,7 +64,7 @@ def analyse(
     from gcsr.condensed import CondensedGraph  # noqa: PLC0415
 
     small = CondensedGraph.load(file)
-    used = found_data(small, root) if data is None else data
+    used = found_data([small], root) if data is None else data
     with progress_bars() as progress:
         graph = load_graph(
             used,

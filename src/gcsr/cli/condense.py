@@ -50,7 +50,7 @@ def condense(
     method: Annotated[
         str | None,
         typer.Option(
-            help="See `gcsr methods`. By default auto: what validates best within the budget; with"
+            help="See `gcsr methods`. By default auto: what does best in a race within the budget; with"
             " a preset gcsr."
         ),
     ] = None,

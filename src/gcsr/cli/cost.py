@@ -55,7 +55,7 @@ def cost(
     Sparsifier(rule=sparsify)
     target = pick_device(device)
     small = CondensedGraph.load(file)
-    used = found_data(small, root) if data is None else data
+    used = found_data([small], root) if data is None else data
     with progress_bars() as progress:
         graph = load_graph(
             used,

@@ -56,11 +56,16 @@ def load_graph(
     return graph
 
 
-def found_data(small: CondensedGraph, root: Path | None) -> str:
-    """The dataset that a condensed graph names; one that is not known or not here is refused."""
+def found_data(small: Sequence[CondensedGraph], root: Path | None) -> str:
+    """The dataset that condensed graphs name; one that is not known or not here is refused."""
     from gcsr.report.sources import known_dataset  # noqa: PLC0415 - imports torch
 
-    name, why = known_dataset(small, root)
+    sources = [one.provenance.get("dataset") for one in small]
+    named = {str(source.get("name")) for source in sources if isinstance(source, dict)}
+    if len(named) > 1:
+        said = ", ".join(sorted(named))
+        raise InputError(f"--data: the files were made from different datasets ({said}); name one.")
+    name, why = known_dataset(small[0], root)
     if name is None:
         raise InputError(why)
     return name

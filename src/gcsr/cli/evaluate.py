@@ -78,7 +78,7 @@ def evaluate(
     if cluster is not None:
         check_cluster(cluster)
     small = [CondensedGraph.load(path) for path in files or []]
-    used = found_data(small[0], root) if data is None else data
+    used = found_data(small, root) if data is None else data
     with progress_bars() as progress:
         graph = load_graph(
             used,

@@ -97,7 +97,7 @@ def _rows(described: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _race(told: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Who won the automatic mode's race, and how the others did."""
-    from gcsr.report.race import standing  # noqa: PLC0415 - imports torch
+    from gcsr.report.race import agreement, is_chosen, ranked  # noqa: PLC0415 - imports torch
 
     chosen = _part(told, "chosen")
     if chosen:
@@ -105,16 +105,20 @@ def _race(told: dict[str, Any]) -> Iterator[tuple[str, str]]:
     plan = _part(told, "plan")
     if plan:
         yield "plan", _pairs(plan)
-    entries = told.get("race")
-    raced = [one for one in entries if isinstance(one, dict)] if isinstance(entries, list) else []
-    raced.sort(key=standing, reverse=True)
+    asked = _part(told, "second_opinion")
+    if asked:
+        yield "second opinion", _pairs(asked)
+    raced = ranked(told)
     for one in raced[:MOST_RACED]:
         scores = _part(one, "validation")
         marks = [
             f"{name} {100 * scores[name]:.1f} %" for name in ROUNDS if is_number(scores.get(name))
         ]
+        agreed = agreement(one)
+        if agreed is not None:
+            marks.append(f"agrees with the teacher on {100 * agreed:.1f} %")
         if marks:
-            won = " (chosen)" if chosen and all(one.get(k) == chosen.get(k) for k in chosen) else ""
+            won = " (chosen)" if is_chosen(one, chosen) else ""
             yield "raced", f"{_named(one)}{won}: {', '.join(marks)}"
     if len(raced) > MOST_RACED:
         yield "raced", f"{counted(len(raced) - MOST_RACED, 'more candidate')}: --json has them all"

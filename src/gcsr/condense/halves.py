@@ -6,6 +6,8 @@ unequal size bend the data. Here every group has as many rows as the next, give 
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -41,6 +43,9 @@ def halves_of_halves(x: Tensor, count: int, generator: torch.Generator) -> Tenso
 def _along_most_variance(x: Tensor, generator: torch.Generator) -> Tensor:
     """Where rows lie along a direction in which they vary much."""
     x = x - x.mean(0)
+    # Squares of squares would overflow; a power of two changes no digit.
+    _, exponent = math.frexp(float(x.abs().max()))
+    x = x * 2.0 ** -max(-120, min(120, exponent))
     direction = torch.randn(x.shape[1], generator=generator).to(x)
     for _ in range(STEPS):
         direction = x.T @ (x @ direction)

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from gcsr.condense import consistent, teachers
-from gcsr.condense.automatic import costs
+from gcsr.condense.automatic import costs, opinion
 from gcsr.devices import free_memory_bytes
 from gcsr.views import CondensingView
 
@@ -28,7 +28,10 @@ ACTIVATIONS = WEIGHTS = 4
 def held_bytes(
     view: CondensingView, asked: Collection[str], *, matching: bool, pins: Mapping[str, Any]
 ) -> int:
-    """The most that teachers, or what is kept of experts where something is matched, hold at a time."""
+    """The most that teachers, or what is kept of experts where something is matched, hold at a time.
+
+    Beside them, what networks see of the nodes that a second opinion is about.
+    """
     visible, validation = view.visible, view.validation
     nodes, features = visible.num_nodes, int(visible.x.shape[1])
     train = visible.train.numel()
@@ -57,7 +60,8 @@ def held_bytes(
             bound = free_memory_bytes(torch.device("cpu")) // 4
         kept = experts * epochs * expert_bytes(features, visible.num_classes, hidden)
         found.append(min(kept, bound))
-    return max(found)
+    looked_at = int(min(nodes, degree * opinion.MOST_NODES)) if asked and train < nodes else 0
+    return max(found) + looked_at * features * FLOAT
 
 
 def consistent_bytes(nodes: int, features: int, train: int) -> int:

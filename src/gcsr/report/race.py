@@ -20,14 +20,13 @@ MOST_SHOWN = 100
 def race(found: Evidence) -> Made:
     """Every candidate by round, the plan and the calibration."""
     told = part(found.small.provenance, "automatic")
-    chosen, raced = part(told, "chosen"), _objects(told, "race")
-    ranked = sorted(raced, key=standing, reverse=True)
-    rows = [_row(one, chosen) for one in ranked[:MOST_SHOWN]]
+    chosen, raced = part(told, "chosen"), ranked(told)
+    rows = [_row(one, chosen) for one in raced[:MOST_SHOWN]]
     table = data_table(
-        ("candidate", *ROUNDS, "settings"),
+        ("candidate", *ROUNDS, "agreement", "settings"),
         rows,
-        numeric=(1, 2, 3),
-        caption="Validation accuracy by round",
+        numeric=(1, 2, 3, 4),
+        caption="Validation accuracy by round, and agreement with the teacher in the last of them",
     )
     lead = (
         f"The automatic mode chose {_named(chosen)} among {counted(len(raced), 'candidate')}: networks"
@@ -40,10 +39,31 @@ def race(found: Evidence) -> Made:
 
 
 def _row(one: dict[str, Any], chosen: dict[str, Any]) -> tuple[str, ...]:
-    same = all(one.get(key) == chosen.get(key) for key in ("method", "settings"))
-    name = f"{text(one, 'method')} (chosen)" if chosen and same else text(one, "method")
+    name = f"{text(one, 'method')} (chosen)" if is_chosen(one, chosen) else text(one, "method")
     scores = part(one, "validation")
-    return name, *(percent(number(scores, each)) for each in ROUNDS), _pairs(part(one, "settings"))
+    each = (percent(number(scores, name)) for name in ROUNDS)
+    return name, *each, percent(agreement(one)), _pairs(part(one, "settings"))
+
+
+def ranked(told: dict[str, Any]) -> list[dict[str, Any]]:
+    """Candidates in their order: who was chosen, and then the others as they stand."""
+    chosen = part(told, "chosen")
+    return sorted(
+        _objects(told, "race"),
+        key=lambda one: (is_chosen(one, chosen), standing(one)),
+        reverse=True,
+    )
+
+
+def is_chosen(one: dict[str, Any], chosen: dict[str, Any]) -> bool:
+    """Whether a candidate is the one that won."""
+    return bool(chosen) and all(one.get(key) == chosen.get(key) for key in ("method", "settings"))
+
+
+def agreement(one: dict[str, Any]) -> float | None:
+    """How often its networks agreed with the teacher in the last round that asked."""
+    found = [number(part(one, "agreement"), name) for name in ROUNDS]
+    return next((share for share in reversed(found) if share is not None), None)
 
 
 def standing(one: dict[str, Any]) -> tuple[float, ...]:

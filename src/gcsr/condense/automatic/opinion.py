@@ -9,6 +9,7 @@ a limited number of validation nodes.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,12 +17,13 @@ import torch
 from torch import Tensor
 
 from gcsr.blocks import prepare_on
+from gcsr.condense.automatic.failures import FAILURES
 from gcsr.condense.teachers import class_shares
 from gcsr.devices import stream
 from gcsr.models import Prepared, testing_model
 from gcsr.views import CondensingView
 
-# Unlabelled nodes that are looked at, and validation nodes that agreement on all of them stands for.
+# Unlabelled nodes that are looked at, and the most validation nodes that they stand for.
 MOST_NODES, COUNTING_AS = 2000, 200
 
 
@@ -45,11 +47,17 @@ class Opinion:
 
 
 def second_opinion(
-    view: CondensingView, teachers: Sequence[str], *, seed: int, device: torch.device
+    view: CondensingView,
+    teachers: Sequence[str],
+    *,
+    seed: int,
+    device: torch.device,
+    tempered: bool = True,
 ) -> Opinion | None:
-    """What the teacher that can be trusted most says; ``None`` where every label is known.
+    """What the teacher that can be trusted most says; ``None`` where there is nobody to ask.
 
-    Validation nodes without a training label are no part of it: they are heard already.
+    That is where every label is known, or no teacher could be trained. Validation nodes are no part of
+    it: they are heard already.
     """
     visible, validation = view.visible, view.validation
     silent = visible.labels < 0
@@ -60,16 +68,22 @@ def second_opinion(
         return None
     chosen = torch.randperm(nodes.numel(), generator=stream(0, "second opinion"))[:MOST_NODES]
     nodes = nodes[chosen.sort().values]
-    said = {
-        name: class_shares(view, name, seed=seed, device=device).shares.argmax(1)
-        for name in teachers
-    }
-    trusted = _trusted(view, said) if validation.adjacency is visible.adjacency else teachers[0]
+    said: dict[str, Tensor] = {}
+    for name in teachers:
+        # Starts have asked the same: whoever failed there took its candidates out of the race.
+        with suppress(*FAILURES):
+            taught = class_shares(view, name, seed=seed, device=device, tempered=tempered)
+            said[name] = taught.shares.argmax(1)
+    if not said:
+        return None
+    trusted = (
+        _trusted(view, said) if validation.adjacency is visible.adjacency else next(iter(said))
+    )
     return Opinion(
         trusted,
         prepare_on(testing_model("gcn"), visible, nodes, device),
         said[trusted][nodes.to(device)],
-        COUNTING_AS / validation.nodes.numel(),
+        min(COUNTING_AS, nodes.numel()) / validation.nodes.numel(),
     )
 
 

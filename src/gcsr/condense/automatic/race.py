@@ -9,6 +9,7 @@ import torch
 
 from gcsr.condense.automatic.calibration import Calibration
 from gcsr.condense.automatic.candidates import SIMPLE, Candidate, clustered_starts, matched
+from gcsr.condense.automatic.failures import FAILURES
 from gcsr.condense.automatic.judge import Mark
 from gcsr.condense.automatic.plan import Plan
 from gcsr.condense.automatic.rounds import (
@@ -22,16 +23,7 @@ from gcsr.condense.automatic.rounds import (
     Look,
 )
 from gcsr.condense.condenser import Made
-from gcsr.errors import InputError
 from gcsr.progress import Progress
-
-# What takes a candidate out of the race: settings that do not go together, a loss that is not finite, a
-# matrix that cannot be factored, too little memory.
-FAILURES: tuple[type[Exception], ...] = (
-    InputError,
-    torch.linalg.LinAlgError,  # type: ignore[attr-defined]
-    torch.OutOfMemoryError,
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +54,10 @@ class Contest:
     progress: Progress
     left_out: list[tuple[Candidate, str]] = field(default_factory=list)
 
-    def enter(self, found: Iterable[Candidate], stage: str) -> list[Entry]:
-        """Make every candidate, as pinned."""
+    def enter(
+        self, found: Iterable[Candidate], stage: str, beside: Sequence[Entry] = ()
+    ) -> list[Entry]:
+        """Make every candidate, as pinned; what equals another one, or one ``beside``, stays out."""
         chosen = self.pinned(found)
         entries: list[Entry] = []
         for done, one in enumerate(chosen):
@@ -73,8 +67,9 @@ class Contest:
             except FAILURES as error:
                 self.left_out.append((one, str(error).splitlines()[0]))
                 continue
-            # Of an inductive graph every label is known: teachers and soft labels change nothing.
-            if not any(_same(made, entry.made) for entry in entries):
+            # Of an inductive graph every label is known: teachers and soft labels change nothing. And
+            # where a class has one node, every draw of its group is the same.
+            if not any(_same(made, entry.made) for entry in (*beside, *entries)):
                 entries.append(Entry(one, made))
         self.progress(stage, 100, 100)
         return entries
@@ -105,6 +100,7 @@ def race(contest: Contest, plan: Plan) -> tuple[Entry, list[Entry]]:
             for draw in range(1, 1 + plan.starts.draws)
         ),
         "other draws",
+        starts,
     )
     contest.score(again, "first look", FIRST, "judging other draws")
     close = simple + _best(starts + again, "first look", CLOSELY)

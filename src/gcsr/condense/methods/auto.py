@@ -1,4 +1,4 @@
-"""Automatic: the method and settings that validate best on this graph, within a budget."""
+"""Automatic: the method and settings that do best on this graph in a race, within a budget."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ KNOWN = {name: {f.name for f in fields(method)} - set(OWN) for name, method in C
 
 @dataclass(frozen=True, kw_only=True)
 class Automatic(Condenser):
-    """A race of candidates, judged by the validation accuracy of GCNs trained on what they made.
+    """A race of candidates, judged by what GCNs trained on what they made say of validation nodes.
 
     Random and Herding always take part, so the answer validates no worse than they do. Candidates are
     clustered starts, and trajectory matching (MTT, GCSR) from the best of them and from sampled rows,
@@ -86,7 +86,7 @@ class Automatic(Condenser):
 
     name: ClassVar[str] = "auto"
     revision: ClassVar[int] = 2
-    summary: ClassVar[str] = "what validates best: clusters, GCSR, MTT, Herding or Random"
+    summary: ClassVar[str] = "what does best in a race: clusters, GCSR, MTT, Herding or Random"
     # Some candidates see another draw of dropout on another device.
     same_on_every_device: ClassVar[bool] = False
     beyond_training_nodes: ClassVar[bool] = True
@@ -206,8 +206,13 @@ class Automatic(Condenser):
             """What the teachers of the clustered starts say, found once for all seeds."""
             if "agreement" in self._off or not self._has_starts:
                 return None
-            asked, seed = plan.starts.teachers, pins.get("expert_seed", 0)
-            return second_opinion(view, asked, seed=seed, device=device)
+            return second_opinion(
+                view,
+                plan.starts.teachers,
+                seed=pins.get("expert_seed", 0),
+                device=device,
+                tempered=pins.get("tempered", "tempering" not in self._off),
+            )
 
         judge = Judge(view.validation, view.visible.num_classes, device, opinion)
 
@@ -253,9 +258,7 @@ def _told(
     made, one = winner.made, winner.candidate
     notes = [*made.notes]
     if one in candidates.SIMPLE:
-        notes.append(
-            f"{one.method} validated best: nothing that was tried beat a choice of real nodes"
-        )
+        notes.append(f"{one.method} did best: nothing that was tried beat a choice of real nodes")
     idle = sorted(plan.without & OF_MATCHING)
     if idle and not plan.scouts:
         notes.append(

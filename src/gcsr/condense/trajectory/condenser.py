@@ -80,7 +80,7 @@ class TrajectoryCondenser(Condenser):
         dtype: the precision of features, experts, students and, if it is ``float64``, the result.
     """
 
-    # Centres of a clustered start have been others.
+    # Raised when clustered starts changed; runs from sampled rows give what they gave before.
     revision: ClassVar[int] = 2
     ITERATES: ClassVar[tuple[str, ...]] = ("last", "best-val")
 
