@@ -87,6 +87,14 @@ def test_data_are_found_by_the_name_in_the_file(gcsr: Run, tmp_path: Path, verb:
         assert refused.code == 2 and "content hash 000000000000, but digits has" in refused.err
 
 
+def test_files_of_different_datasets_name_none(gcsr: Run, made: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.safetensors"
+    gcsr("condense", "digits", "--nodes", 10, "--method", "random", "--out", out)
+    refused = gcsr("evaluate", out, made, *QUICK)
+    assert refused.code == 2
+    assert "--data: the files were made from different datasets (digits, " in refused.err
+
+
 def test_any_graph_accepts_another_one(gcsr: Run, made: Path, tmp_path: Path) -> None:
     other = small_graph(seed=1).to_npz(tmp_path / "other.npz")
     assert gcsr("evaluate", made, "--data", other, *QUICK).code == 2
