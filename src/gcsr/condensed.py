@@ -240,6 +240,7 @@ class CondensedGraph:
     def load(cls, path: str | Path) -> CondensedGraph:
         """Read a file written by :meth:`save`; anything else is one clear sentence."""
         path = Path(path)
+        require(not path.is_dir(), f"{path}: a folder, not the file of a condensed graph.")
         require(is_file(path), f"{path}: no such file.")
         try:
             with safe_open(path, framework="pt") as archive:

@@ -26,6 +26,16 @@ def test_text(gcsr: Run, data: Path, made: Path) -> None:
         assert words in result.out, words
 
 
+def test_a_file_that_leaves_out_zeros_is_the_form_without_them(
+    gcsr: Run, data: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "bare.safetensors"
+    gcsr("condense", data, "--nodes", 6, "--method", "mtt", "--set", "iterations=0", "--out", out)
+    shown = gcsr("cost", out, "--data", data, "--epochs", 3, "--runs", 1, "--sparsify", "none").out
+    assert "without zeros, float32 [this file]" in shown
+    assert shown.count("[this file]") == 1
+
+
 def test_one_run_has_no_deviation(gcsr: Run, data: Path, made: Path) -> None:
     once = gcsr("cost", made, "--data", data, "--epochs", 3, "--sparsify", "none", "--runs", 1)
     assert "gcn, 1 run on" in once.out and "±" not in once.out

@@ -284,7 +284,7 @@ def test_teachers_that_a_budget_leaves_out_are_told(graph):
     assert plan_for(view, 9, 0.0, "cpu").unasked == ("together", "mlp")
     assert plan_for(view, 9, 1000.0, "cpu").unasked == ()
     assert any(
-        "teachers together, mlp were not asked" in note
+        "teachers 'together', 'mlp' were not asked" in note
         for note in story(graph, budget=0.001)["notes"]
     )
 

@@ -198,6 +198,18 @@ def test_a_file_larger_than_its_original_is_noted():
     assert any("nothing is saved" in n for n in sheet_of(sparse, condensed(sparse, nodes=20)).notes)
 
 
+def test_real_nodes_that_test_better_are_noted():
+    graph = planted_graph()
+    small = condensed(graph)
+    # Labels that are all wrong teach nothing.
+    wrong = replace(small, y=(small.y + 1) % graph.num_classes)
+    found = [note for note in sheet_of(graph, wrong).notes if "was not worth it" in note]
+    assert len(found) == 1 and found[0].startswith("real nodes of the same bytes test better (")
+    sheet = sheet_of(graph, small)
+    beaten = sheet.random.accuracy.mean > sheet.condensed.accuracy.mean
+    assert any("was not worth it" in note for note in sheet.notes) == beaten
+
+
 def test_what_seconds_are_made_of_is_noted():
     graph = planted_graph()
     small = condensed(graph)

@@ -120,7 +120,8 @@ def _compare(
 
     report = prefixed(progress, "condensing")
     made = condense_many(graph, nodes=nodes, seeds=[0], progress=report, **SETTINGS)
-    rows = [scored("condensed, automatic mode", made, report)]
+    hurry = f", budget {SETTINGS['budget']:g} s" if "budget" in SETTINGS else ""
+    rows = [scored(f"condensed, automatic mode{hurry}", made, report)]
     report = prefixed(progress, "random")
     subsets = condense_many(graph, nodes=nodes, method="random", seeds=range(RANDOM_SUBSETS))
     rows.append(scored(f"random subset ({RANDOM_SUBSETS} of them)", subsets, report))

@@ -116,7 +116,7 @@ def _race(told: dict[str, Any]) -> Iterator[tuple[str, str]]:
         ]
         agreed = agreement(one)
         if agreed is not None:
-            marks.append(f"agrees with the teacher on {100 * agreed:.1f} %")
+            marks.append(f"agrees with the teacher on {100 * agreed:.1f} % there")
         if marks:
             won = " (chosen)" if is_chosen(one, chosen) else ""
             yield "raced", f"{_named(one)}{won}: {', '.join(marks)}"
@@ -175,4 +175,10 @@ def _joined(made: dict[str, Any], name: str, detail: str) -> str:
 
 
 def _pairs(values: dict[str, Any]) -> str:
-    return ", ".join(f"{key}={value}" for key, value in values.items() if value is not None) or "?"
+    shown = (f"{key}={_short(value)}" for key, value in values.items() if value not in (None, ""))
+    return ", ".join(shown) or "?"
+
+
+def _short(value: Any) -> Any:
+    """Numbers as short as they can be told apart; --json has them all."""
+    return float(f"{value:.4g}") if isinstance(value, float) else value

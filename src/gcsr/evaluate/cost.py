@@ -134,8 +134,26 @@ def cost(
         break_even=break_even(*times[PROTOCOL]),
         break_even_alone=break_even(*times[ALONE]),
         verdict=verdict(*times[PROTOCOL]),
-        notes=tuple(filter(None, [first.note, *_notes(small, original.total, target)])),
+        notes=tuple(
+            filter(
+                None,
+                [
+                    first.note,
+                    _beaten(accuracy[in_file], accuracy[RANDOM]),
+                    *_notes(small, original.total, target),
+                ],
+            )
+        ),
         seconds=time.perf_counter() - began,
+    )
+
+
+def _beaten(condensed: Accuracy, random: Accuracy) -> str | None:
+    if condensed.mean >= random.mean:
+        return None
+    return (
+        f"real nodes of the same bytes test better ({random}) than the condensed ones ({condensed}):"
+        " condensing was not worth it"
     )
 
 

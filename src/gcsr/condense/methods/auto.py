@@ -266,8 +266,8 @@ def _told(
         )
     if plan.unasked:
         notes.append(
-            f"within this budget the teachers {', '.join(plan.unasked)} were not asked; more seconds"
-            " (--budget) ask them"
+            f"within this budget the teachers {', '.join(map(repr, plan.unasked))} were not asked; more"
+            " seconds (--budget) ask them"
         )
     if plan.seconds > budget:
         notes.append(
