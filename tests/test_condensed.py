@@ -262,5 +262,5 @@ def test_the_file_that_the_broken_ones_come_from_is_fine(tmp_path):
 def test_missing_file_and_folder_are_one_sentence(tmp_path):
     with pytest.raises(InputError, match="nothing: no such file"):
         CondensedGraph.load(tmp_path / "nothing")
-    with pytest.raises(InputError, match="no such file"):
+    with pytest.raises(InputError, match="a folder, not the file of a condensed graph"):
         CondensedGraph.load(tmp_path)

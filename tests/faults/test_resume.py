@@ -177,9 +177,11 @@ def test_another_run_is_refused_by_name(graph, tmp_path, change, sentence):
 def test_an_earlier_revision_is_refused(graph, tmp_path, monkeypatch, raised):
     method = "mtt" if raised is MTT else "auto"
     ended(graph, method, tmp_path / "state", at=3)
-    monkeypatch.setattr(raised, "revision", raised.revision + 1)
+    was = raised.revision
+    monkeypatch.setattr(raised, "revision", was + 1)
     which = f"revision of {raised.name}" if raised in (GCSR, Herding) else "revision"
-    with pytest.raises(InputError, match=f"of another run, which had {which} 1, not 2: "):
+    said = f"of another run, which had {which} {was}, not {was + 1}: "
+    with pytest.raises(InputError, match=said):
         made(graph, method, checkpoint=tmp_path / "state")
 
 
@@ -187,7 +189,7 @@ def test_a_state_from_before_revisions_is_refused(graph, tmp_path):
     ended(graph, "mtt", tmp_path / "state", at=3)
     run = tmp_path / "state" / "run.json"
     told = json.loads(run.read_bytes())
-    assert told.pop("revision") == 1
+    assert told.pop("revision") == MTT.revision
     run.write_text(json.dumps(told))
     with pytest.raises(InputError, match="of another run, which had no revision: "):
         made(graph, "mtt", checkpoint=tmp_path / "state")
