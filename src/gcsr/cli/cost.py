@@ -121,13 +121,10 @@ def _tell_bytes(sheet: CostSheet) -> None:
     def share(count: int) -> str:
         return f"{100 * count / sheet.original_bytes:.2f} %"
 
-    told = any(form.bytes == sheet.file_bytes for form in sheet.forms)
     for form in sheet.forms:
         sparse = "without zeros" if rule == "none" else f"sparsified ({rule})"
         how = "dense" if form.structure == "dense" else sparse
-        # Of a graph without structure the file leaves out zeros, and is the smaller of its two forms.
-        same = form.bytes == sheet.file_bytes if told else form.in_file
-        here = " [this file]" if same else ""
+        here = " [this file]" if form.in_file else ""
         shown.add_row(
             f"{how}, {form.dtype}{here}",
             byte_count(form.features_bytes),

@@ -70,7 +70,9 @@ def cost(
         pruned = sparsifier(small, condensing, target, progress)
         rule = str(pruned.provenance["stored"]["rule"])
         shapes = {"dense": small, "sparsified": pruned}
-        own = "dense"
+        # Where nothing is cut the second form has no zeros, and neither has a file that is smaller so.
+        same = rule == "none" and small.describe()["stored_adjacency"] == "sparse"
+        own = "sparsified" if same else "dense"
     else:
         shapes = {"dense": small, "sparsified": small}
         own = "sparsified"
