@@ -1,9 +1,9 @@
-"""Every part of the automatic mode over its eight cells, as rows that tables.py shows.
+"""Every part of the automatic mode switched off in turn, as rows that tables.py shows.
 
     python benchmarks/ablation.py --out results/ablation.json
     python benchmarks/ablation.py --graphs 1 --only cora:70 --only digits:100 --out rows.json
 
-Each part is switched off in turn (``without=...``), the whole is beside them, and starts run alone.
+Each part is switched off in turn (``without=...``), and the whole is beside them.
 Rows that are in the file already are left as they are: a run that was stopped goes on.
 """
 
@@ -16,17 +16,18 @@ from pathlib import Path
 from typing import Any
 
 from accuracy import measured
-from automatic_table import GRAPHS, OFF, PARTS, with_settings
+from automatic_cells import ABLATED, GRAPHS, with_settings
+from automatic_table import OFF
 
 
 def cells(only: list[str]) -> Iterator[str]:
     """What is measured, graph by graph."""
-    for cell, _ in GRAPHS.values():
+    for name in ABLATED:
+        cell = GRAPHS[name][0]
         if only and cell not in only:
             continue
         yield f"auto/{cell}"
         yield from (f"auto/{with_settings(cell, off)}" for off in OFF.values())
-        yield from (f"clusters/{with_settings(cell, part)}" for part in PARTS.values())
 
 
 def main() -> None:

@@ -5,7 +5,8 @@
     python benchmarks/accuracy.py --out results/baselines.json herding/cora:70 whole/cora
 
 A cell is ``[method/]dataset:nodes[:key=value...]``; settings are added to the authors' preset
-(``--preset``), and ``inductive=true`` concerns the data. ``whole/dataset`` trains on the whole graph.
+(``--preset``), and ``inductive=true`` concerns the data. ``whole/dataset`` trains on the whole graph,
+``pseudo/dataset`` does so with pseudo-labels of the nodes without a training label.
 Rows of cells that are already in the file are replaced.
 """
 
@@ -84,13 +85,14 @@ def measured(cell: str, arguments: argparse.Namespace) -> Iterator[dict[str, Any
     """A row per test model."""
     method, name = cell.split("/") if "/" in cell else (arguments.method, cell)
     dataset, *rest = name.split(":")
-    extra = rest if method == "whole" else rest[1:]
+    on_the_whole = method in ("whole", "pseudo")
+    extra = rest if on_the_whole else rest[1:]
     settings = {key: parse(value) for key, value in (item.split("=", 1) for item in extra)}
     inductive = settings.pop("inductive", None)
     graph = gcsr.load(dataset, root=arguments.root, inductive=inductive)
     device = arguments.device
     began = time.perf_counter()
-    if method != "whole":
+    if not on_the_whole:
         nodes = int(rest[0])
         seeds = range(arguments.seed, arguments.seed + arguments.graphs)
         small = gcsr.condense_many(
@@ -114,17 +116,19 @@ def measured(cell: str, arguments: argparse.Namespace) -> Iterator[dict[str, Any
         options |= {"hidden": other["hidden"]} if "hidden" in other else {}
         options |= {"recipe": gcsr.TrainingRecipe(**recipe)} if recipe else {}
         told: dict[str, Any] = {}
-        if method == "whole":
+        if on_the_whole:
             nodes = graph.num_nodes
-            outcome = gcsr.evaluate_full(graph, **options)
+            outcome = gcsr.evaluate_full(graph, pseudo_labels=method == "pseudo", **options)
             command = (
                 f"gcsr evaluate --full --data {dataset} --model {test} --runs {arguments.runs}"
+                + (" --pseudo-labels" if method == "pseudo" else "")
             )
         else:
             outcome = gcsr.evaluate(small, graph, **options)
             told = {key: small[0].provenance[key] for key in ("settings", "versions", "notes")}
             if method == "auto":
                 told["chosen"] = [one.provenance["automatic"]["chosen"] for one in small]
+                told["plan"] = small[0].provenance["automatic"]["plan"]
             sets = "".join(f" --set {key}={value}" for key, value in settings.items())
             sets += " --inductive" if inductive else ""
             command = (
@@ -146,7 +150,7 @@ def measured(cell: str, arguments: argparse.Namespace) -> Iterator[dict[str, Any
         row = {
             "cell": key,
             "published": published(method, dataset, nodes, settings, test),
-            "graphs": 1 if method == "whole" else arguments.graphs,
+            "graphs": 1 if on_the_whole else arguments.graphs,
             **outcome.to_dict(),
             "condense_seconds": seconds,
             "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",

@@ -18,9 +18,7 @@ from automatic_table import automatic_section
 from cost_table import cost_section
 from gcsr.paper import EXPERIMENTS, Cell
 from gcsr.paper.published import TABLE2
-from matching_table import matching_section
 from reproduced import Measured, rows_of_cells, rows_of_runs, section, summary
-from starts_table import TRIED, starts_section
 
 Row = dict[str, Any]
 # Rows that explain differences from the published table.
@@ -239,22 +237,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     timed = arguments.results / "bench" / "automatic-h200.json"
     alone = json.loads(timed.read_text()) if timed.exists() else []
     print("\n".join(automatic_section(rows, alone)))
-    developed = starts_section(arguments.results / "starts" / "developed.json")
-    if developed:
-        print("\n## What was tried in clustered starts, on nodes of no split\n")
-        print(TRIED)
-        print("\n".join(developed))
-    tried = matching_section(arguments.results / "matching" / "validated.json")
-    if tried:
-        print("\n## What was tried in matching, by validation accuracy\n")
-        print(
-            "Mean of 3 graphs, 5 networks each that had chosen nothing. No test label was read.\n"
-            "`window=expanding` and `class_means` were kept as settings, off in GCSR itself and on in\n"
-            "candidates of the automatic mode; a window that slides and means of late iterates were\n"
-            "dropped, and with them the code that measured all this (on an H200): rows without a\n"
-            "command. The best validated iterate unless a row says otherwise; -: not run.\n"
-        )
-        print("\n".join(tried))
     costs = cost_section(arguments.results / "cost")
     if costs:
         print("\n## What the automatic mode costs and saves\n")

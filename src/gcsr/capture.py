@@ -6,8 +6,10 @@ same tensors every time and must never wait for the device.
 
 from __future__ import annotations
 
+import gc
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 import torch
 
@@ -36,12 +38,24 @@ def record(
     try:
         for generator in generators:
             graph.register_generator_state(generator)
-        with torch.cuda.graph(graph):
+        with _no_collection(), torch.cuda.graph(graph):
             body()
     except RuntimeError as error:
         logger.debug("CUDA graph capture failed, running eagerly: %s", error)
         return _Eager(body)
     return _Replayed(graph, body)
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """No garbage collection: freeing an older graph while one is recorded would break both."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 class _Replayed:

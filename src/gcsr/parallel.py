@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TypeVar
 
 import torch
@@ -18,6 +19,10 @@ from gcsr.progress import Progress
 
 T = TypeVar("T")
 _limit: list[int] = []
+# Jobs at a time inside a block in which torch itself has one thread; every thread has its own.
+_allowed: ContextVar[int | None] = ContextVar("jobs at a time", default=None)
+# Numbers from which products of whole feature matrices are worth several threads.
+MANY_NUMBERS = 10**8
 
 
 class _StoppedError(BaseException):
@@ -35,13 +40,39 @@ def single_threaded() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
+@contextmanager
+def suitable_threads(numbers: int, device: torch.device) -> Iterator[None]:
+    """Torch computes on one thread inside this block unless the features are many numbers.
+
+    Threads of one product wait for each other. Where another process is busy on a core they wait for
+    it too, and work of many small products takes several times as long. Independent jobs
+    (:func:`run_jobs`) still use every core.
+    """
+    if device.type != "cpu" or numbers > MANY_NUMBERS:
+        yield
+        return
+    with limited_to(torch.get_num_threads()), single_threaded():
+        yield
+
+
+@contextmanager
+def limited_to(jobs: int) -> Iterator[None]:
+    """Inside this block :func:`run_jobs` runs so many at a time, whatever torch may use."""
+    before = _allowed.set(jobs)
+    try:
+        yield
+    finally:
+        _allowed.reset(before)
+
+
 def run_jobs(jobs: Sequence[Callable[[Progress], T]], progress: Progress) -> list[T]:
     """Run every job with a single-threaded torch, as many at a time as torch has threads.
 
     Results come in the order of the jobs. Progress of the jobs is added up. If one fails, or the
     caller is interrupted, the others end at their next report.
     """
-    workers = min(len(jobs), torch.get_num_threads(), *_limit)
+    threads = _allowed.get() or torch.get_num_threads()
+    workers = max(1, min(len(jobs), threads, *_limit))
     with single_threaded():
         if len(jobs) == 1:
             return [jobs[0](progress)]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-# The rounds of the automatic mode's race, in their order.
-ROUNDS = ("first look", "closer look", "last word")
+# Rounds in which the automatic mode compares candidates, in their order; older files have the first
+# three.
+ROUNDS = ("first look", "closer look", "last word", "quick", "final")
 
 
 def nouns(count: float, noun: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from cli_helpers import TINY, Run, folder_content, small_graph, unwrapped
+from cli_helpers import TINY, Run, folder_content, program, small_graph, unwrapped
 
 from gcsr import CondensedGraph, InputError
 from gcsr.cli.files import output_paths
@@ -201,16 +201,31 @@ def test_ctrl_c_while_writing_waits_for_the_file(
 
 def test_an_automatic_result_tells_what_was_chosen(gcsr: Run, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "auto.safetensors"
-    words = ["condense", data, "--nodes", 6, "--budget", 0.001, "--device", "cpu", "--out", out]
-    told = gcsr(*words, "--json").json
-    chosen = told["chosen"][0]["method"]
-    assert told["method"] == "auto" and len(told["chosen"]) == 1
+    words = ["condense", data, "--nodes", 6, "--set=iterations=2", "--device", "cpu", "--out", out]
+    made = gcsr(*words, "--json").json
+    chosen = made["chosen"][0]["method"]
+    assert made["method"] == "auto" and len(made["chosen"]) == 1
     rows = unwrapped(gcsr("inspect", out).out)
-    shown, raced = "\n".join(rows), [row for row in rows if row.startswith("raced ")]
-    assert sum("(chosen)" in line for line in raced) == 1
-    assert chosen in next(line for line in raced if "(chosen)" in line)
+    compared = [row for row in rows if row.startswith("compared ")]
+    assert compared[0].startswith(f"compared {chosen} ") and "(chosen)" in compared[0]
+    assert sum("(chosen)" in row for row in compared) == 1
+    assert {"random", "herding", "bilevel"} <= {row.split()[1].rstrip(":") for row in compared}
     # The rounds come in their order, and the plan before them.
-    first, closer, last = (shown.index(name) for name in ("first look", "closer look", "last word"))
-    assert shown.index("grouping=") < min(first, closer, last)
-    three = next(line for line in raced if "first look" in line and "last word" in line)
-    assert three.index("first look") < three.index("closer look") < three.index("last word")
+    both = [row for row in compared if "quick" in row and "final" in row]
+    assert both and all(row.index("quick ") < row.index("final ") for row in both)
+    (plan,) = (row for row in rows if row.startswith("plan "))
+    assert "hops=[1, 0, 2], iterations=2" in plan and rows.index(plan) < rows.index(compared[0])
+
+
+def test_a_budget_below_the_least_is_a_sentence_on_stderr(
+    gcsr: Run, data: Path, tmp_path: Path
+) -> None:
+    words = ["condense", data, "--nodes", 6, "--set=pseudo-labels=none", "--budget", 0.001]
+    made = program(*words, "--out", "a.safetensors", "--json", cwd=tmp_path)
+    assert made.code == 0 and made.json["method"] == "auto"
+    (warning,) = made.err.splitlines()
+    assert warning.startswith("budget: 0.001 s are less than the ") and warning.endswith(".")
+    (note,) = made.json["notes"][-1:]
+    assert note.startswith("the least is expected to take ")
+    estimate = gcsr(*words, "--estimate")
+    assert (estimate.code, estimate.err) == (0, "") and "on one core" in estimate.out

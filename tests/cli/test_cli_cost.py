@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from cli_helpers import Run
+
+from gcsr import CondensedGraph
 
 QUICK = ["--runs", 2, "--epochs", 5, "--sparsify", "top-k=1", "--device", "cpu"]
 
@@ -46,6 +49,22 @@ def test_json_is_the_sheet(gcsr: Run, data: Path, made: Path) -> None:
     assert got["dataset"] == "small" and got["recipe"]["epochs"] == 5
     assert len(got["forms"]) == 4 and (got["break_even"] is None or got["break_even"] >= 1)
     assert got["file_bytes"] < made.stat().st_size
+
+
+def test_pseudo_labels_are_two_more_rows(gcsr: Run, data: Path, made: Path) -> None:
+    asked = ["cost", made, "--data", data, *QUICK]
+    assert "pseudo-labels" not in gcsr(*asked).out
+    small = CondensedGraph.load(made)
+    told = small.provenance | {"pseudo_labels": {"teacher": "consistent"}}
+    replace(small, provenance=told).save(made)
+    shown = gcsr(*asked)
+    assert (shown.code, shown.err) == (0, "")
+    got = gcsr(*asked, "--json").json
+    rows = {line.strip().partition("  ")[0]: line for line in shown.out.splitlines()}
+    mean = got["whole_with_pseudo_labels"]["accuracy"]["mean"]
+    assert f"{mean:.1f} ±" in rows["the whole graph with pseudo-labels"]
+    assert f"{got['pseudo_labels']['test']:.1f} %" in rows["the pseudo-labels themselves"]
+    assert "note: This graph was condensed with pseudo-labels of unlabeled nodes" in shown.out
 
 
 def test_refusals(gcsr: Run, data: Path, made: Path) -> None:

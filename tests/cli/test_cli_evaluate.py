@@ -48,6 +48,31 @@ def test_the_whole_graph(gcsr: Run, data: Path) -> None:
     assert "whole graph" in gcsr("evaluate", "--full", "--data", data, *QUICK).out
 
 
+def test_pseudo_labels_of_the_whole_graph(gcsr: Run, data: Path) -> None:
+    asked = ["evaluate", "--full", "--data", data, "--pseudo-labels", *QUICK]
+    got = gcsr(*asked, "--json").json
+    assert got["trained_on"] == "whole graph, pseudo-labels" and got["nodes"] == 60
+    labels = got["pseudo_labels"]
+    assert set(labels) == {"test", "validation"} and labels["test"] > 50
+    shown = gcsr(*asked)
+    assert (shown.code, shown.err) == (0, "")
+    first, second, third = shown.out.splitlines()
+    assert first == (
+        f"{got['mean']:.1f} ± {got['std']:.1f} % on small"
+        " (gcn trained on the whole graph with pseudo-labels, 2 runs)"
+    )
+    assert second == f"{labels['test']:.1f} % on small (the pseudo-labels themselves)"
+    assert third.startswith("trained on the whole graph for 3 epochs, seed 0: ")
+
+
+def test_pseudo_labels_need_the_whole_transductive_graph(gcsr: Run, data: Path, made: Path) -> None:
+    refused = gcsr("evaluate", made, "--data", data, "--pseudo-labels", *QUICK)
+    assert refused.code == 2 and refused.out == ""
+    assert "--pseudo-labels: is for training on the whole graph; give --full" in refused.err
+    hidden = gcsr("evaluate", "--full", "--data", data, "--inductive", "--pseudo-labels", *QUICK)
+    assert hidden.code == 2 and "pseudo_labels: small is inductive" in hidden.err
+
+
 def test_data_are_loaded_as_they_were_condensed(gcsr: Run, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.safetensors"
     how = ["--features", "standardise", "--inductive"]

@@ -2,16 +2,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from inspect import cleandoc
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from cli_helpers import TINY, Run
 
+from gcsr import CondensedGraph, api
 from gcsr.cli import demo
 from gcsr.cli.documents import plain_text
 from gcsr.condense import methods
+from gcsr.evaluate.origin import PSEUDO_LABELS_NOTE
 from gcsr.version import __version__
 
 
@@ -77,10 +81,10 @@ def test_markup_becomes_plain_text() -> None:
 
 def test_what_cannot_be_set_is_not_listed(gcsr: Run) -> None:
     (auto,) = gcsr("methods", "auto", "--json").json
-    assert auto["settings"] == {"budget": 120.0, "without": ""}
+    assert auto["settings"] == {"budget": 240.0, "without": ""}
     text = gcsr("methods", "auto").out
-    assert "pins" not in text and "settings: budget=120.0, without=''\n" in text
-    assert "any setting of clusters, mtt, gcsr" in text
+    assert "pins" not in text and "settings: budget=240.0, without=''\n" in text
+    assert "any setting of bilevel" in text
     assert "pins" not in gcsr("methods").out
 
 
@@ -106,7 +110,7 @@ def test_datasets_that_are_there(gcsr: Run, shared_data: Path, tmp_path: Path) -
 
 @pytest.fixture
 def quick_demo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
-    settings = {"iterations": 2, "experts": 1, "expert_epochs": 4, "max_start": 3, "hidden": 8}
+    settings = {"iterations": 2, "hidden": 8, "without": "pseudo-labels"}
     monkeypatch.setattr(demo, "SETTINGS", settings)
     monkeypatch.setattr(demo, "EPOCHS", 3)
     monkeypatch.chdir(tmp_path)
@@ -130,13 +134,35 @@ def test_demo(gcsr: Run, quick_demo: Path) -> None:
     assert [path.name for path in quick_demo.iterdir()] == ["digits-50.safetensors"]
 
 
+def test_demo_compares_with_pseudo_labels_where_they_were_used(
+    gcsr: Run, quick_demo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make = api.condense_many
+
+    def helped(*arguments: Any, **settings: Any) -> list[CondensedGraph]:
+        made = make(*arguments, **settings)
+        told = {"pseudo_labels": {"teacher": "consistent"}}
+        return [replace(one, provenance=one.provenance | told) for one in made]
+
+    monkeypatch.setattr(api, "condense_many", helped)
+    monkeypatch.setattr(demo, "SETTINGS", {"method": "random"})
+    shown = gcsr("demo", "--runs", 2, "--nodes", 20)
+    assert (shown.code, shown.err) == (0, "")
+    whole, trained, alone = (
+        next(line.split() for line in shown.out.splitlines() if line.strip().startswith(name))
+        for name in ("whole graph ", "whole graph with pseudo-labels", "pseudo-labels themselves")
+    )
+    assert "±" in whole and "±" in trained and "±" not in alone and alone[-2:] == ["-", "-"]
+    assert PSEUDO_LABELS_NOTE in shown.out
+
+
 def test_demo_json(gcsr: Run, quick_demo: Path) -> None:
     result = gcsr("demo", "--runs", 1, "--nodes", 20, "--out", "mine.safetensors", "--json")
     got = result.json
     assert got["out"] == "mine.safetensors" and (quick_demo / "mine.safetensors").is_file()
-    small, subsets, whole = got["rows"]
+    small, subsets, whole = got["rows"][:3]
     assert small["nodes"] == subsets["nodes"] == 20 and whole["nodes"] == 1797
     assert small["bytes"] < whole["bytes"] and len(subsets["scores"]) == demo.RANDOM_SUBSETS
     assert small["condensing_seconds"] > 0
-    networks = [row["training_seconds"] / row["network_seconds"] for row in got["rows"]]
+    networks = [row["training_seconds"] / row["network_seconds"] for row in got["rows"][:3]]
     assert networks == pytest.approx([1, demo.RANDOM_SUBSETS, 1])

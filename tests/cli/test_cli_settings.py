@@ -67,20 +67,16 @@ def test_settings_of_a_method_from_elsewhere(monkeypatch: pytest.MonkeyPatch) ->
     ("words", "said"),
     [
         (
-            ["--method=gcsr", "--set=without=teachers"],
+            ["--method=gcsr", "--set=without=hops"],
             "without: belongs to the automatic mode, not to gcsr; leave the method out (command line:"
             " --method) or say auto.",
         ),
         (["--method=mtt", "--set=budget=3"], "budget: belongs to the automatic mode, not to mtt"),
         (
-            ["--set=without=class_means"],
-            "'class_means' is not known (did you mean class-means?); acc",
+            ["--set=without=pseudo_labels"],
+            "'pseudo_labels' is not known (did you mean pseudo-labels?); acc",
         ),
-        (
-            ["--set=without=soft_labels"],
-            "'soft_labels' is not known (did you mean soft-labels?); acc",
-        ),
-        (["--set=class-mean=1"], "not a setting of auto (did you mean class_means?); accepted: "),
+        (["--set=feature-l=1"], "not a setting of auto (did you mean feature_lr?); accepted: "),
         (["--method=gcon"], "error: method: 'gcon' is not known (did you mean gcond?); accepted: "),
     ],
 )
@@ -91,5 +87,19 @@ def test_a_slip_is_understood(gcsr: Run, data: Path, words: list[str], said: str
 
 
 def test_a_dash_is_as_good_as_an_underscore(gcsr: Run, data: Path) -> None:
-    told = gcsr("condense", data, "--nodes", 6, "--estimate", "--set=class-means=1")
+    told = gcsr("condense", data, "--nodes", 6, "--estimate", "--set=feature-lr=0.001")
     assert (told.code, told.err) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("method", "setting"),
+    [(name, key) for key, names in registry.REMOVED.items() for name in names],
+)
+def test_a_setting_that_is_gone_says_so(gcsr: Run, data: Path, method: str, setting: str) -> None:
+    words = [f"--method={method}", f"--set={setting}=1"]
+    result = gcsr("condense", data, "--nodes", 6, "--estimate", *words)
+    assert result.code == 2
+    assert result.err == (
+        f"error: {setting}: was a setting of {method} until version 0.1 and is gone, because it made"
+        " results no better; leave it out.\n"
+    )

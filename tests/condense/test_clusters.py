@@ -15,13 +15,7 @@ from gcsr.condense import Clusters
 from gcsr.condense.centres import cluster_start, k_means
 from gcsr.condense.consistent import columns_read, consistent_prediction
 from gcsr.condense.halves import halves_of_halves
-from gcsr.condense.teachers import (
-    TEACHERS,
-    TOGETHER,
-    at_temperature,
-    best_temperature,
-    class_shares,
-)
+from gcsr.condense.teachers import TEACHERS, at_temperature, best_temperature, class_shares
 from gcsr.devices import stream
 from gcsr.progress import silent
 from gcsr.training import TrainingRecipe
@@ -128,14 +122,6 @@ def test_a_new_seed_leaves_the_starts_of_others_as_they_are(monkeypatch):
     assert len(made) == 1
 
 
-def test_teachers_together_say_the_mean_of_what_each_says():
-    view = View(planted_graph()).condensing()
-    asked = {"seed": 0, "device": CPU, "tempered": False}
-    alone = [class_shares(view, name, **asked).shares for name in TOGETHER]
-    together = class_shares(view, "together", **asked).shares
-    torch.testing.assert_close(together, torch.stack(alone).mean(0))
-
-
 def test_hard_labels_belong_to_the_same_centres():
     view = View(planted_graph()).condensing()
     soft, again = (
@@ -150,7 +136,7 @@ def test_hard_labels_belong_to_the_same_centres():
 
 @pytest.mark.parametrize(
     "change",
-    [{"draw": 1}, {"k": 0}, {"tempered": False}, {"teacher": "gcn"}, {"grouping": "k-means"}],
+    [{"k": 0}, {"tempered": False}, {"teacher": "gcn"}, {"grouping": "k-means"}],
 )
 def test_a_start_is_that_of_its_settings_whatever_was_asked_before(change):
     def made(view, nodes=9, **settings):

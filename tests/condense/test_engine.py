@@ -57,13 +57,12 @@ class Paths:
 def run_loop(problem: Problem, structure, state, *, iterations=5, count=3, rate=1e-3, **more):
     paths = Paths(problem, count, 12)
     iterate = Iterate.begin(problem.x.clone(), state, RATE)
-    expanding = more.pop("expanding", False)
     step = Step(
         iterate,
         problem.targets,
         structure,
         student_for(problem.model, problem.n, problem.d),
-        Matching(iterations, STEPS, RATE, expert_steps=2, max_start=10, expanding=expanding),
+        Matching(iterations, STEPS, RATE, expert_steps=2, max_start=10),
         torch.full((problem.graphs, 1, 1), rate, dtype=torch.float64),
     )
     losses = match_trajectories(
@@ -170,19 +169,6 @@ def test_schedule_takes_every_expert_once_per_round_and_early_starts_only():
         assert max(starts) == 9
         assert len(set(starts)) >= 7
     assert [a[1][0] for a in paths.asked] != [a[1][1] for a in paths.asked]
-
-
-def test_an_expanding_window_begins_early_and_ends_where_the_other_is():
-    problem = Problem((8, 10), graphs=2)
-    args = (problem, problem.structure(), problem.state())
-    _, _, paths = run_loop(*args, iterations=400, count=4, expanding=True)
-    starts = [asked[1][0] for asked in paths.asked]
-    assert starts[0] == 0
-    for i, start in enumerate(starts):
-        assert 0 <= start <= 10 * i // 400
-    assert set(starts[300:]) == set(range(10))
-    _, _, fixed = run_loop(*args, iterations=400, count=4)
-    assert [asked[0] for asked in paths.asked] == [asked[0] for asked in fixed.asked]
 
 
 def test_onlooker_sees_the_start_and_the_end():

@@ -55,7 +55,13 @@ def test_numbers_of_any_length_in_the_history_make_a_page(tmp_path):
     small.provenance["loss"] = {"every": 10**400, "values": [10**400, 1]}
     small.provenance["bytes"] = {"original": 10**400}
     small.provenance["stored"] = {"validation": {"before": 10**400, "after": 1}}
-    small.provenance["automatic"] = {"race": [{"validation": {"gcn": 10**400}}]}
+    for listed in ("race", "candidates"):
+        scores = {"final": 10**400, "quick": 10**308, "gcn": -(10**308), "text": "high"}
+        told = {listed: [{"validation": scores}], "plan": {"hops": 10**400}}
+        small.provenance["automatic"] = told
+        assert "<html" in report(small)
+        assert main(["inspect", str(small.save(tmp_path / "a.safetensors"))]) == 0
+    small.provenance["ratio"] = 10**308
     assert "<html" in report(small)
     assert main(["inspect", str(small.save(tmp_path / "a.safetensors"))]) == 0
 

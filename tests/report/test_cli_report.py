@@ -118,14 +118,16 @@ def test_the_command_of_an_automatic_result_is_what_was_typed(
     gcsr: Run, files: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    typed = "gcsr condense planted.npz --nodes 6 --budget 1 --set without=consistent --device cpu"
+    typed = (
+        "gcsr condense planted.npz --nodes 6 --budget 1 --set without=pseudo-labels --device cpu"
+    )
     typed = f"{typed} --out auto.safetensors"
     assert gcsr(*typed.split()[1:])[0] == 0
     first = CondensedGraph.load("auto.safetensors")
     assert command(first, "auto.safetensors") == typed
     longer = first.provenance["settings"] | {"budget": 2.5}
     again = replace(first, provenance=first.provenance | {"settings": longer, "seed": 4})
-    assert "--budget 2.5 --set without=consistent --seed 4 " in command(again, "x.safetensors")
+    assert "--budget 2.5 --set without=pseudo-labels --seed 4 " in command(again, "x.safetensors")
 
 
 def test_bad_input_is_one_sentence_and_nothing_is_written(

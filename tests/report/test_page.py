@@ -14,8 +14,18 @@ import pytest
 import torch
 from report_helpers import EVIL, FAST, data_of, dense_result, evil, result
 
-from gcsr import CondensedGraph, Graph, InputError, analyse, condense, evaluate, report
+from gcsr import (
+    CondensedGraph,
+    Graph,
+    InputError,
+    analyse,
+    condense,
+    evaluate,
+    evaluate_full,
+    report,
+)
 from gcsr.analyse.embedding import NodeMap
+from gcsr.evaluate.origin import PSEUDO_LABELS_NOTE
 from gcsr.report.cost import cost_sheet
 from gcsr.report.drawing import MOST_EDGES, map_data, strongest_edges
 from gcsr.report.evidence import Evidence
@@ -288,3 +298,28 @@ def test_soft_and_missing_labels_are_shown() -> None:
     assert unpacked(data_of(report(bare))["graph"]["classes"], "i2").tolist() == [0, 1, -1]
     alone = CondensedGraph(torch.ones(1, 2), torch.ones(1, 1), torch.tensor([0]), 1)
     assert "in 1 node<" in report(alone)
+
+
+def test_pseudo_labels_are_two_more_rows(page: str, graph: Graph, small: CondensedGraph) -> None:
+    assert "seudo-labels" not in page
+    told = small.provenance | {"pseudo_labels": {"teacher": "consistent"}}
+    helped = replace(small, provenance=told)
+    how = {"runs": 2, "recipe": FAST, "device": "cpu"}
+    shown = report(helped, graph, subsets=1, tsne_nodes=0, **how)
+    labels = re.findall(r"<strong>([^<]*)</strong>", shown)
+    place = labels.index("whole graph")
+    assert labels[place + 1 : place + 3] == [
+        "whole graph with pseudo-labels",
+        "pseudo-labels themselves",
+    ]
+    assert PSEUDO_LABELS_NOTE in shown
+    found = evaluate_full(graph, pseudo_labels=True, **how)
+    assert found.pseudo_labels is not None
+    scores = re.findall(r"<b>([\d.]+)</b>", shown)
+    assert scores[3:5] == [f"{found.mean:.1f}", f"{found.pseudo_labels['test']:.1f}"]
+    compared = report([small, helped], graph, names=["one", "two"], subsets=1, **how)
+    assert "Condensed with pseudo-labels of unlabeled nodes: two." in compared
+    assert "pseudo-labels themselves" in compared
+    # Without networks there is nothing to compare with.
+    untested = report(helped, graph, evaluate=False, tsne_nodes=0)
+    assert "<strong>pseudo-labels themselves" not in untested

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 
+from gcsr.bench.bilevel import BILEVEL_CASES, bench_bilevel
 from gcsr.bench.cases import CASES, case
 from gcsr.bench.evaluate import bench_evaluate
 from gcsr.bench.experts import bench_experts
@@ -17,12 +18,12 @@ from gcsr.bench.step import bench_step
 from gcsr.errors import require, require_one_of
 from gcsr.progress import Progress, silent
 
-BENCHES = ("step", "experts", "evaluate", "protocol", "gradient")
+BENCHES = ("step", "experts", "evaluate", "protocol", "gradient", "bilevel")
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 # The other cases take minutes and gigabytes once a whole graph is involved: on request only.
 MODERATE = ("cora-70", "citeseer-60", "arxiv-454")
 DEFAULT = {"step": tuple(CASES), "gradient": ("cora-70", "citeseer-60")}
-REPEATS = {"step": 10, "experts": 3, "evaluate": 3, "protocol": 5, "gradient": 3}
+REPEATS = {"step": 10, "experts": 3, "evaluate": 3, "protocol": 5, "gradient": 3, "bilevel": 3}
 
 
 def run_bench(
@@ -40,17 +41,24 @@ def run_bench(
     require_one_of("bench", bench, BENCHES)
     require_one_of("dtype", dtype, DTYPES)
     require(
-        dtype == "float32" or bench == "step",
-        f"dtype: {dtype!r} is measured by the step alone; {bench} runs in float32.",
+        dtype == "float32" or bench in ("step", "bilevel"),
+        f"dtype: {dtype!r} is measured by step and bilevel alone; {bench} runs in float32.",
     )
     require(
         fraction is None or bench == "protocol",
         f"fraction: only the protocol is run in part, not {bench}.",
     )
     require(repeats is None or repeats >= 1, f"repeats: {repeats} is not accepted; >= 1 is.")
+    times = repeats or REPEATS[bench]
+    if bench == "bilevel":
+        rows = []
+        for done, name in enumerate(names := list(cases) or list(BILEVEL_CASES)):
+            progress(f"bench {bench}", done, len(names))
+            rows.append(bench_bilevel(name, device, dtype=DTYPES[dtype], repeats=times))
+        progress(f"bench {bench}", len(names), len(names))
+        return rows
     names = list(cases) or list(DEFAULT.get(bench, MODERATE))
     shapes = [case(name) for name in names]
-    times = repeats or REPEATS[bench]
     rows = []
     for done, (name, shape) in enumerate(zip(names, shapes, strict=True)):
         progress(f"bench {bench}", done, len(names))

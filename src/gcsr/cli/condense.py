@@ -50,16 +50,16 @@ def condense(
     method: Annotated[
         str | None,
         typer.Option(
-            help="See `gcsr methods`. By default auto: what does best in a race within the budget; with"
-            " a preset gcsr."
+            help="See `gcsr methods`. By default auto: the best clustered start, improved by bilevel"
+            " condensation within the budget; with a preset gcsr."
         ),
     ] = None,
     budget: Annotated[
         float | None,
         typer.Option(
             metavar="SECONDS",
-            help="What the automatic mode may take per graph, by a count of operations;"
-            " by default 120.",
+            help="Seconds that the automatic mode should take per graph, by a count of operations;"
+            " by default 240.",
         ),
     ] = None,
     preset: Annotated[
@@ -264,7 +264,7 @@ def _summary(
         "files": [str(path) for path in paths],
         "replaced": lost,
         "method": first["method"],
-        "chosen": [one.provenance["automatic"]["chosen"] for one in made if _raced(one)],
+        "chosen": [one.provenance["automatic"]["chosen"] for one in made if _automatic(one)],
         "preset": first["preset"],
         "settings": first["settings"],
         "dataset": first["dataset"]["name"],
@@ -283,14 +283,14 @@ def _summary(
     }
 
 
-def _raced(one: CondensedGraph) -> bool:
+def _automatic(one: CondensedGraph) -> bool:
     return "automatic" in one.provenance
 
 
 def _makers(made: list[CondensedGraph]) -> str:
     """The method; for the automatic mode, which ones it chose."""
     name = str(made[0].provenance["method"])
-    found = [one.provenance["automatic"]["chosen"]["method"] for one in made if _raced(one)]
+    found = [one.provenance["automatic"]["chosen"]["method"] for one in made if _automatic(one)]
     chosen = ", ".join(sorted(set(found)))
     return f"{name}, which chose {chosen}" if chosen else name
 

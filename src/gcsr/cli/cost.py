@@ -147,11 +147,14 @@ def _tell_bytes(sheet: CostSheet) -> None:
 def _tell_seconds(sheet: CostSheet) -> None:
     numbers = ("nodes", "bytes", "seconds", "without validation", "test accuracy")
     shown = table("trained on", *numbers, numbers=numbers, title="seconds to train one network")
-    for what, row in (
+    rows = [
         ("this file", sheet.condensed),
         ("a random subset of its bytes", sheet.random),
         ("the whole graph", sheet.whole),
-    ):
+    ]
+    if sheet.whole_with_pseudo_labels is not None:
+        rows.append(("the whole graph with pseudo-labels", sheet.whole_with_pseudo_labels))
+    for what, row in rows:
         shown.add_row(
             what,
             f"{row.nodes:,}",
@@ -160,4 +163,7 @@ def _tell_seconds(sheet: CostSheet) -> None:
             f"{row.seconds_alone:.3g}",
             str(row.accuracy),
         )
+    if sheet.pseudo_labels is not None:
+        itself = f"{sheet.pseudo_labels['test']:.1f} %"
+        shown.add_row("the pseudo-labels themselves", "-", "-", "-", "-", itself)
     console().print(shown)

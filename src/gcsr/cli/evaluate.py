@@ -29,6 +29,13 @@ def evaluate(
     full: Annotated[
         bool, typer.Option("--full", help="Train on the whole graph instead of on FILE.")
     ] = False,
+    pseudo_labels: Annotated[
+        bool,
+        typer.Option(
+            "--pseudo-labels",
+            help="With --full: train with pseudo-labels of the unlabeled nodes too.",
+        ),
+    ] = False,
     model: Annotated[str, typer.Option(help="The network to train and test.")] = "gcn",
     runs: Annotated[int, typer.Option(min=1, help="Networks per condensed graph.")] = 10,
     epochs: Annotated[int, typer.Option(min=1, help="Epochs per network.")] = 600,
@@ -62,6 +69,10 @@ def evaluate(
             data is not None, "--data: is needed with --full, a dataset's name or a graph file."
         )
     else:
+        require(
+            not pseudo_labels,
+            "--pseudo-labels: is for training on the whole graph; give --full with it.",
+        )
         require(bool(files), "FILE: at least one condensed graph is needed, or --full.")
 
     from gcsr.cluster import check_cluster  # noqa: PLC0415
@@ -103,6 +114,7 @@ def evaluate(
                 device=target,
                 progress=progress,
                 cluster=cluster,
+                pseudo_labels=pseudo_labels,
             )
         else:
             result = evaluate_small(
@@ -127,7 +139,10 @@ def evaluate(
 
 def _tell(result: Evaluation) -> None:
     print(result)
-    trained = "whole graph" if result.trained_on == "whole graph" else "condensed graph"
+    if result.pseudo_labels is not None:
+        itself = result.pseudo_labels["test"]
+        print(f"{itself:.1f} % on {result.dataset} (the pseudo-labels themselves)")
+    trained = "condensed graph" if result.trained_on == "condensed" else "whole graph"
     epochs = counted(result.recipe["epochs"], "epoch")
     print(f"trained on the {trained} for {epochs}, seed {result.seed}: {result.seconds:.1f} s")
     if result.leaks_test_labels:

@@ -12,10 +12,10 @@ import typer
 from gcsr.cli import options
 from gcsr.cli.output import byte_count, console, print_json, print_leak, printable
 from gcsr.untrusted import is_number
-from gcsr.wording import ROUNDS, counted
+from gcsr.wording import counted
 
-# Candidates of a race that are shown, the furthest first.
-MOST_RACED = 12
+# Candidates of the automatic mode that are shown.
+MOST_COMPARED = 12
 # Texts, not columns of numbers, so they are wrapped in a pipe too: a name and a hash just fit.
 PIPE_WIDTH = 80
 MOST_NARROW = 20
@@ -67,7 +67,7 @@ def _rows(described: dict[str, Any]) -> Iterator[tuple[str, str]]:
         )
         yield "content hash", str(source.get("content_hash"))
     ratio: Any = made.get("ratio")
-    share = f" ({100 * ratio:.2f} % of what was condensed)" if is_number(ratio) else ""
+    share = f" ({100 * float(ratio):.2f} % of what was condensed)" if is_number(ratio) else ""
     yield "nodes", f"{described['nodes']}{share}"
     yield "features", str(described["features"])
     yield "labels", f"{described['labels']}, {counted(described['classes'], 'class')}"
@@ -85,7 +85,10 @@ def _rows(described: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "stored", lost
     yield "seed", str(made.get("seed"))
     yield "settings", _pairs(_part(made, "settings"))
-    yield from _race(_part(made, "automatic"))
+    yield from _candidates(_part(made, "automatic"))
+    labels = _part(made, "pseudo_labels")
+    if labels:
+        yield "pseudo-labels", _pairs(labels)
     yield "versions", _pairs(_part(made, "versions"))
     yield "cost", _cost(made)
     if _part(made, "measured").get("resumed") is True:
@@ -95,33 +98,28 @@ def _rows(described: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "note", str(note)
 
 
-def _race(told: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Who won the automatic mode's race, and how the others did."""
-    from gcsr.report.race import agreement, is_chosen, ranked  # noqa: PLC0415 - imports torch
+def _candidates(automatic: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """What the automatic mode chose, and how its candidates validated."""
+    from gcsr.report.candidates import is_chosen, ranked, rounds_of, scores_of  # noqa: PLC0415 - imports torch
 
-    chosen = _part(told, "chosen")
+    chosen = _part(automatic, "chosen")
     if chosen:
         yield "chosen", _named(chosen)
-    plan = _part(told, "plan")
+    plan = _part(automatic, "plan")
     if plan:
         yield "plan", _pairs(plan)
-    asked = _part(told, "second_opinion")
-    if asked:
-        yield "second opinion", _pairs(asked)
-    raced = ranked(told)
-    for one in raced[:MOST_RACED]:
-        scores = _part(one, "validation")
-        marks = [
-            f"{name} {100 * scores[name]:.1f} %" for name in ROUNDS if is_number(scores.get(name))
-        ]
-        agreed = agreement(one)
-        if agreed is not None:
-            marks.append(f"agrees with the teacher on {100 * agreed:.1f} % there")
+    compared = ranked(automatic)
+    rounds = rounds_of(compared)
+    for one in compared[:MOST_COMPARED]:
+        scores = scores_of(one)
+        found = [(name, scores.get(name)) for name in rounds]
+        marks = [f"{name} {100 * score:.1f} %" for name, score in found if score is not None]
         if marks:
-            won = " (chosen)" if is_chosen(one, chosen) else ""
-            yield "raced", f"{_named(one)}{won}: {', '.join(marks)}"
-    if len(raced) > MOST_RACED:
-        yield "raced", f"{counted(len(raced) - MOST_RACED, 'more candidate')}: --json has them all"
+            note = " (chosen)" if is_chosen(one, chosen) else ""
+            yield "compared", f"{_named(one)}{note}: {', '.join(marks)}"
+    if len(compared) > MOST_COMPARED:
+        more = counted(len(compared) - MOST_COMPARED, "more candidate")
+        yield "compared", f"{more}: --json has them all"
 
 
 def _named(one: dict[str, Any]) -> str:

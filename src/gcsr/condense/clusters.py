@@ -34,7 +34,6 @@ class Clustering:
     tempered: bool
     grouping: str
     soft_labels: bool
-    draw: int
     expert_seed: int
 
     @classmethod
@@ -44,7 +43,7 @@ class Clustering:
         require_one_of("teacher", asked.teacher, TEACHERS)
         require_one_of("grouping", asked.grouping, GROUPINGS)
         truth_value(asked, "soft_labels", "tempered")
-        whole_number(asked, "k", "draw", "expert_seed")
+        whole_number(asked, "k", "expert_seed")
         return asked
 
 
@@ -58,11 +57,7 @@ def class_centres(
     dtype: torch.dtype,
     progress: Progress,
 ) -> list[Start]:
-    """A clustered start for every seed; all of them ask the same teachers.
-
-    How nodes are grouped depends on where that began: another ``draw`` begins elsewhere.
-    """
-    purpose = f"clusters {asked.draw}" if asked.draw else "clusters"
+    """A clustered start for every seed; all of them ask the same teachers."""
     taught = class_shares(
         view,
         asked.teacher,
@@ -81,7 +76,8 @@ def class_centres(
         features = propagated_features(view.visible, asked.k, device, dtype)
         shares = taught.shares.to(features)
         for seed in new:
-            start = cluster_start(features, shares, budget, stream(seed, purpose), asked.grouping)
+            generator = stream(seed, "clusters")
+            start = cluster_start(features, shares, budget, generator, asked.grouping)
             known[keys[seed]] = replace(start, temperature=taught.temperature)
     return [_handed_out(known[keys[seed]], asked.soft_labels) for seed in seeds]
 

@@ -24,6 +24,7 @@ from gcsr.errors import InputError, require
 from gcsr.experts import ExpertOrder
 from gcsr.graph import Graph
 from gcsr.graph.stored import StoredGraph
+from gcsr.parallel import suitable_threads
 from gcsr.progress import Progress, silent
 from gcsr.views import CondensingView, View
 
@@ -259,7 +260,8 @@ class Condenser(ABC):
             torch.cuda.reset_peak_memory_stats(target)
         began = time.perf_counter()
         with opened(Checkpoint.of(checkpoint), self._run_of(view, nodes, seeds, target)) as journal:
-            made = self._make(replace(view, journal=journal), nodes, seeds, target, progress)
+            with suitable_threads(view.visible.x.numel(), target):
+                made = self._make(replace(view, journal=journal), nodes, seeds, target, progress)
             seconds = time.perf_counter() - began
             measured: dict[str, Any] = {"graphs_together": len(seeds)}
             if journal is not None:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from gcsr.checkpoint import Journal, Part, State
-from gcsr.condense.select import Chooser, Kept
+from gcsr.condense.select import Keeper, Kept
 
 # How often a graph's rate is halved before its run gives up.
 MOST_SETBACKS = 3
@@ -52,7 +52,7 @@ class Recovery:
 
     def __init__(
         self,
-        chooser: Chooser | None = None,
+        chooser: Keeper | None = None,
         journal: Journal | None = None,
         seeds: Sequence[int] = (),
         device: torch.device | None = None,

@@ -17,6 +17,7 @@ from gcsr.condense.methods import (
     SFGC,
     SGDD,
     Automatic,
+    Bilevel,
     Clusters,
     Coarsening,
     GCond,
@@ -40,6 +41,7 @@ BUILT_IN: tuple[type[Condenser], ...] = (
     MTT,
     GCSR,
     Clusters,
+    Bilevel,
     Automatic,
 )
 # What only the automatic mode can be told, whatever it hands on to its candidates.
@@ -74,6 +76,18 @@ def method(name: str) -> type[Condenser]:
     return known[name]
 
 
+# Settings that are gone, with the method that they were of last.
+REMOVED = {
+    "window": ("gcsr", "mtt", "sfgc"),
+    "class_means": ("gcsr", "mtt", "sfgc", "auto"),
+    "draw": ("gcsr", "mtt", "sfgc", "clusters", "auto"),
+    "tempered": ("auto",),
+    "grouping": ("auto",),
+    "teacher": ("auto",),
+    "soft_labels": ("auto",),
+}
+
+
 def setting_name(given: str) -> str:
     """The field that a user means: the paper's letters and dashes are accepted."""
     return ALIASES.get(given, given.replace("-", "_"))
@@ -93,6 +107,11 @@ def known_setting(chosen: type[Condenser], given: str) -> str:
     """The setting of the method that a user means; any other is explained."""
     key = setting_name(given)
     kinds = setting_kinds(chosen)
+    require(
+        key in kinds or chosen.name not in REMOVED.get(key, ()),
+        f"{given}: was a setting of {chosen.name} until version 0.1 and is gone, because it made"
+        " results no better; leave it out.",
+    )
     require(
         key in kinds or key not in OF_THE_RACE,
         f"{given}: belongs to the automatic mode, not to {chosen.name}; leave the method out"

@@ -110,7 +110,19 @@ class Best:
         }
 
 
-class Chooser(Protocol):
+class Keeper(Protocol):
+    """Keeps an iterate for every graph, and can go back to what it kept before."""
+
+    def kept(self) -> Kept | None:
+        """What there is to go back to; ``None`` before the first look."""
+        ...
+
+    def put_back(self, kept: Kept | None) -> None:
+        """As if nothing had been seen since."""
+        ...
+
+
+class Chooser(Keeper, Protocol):
     """Looks at iterates and keeps one of them for every graph."""
 
     @property
@@ -134,14 +146,6 @@ class Chooser(Protocol):
 
     def curve(self, graph: int) -> dict[str, Any]:
         """What was seen of one graph, for its provenance."""
-        ...
-
-    def kept(self) -> Kept | None:
-        """What there is to go back to; ``None`` before the first look."""
-        ...
-
-    def put_back(self, kept: Kept | None) -> None:
-        """As if nothing had been seen since."""
         ...
 
 
@@ -242,7 +246,7 @@ def looking(
     """
     if view.watch is None:
         return chooser
-    watch = _in_order(view.watch)
+    watch = in_order(view.watch)
     if isinstance(chooser, BestValidated):
 
         def overheard(iteration: int, x: Tensor, a: Tensor) -> None:
@@ -262,7 +266,7 @@ def looking(
     return asked
 
 
-def _in_order(watch: Watch) -> Watch:
+def in_order(watch: Watch) -> Watch:
     """Tells of no iteration twice: a run that went back passes some again."""
     last = -1
 

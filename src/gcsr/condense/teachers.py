@@ -20,10 +20,10 @@ from gcsr.progress import Progress, silent
 from gcsr.training import TrainingRecipe, fit
 from gcsr.views import CondensingView, VisibleGraph
 
-Teacher = Literal["consistent", "gcn", "appnp", "mlp", "together", "self-trained"]
-TEACHERS: tuple[str, ...] = ("consistent", "gcn", "appnp", "mlp", "together", "self-trained")
-# Whose mean prediction "together" is.
-TOGETHER = ("consistent", "gcn", "appnp")
+Teacher = Literal["consistent", "gcn", "appnp"]
+TEACHERS: tuple[str, ...] = ("consistent", "gcn", "appnp")
+# Still imported by automatic/rounds.py; goes with the candidates that name "together".
+TOGETHER = TEACHERS
 NETWORKS, HIDDEN = 5, 64
 RECIPE = TrainingRecipe(epochs=200, dropout=0.5, validate_every=2)
 # Temperatures that predictions may be brought to: from five times as sure to five times less.
@@ -52,11 +52,9 @@ def class_shares(
 ) -> Taught:
     """Shares of the visible nodes: one-hot for training nodes, else a mean prediction.
 
-    ``gcn``, ``appnp`` and ``mlp`` are five networks each, trained on the training labels.
-    ``self-trained`` are five GCNs trained on what the ``gcn`` ones say of every visible node.
-    ``consistent`` ones learn from unlabelled nodes too (:mod:`gcsr.condense.consistent`). ``together``
-    is the mean of what :data:`TOGETHER` say. ``tempered``: predictions become as sure of themselves
-    as makes validation labels likeliest; which class comes first does not change.
+    ``gcn`` and ``appnp`` are five networks each, trained on the training labels. ``consistent`` ones
+    learn from unlabeled nodes too (:mod:`gcsr.condense.consistent`). ``tempered``: predictions become
+    as sure of themselves as makes validation labels likeliest; which class comes first does not change.
     """
     visible = view.visible
     if bool((visible.labels >= 0).all()):
@@ -86,22 +84,12 @@ def _taught(
     progress: Progress,
 ) -> Taught:
     visible = view.visible
-    room = _Classroom(view, device, seed)
-
-    def asked(name: str) -> Tensor:
-        return class_shares(
-            view, name, seed=seed, device=device, tempered=tempered, progress=progress
-        ).shares
-
+    one_hot = torch.nn.functional.one_hot(visible.train_labels, visible.num_classes)
+    given = one_hot.to(device, torch.float32)
     if teacher == "consistent":
         said = consistent_prediction(view, seed=seed, device=device, progress=progress)
-    elif teacher == "together":
-        said = torch.stack([asked(name) for name in TOGETHER]).mean(0)
-    elif teacher == "self-trained":
-        everyone = torch.arange(visible.num_nodes)
-        said = room.prediction("gcn", everyone, asked("gcn"), teacher, progress)
     else:
-        said = room.prediction(teacher, visible.train, room.given, teacher, progress)
+        said = _network_prediction(view, teacher, given, seed, progress)
     temperature = None
     # Who is validated on nodes that cannot be seen here leaves nothing to temper by.
     if tempered and view.validation.adjacency is visible.adjacency:
@@ -110,7 +98,7 @@ def _taught(
         )
         temperature = best_temperature(said[nodes], labels)
         said = at_temperature(said, temperature)
-    said[visible.train.to(device)] = room.given
+    said[visible.train.to(device)] = given
     return Taught(said, temperature)
 
 
@@ -132,42 +120,29 @@ def best_temperature(shares: Tensor, labels: Tensor) -> float:
     return float(found[min(range(len(found)), key=losses.__getitem__)])
 
 
-@dataclass(frozen=True, eq=False)
-class _Classroom:
-    view: CondensingView
-    device: torch.device
-    seed: int
-
-    @property
-    def given(self) -> Tensor:
-        """The training labels, one-hot."""
-        visible = self.view.visible
-        given = torch.nn.functional.one_hot(visible.train_labels, visible.num_classes)
-        return given.to(self.device, torch.float32)
-
-    def prediction(
-        self, name: str, nodes: Tensor, targets: Tensor, title: str, progress: Progress
-    ) -> Tensor:
-        """What networks trained on ``targets`` of ``nodes`` say of everyone."""
-        visible, validation = self.view.visible, self.view.validation
-        model = testing_model(name, HIDDEN)
-        topology = SparseTopology(visible.adjacency, self.device)
-        x = visible.x.to(self.device)
-        elsewhere = validation.adjacency is not visible.adjacency
-        judged = SparseTopology(validation.adjacency, self.device) if elsewhere else topology
-        fitted = fit(
-            model,
-            model.prepare(x, topology, nodes),
-            targets,
-            model.prepare(validation.x.to(self.device), judged, validation.nodes),
-            validation.labels.to(self.device),
-            features=int(x.shape[1]),
-            recipe=RECIPE,
-            networks=range(NETWORKS),
-            seed=self.seed,
-            on_epoch=lambda epoch: progress(f"training {title} teachers", epoch, RECIPE.epochs),
-        )
-        return _mean_prediction(model, fitted.params, model.prepare(x, topology))
+def _network_prediction(
+    view: CondensingView, name: str, targets: Tensor, seed: int, progress: Progress
+) -> Tensor:
+    """The mean prediction of networks trained on ``targets`` of the training nodes, for every node."""
+    visible, validation, device = view.visible, view.validation, targets.device
+    model = testing_model(name, HIDDEN)
+    topology = SparseTopology(visible.adjacency, device)
+    x = visible.x.to(device)
+    elsewhere = validation.adjacency is not visible.adjacency
+    judged = SparseTopology(validation.adjacency, device) if elsewhere else topology
+    fitted = fit(
+        model,
+        model.prepare(x, topology, visible.train),
+        targets,
+        model.prepare(validation.x.to(device), judged, validation.nodes),
+        validation.labels.to(device),
+        features=int(x.shape[1]),
+        recipe=RECIPE,
+        networks=range(NETWORKS),
+        seed=seed,
+        on_epoch=lambda epoch: progress(f"training {name} teachers", epoch, RECIPE.epochs),
+    )
+    return _mean_prediction(model, fitted.params, model.prepare(x, topology))
 
 
 def _mean_prediction(model: Model, params: Params, prepared: Prepared) -> Tensor:

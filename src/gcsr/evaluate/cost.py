@@ -14,8 +14,9 @@ from torch import Tensor
 from gcsr.condense.sparsify import Sparsifier
 from gcsr.condensed import STORED_DTYPES, CondensedGraph
 from gcsr.devices import pick_device
-from gcsr.evaluate.origin import require_origin
+from gcsr.evaluate.origin import PSEUDO_LABELS_NOTE, require_origin, used_pseudo_labels
 from gcsr.evaluate.protocol import check_numbers
+from gcsr.evaluate.pseudo import PseudoLabels
 from gcsr.evaluate.sheet import Accuracy, CostSheet, StoredForm, TrainedOn, break_even, verdict
 from gcsr.evaluate.subset import random_subsets
 from gcsr.evaluate.timing import training_seconds
@@ -28,7 +29,7 @@ from gcsr.stored import adjacency_bytes, stored_adjacency_bytes
 from gcsr.training import TrainingRecipe, paper_recipe
 from gcsr.views import View
 
-SMALL, RANDOM, WHOLE = "condensed", "random", "whole"
+SMALL, RANDOM, WHOLE, PSEUDO = "condensed", "random", "whole", "whole with pseudo-labels"
 T = TypeVar("T")
 PROTOCOL, ALONE = "protocol", "alone"
 
@@ -94,8 +95,14 @@ def cost(
         for batch in real_batches(trial, subset.target, graph.num_classes, range(run, run + 1))
     ]
     groups[WHOLE] = real_batches(trial, view.training(), graph.num_classes, range(runs))
+    labels = None
+    # Every visible node of an inductive graph has a label.
+    if used_pseudo_labels(small) and not graph.inductive:
+        labels = PseudoLabels.of(trial, progress)
+        groups[PSEUDO] = labels.batches(trial, range(runs))
     accuracy = _accuracies(trial, groups, ways, progress)
-    timed = {SMALL: groups[in_file][0], RANDOM: groups[RANDOM][0], WHOLE: groups[WHOLE][0]}
+    timed = {SMALL: groups[in_file][0]}
+    timed |= {what: groups[what][0] for what in (RANDOM, WHOLE, PSEUDO) if what in groups}
     recipes = {PROTOCOL: recipe, ALONE: replace(recipe, validate_every=recipe.epochs)}
     seconds = training_seconds(trial, timed, recipes, progress)
 
@@ -133,6 +140,10 @@ def cost(
         condensed=trained(SMALL, small.num_nodes, small.stored_bytes, accuracy[in_file]),
         random=trained(RANDOM, first.target.nodes.numel(), first.size.total, accuracy[RANDOM]),
         whole=trained(WHOLE, whole_nodes, original.total, accuracy[WHOLE]),
+        whole_with_pseudo_labels=None
+        if labels is None
+        else trained(PSEUDO, whole_nodes, original.total, accuracy[PSEUDO]),
+        pseudo_labels=None if labels is None else labels.accuracies(trial),
         break_even=break_even(*times[PROTOCOL]),
         break_even_alone=break_even(*times[ALONE]),
         verdict=verdict(*times[PROTOCOL]),
@@ -140,6 +151,7 @@ def cost(
             filter(
                 None,
                 [
+                    PSEUDO_LABELS_NOTE if used_pseudo_labels(small) else None,
                     first.note,
                     _beaten(accuracy[in_file], accuracy[RANDOM]),
                     *_notes(small, original.total, target),

@@ -10,6 +10,8 @@ from torch import Tensor
 
 from gcsr.wording import accuracy, counted, nouns
 
+WHOLE, WITH_PSEUDO_LABELS = "whole graph", "whole graph, pseudo-labels"
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -25,11 +27,13 @@ class Evaluation:
         nodes: how many nodes the networks were trained on.
         graphs: how many condensed graphs.
         runs: how many networks on each.
-        trained_on: ``condensed`` or ``whole graph``.
+        trained_on: ``condensed``, ``whole graph`` or ``whole graph, pseudo-labels``.
         leaks_test_labels: whether test labels went into a condensed graph; then this is no fair score.
         recipe: how networks were trained.
         seed: of their weights.
         seconds: what the evaluation took, without the start of a cluster.
+        pseudo_labels: where networks were trained with pseudo-labels, ``test`` and ``validation``
+            accuracy in percent of the pseudo-labels themselves.
     """
 
     mean: float
@@ -46,6 +50,7 @@ class Evaluation:
     recipe: dict[str, Any]
     seed: int
     seconds: float
+    pseudo_labels: dict[str, float] | None = None
 
     @classmethod
     def of(cls, test: Tensor, validation: Tensor, **rest: Any) -> Evaluation:
@@ -61,13 +66,19 @@ class Evaluation:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        return asdict(self)
+        told = asdict(self)
+        if self.pseudo_labels is None:
+            del told["pseudo_labels"]
+        return told
 
     def __str__(self) -> str:
         leak = ", prior leaks test labels" if self.leaks_test_labels else ""
         graphs = f"{counted(self.graphs, 'graph')} x " if self.graphs > 1 else ""
+        what = f"{self.nodes} {nouns(self.nodes, 'node')}"
+        if self.trained_on == WITH_PSEUDO_LABELS:
+            what = "the whole graph with pseudo-labels"
         return (
             f"{accuracy(self.mean, self.std, len(self.scores))} on {self.dataset} ({self.model}"
-            f" trained on {self.nodes} {nouns(self.nodes, 'node')},"
+            f" trained on {what},"
             f" {graphs}{counted(self.runs, 'run')}{leak})"
         )

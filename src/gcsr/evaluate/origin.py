@@ -1,4 +1,4 @@
-"""Whether a condensed graph was made from the graph it is held against."""
+"""Whether a condensed graph was made from the graph it is held against, and with which labels."""
 
 from __future__ import annotations
 
@@ -7,6 +7,18 @@ from collections.abc import Sequence
 from gcsr.condensed import CondensedGraph
 from gcsr.errors import InputError, require
 from gcsr.graph import Graph
+
+# Said wherever a graph that was condensed with pseudo-labels is compared with the whole graph.
+PSEUDO_LABELS_NOTE = (
+    "This graph was condensed with pseudo-labels of unlabeled nodes, so it can beat a GNN trained on"
+    " the training labels alone; the fair references are the pseudo-labels themselves and the same"
+    " GNN trained with them on the whole graph."
+)
+
+
+def used_pseudo_labels(small: CondensedGraph) -> bool:
+    """Whether a graph was condensed with pseudo-labels of unlabeled nodes, as its file says."""
+    return bool(small.provenance.get("pseudo_labels"))
 
 
 def require_graph(graph: object) -> None:

@@ -16,15 +16,18 @@ from gcsr.cluster import Cluster, connected
 from gcsr.condensed import CondensedGraph
 from gcsr.devices import pick_device
 from gcsr.errors import require
-from gcsr.evaluate.evaluation import Evaluation
+from gcsr.evaluate.evaluation import WHOLE, WITH_PSEUDO_LABELS, Evaluation
 from gcsr.evaluate.origin import require_graph, require_origin
+from gcsr.evaluate.pseudo import PseudoLabels, require_unlabeled_nodes
 from gcsr.evaluate.spread import scores_spread
 from gcsr.evaluate.task import ModelChoice, Task
+from gcsr.evaluate.trial import Trial
 from gcsr.graph import Graph
 from gcsr.graph.stored import require_in_memory
 from gcsr.models import testing_model
 from gcsr.progress import Progress, silent
 from gcsr.training import TrainingRecipe, paper_recipe
+from gcsr.views import View
 
 
 def evaluate(
@@ -105,6 +108,7 @@ def evaluate_full(
     device: str | torch.device = "auto",
     progress: Progress = silent,
     cluster: str | Cluster | None = None,
+    pseudo_labels: bool = False,
 ) -> Evaluation:
     """The same protocol with networks trained on the whole graph, for comparison.
 
@@ -118,16 +122,35 @@ def evaluate_full(
         device: ``auto``, ``cpu`` or ``cuda``.
         progress: called with what is being done, how much of it is done and how much there is.
         cluster: as in :func:`evaluate`.
+        pseudo_labels: train on predicted class shares of every unlabeled node as well as on the
+            training labels. This is the fair reference of a graph that was condensed with
+            pseudo-labels. The pseudo-labels do not depend on ``seed``. Only a transductive graph has
+            unlabeled nodes; ``cluster`` cannot be used with it.
 
     Returns:
-        Accuracies in percent: every run, their mean and deviation.
+        Accuracies in percent: every run, their mean and deviation; with ``pseudo_labels`` also those
+        of the pseudo-labels themselves.
     """
     check_numbers(graph, runs, hidden)
     require_in_memory(graph, "graph")
     recipe = recipe or paper_recipe(graph.name)
     testing_model(model, hidden)
-    task = Task((), model, runs, recipe, hidden, seed)
-    test, validation, seconds = _scores(task, graph, device, progress, cluster)
+    labeler = None
+    if pseudo_labels:
+        require_unlabeled_nodes(graph)
+        require(
+            cluster is None,
+            "pseudo_labels: a cluster cannot train with pseudo-labels; leave cluster out.",
+        )
+        began = time.perf_counter()
+        trial = Trial(testing_model(model, hidden), View(graph), pick_device(device), recipe, seed)
+        labels = PseudoLabels.of(trial, progress)
+        test, validation = trial.scores(labels.batches(trial, range(runs)), progress)
+        labeler = labels.accuracies(trial)
+        seconds = time.perf_counter() - began
+    else:
+        task = Task((), model, runs, recipe, hidden, seed)
+        test, validation, seconds = _scores(task, graph, device, progress, cluster)
     return Evaluation.of(
         test,
         validation,
@@ -136,11 +159,12 @@ def evaluate_full(
         nodes=graph.train.numel() if graph.inductive else graph.num_nodes,
         graphs=1,
         runs=runs,
-        trained_on="whole graph",
+        trained_on=WITH_PSEUDO_LABELS if pseudo_labels else WHOLE,
         leaks_test_labels=False,
         recipe=vars(recipe),
         seed=seed,
         seconds=seconds,
+        pseudo_labels=labeler,
     )
 
 

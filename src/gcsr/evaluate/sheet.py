@@ -84,6 +84,10 @@ class CostSheet:
         forms: the ways to store the condensed graph.
         condensed, random, whole: training on the file, on a random class-balanced subset of the
             training nodes of the same bytes, and on the whole graph.
+        whole_with_pseudo_labels: where the file was condensed with pseudo-labels, training on the
+            whole graph with pseudo-labels on every node.
+        pseudo_labels: then also ``test`` and ``validation`` accuracy in percent of the pseudo-labels
+            themselves.
         break_even: after how many trainings by the protocol condensing has paid for itself.
         break_even_alone: the same for epochs without validation.
         verdict: ``break_even`` in words, or why there is none.
@@ -117,10 +121,15 @@ class CostSheet:
     verdict: str
     notes: tuple[str, ...]
     seconds: float
+    whole_with_pseudo_labels: TrainedOn | None = None
+    pseudo_labels: dict[str, float] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        return asdict(self)
+        told = asdict(self)
+        if self.pseudo_labels is None:
+            del told["whole_with_pseudo_labels"], told["pseudo_labels"]
+        return told
 
     def __str__(self) -> str:
         return (

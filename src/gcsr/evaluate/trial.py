@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -56,11 +57,16 @@ class Trial:
     ) -> None:
         self.model, self.device, self.recipe, self.seed = model, device, recipe, seed
         self._topologies: dict[int, SparseTopology] = {}
-        self._view = view
-        validation = view.validation()
-        self.validate = self.prepare(validation)
-        self.validation_labels = validation.labels.to(device)
-        self.features = int(validation.x.shape[1])
+        self.view = view
+        self.validation = view.validation()
+        self.validate = self.prepare(self.validation)
+        self.validation_labels = self.validation.labels.to(device)
+        self.features = int(self.validation.x.shape[1])
+
+    @cached_property
+    def tested(self) -> Target:
+        """The test nodes with their labels: read once, and not before all networks are trained."""
+        return self.view.test()
 
     def prepare(self, target: Target) -> Prepared:
         """What the model needs to predict a target's nodes."""
@@ -81,7 +87,7 @@ class Trial:
             fitted = run_jobs(jobs, progress)
         else:
             fitted = [job(part_of(progress, i, len(jobs))) for i, job in enumerate(jobs)]
-        test = self._view.test()
+        test = self.tested
         if test.disk is not None:
             tested = [
                 accuracy_in_blocks(self.model, one.params, test, self.device, progress)
@@ -139,9 +145,13 @@ def _joined(parts: Sequence[Fitted]) -> Fitted:
 
 def real_batches(trial: Trial, target: Target, num_classes: int, networks: range) -> list[Batch]:
     """How networks on (a part of) the real graph are grouped."""
-    prepared = trial.prepare(target)
     classes = torch.nn.functional.one_hot(target.labels, num_classes)
     classes = classes.to(trial.device, torch.float32)
+    return batches_of(trial, trial.prepare(target), classes, networks)
+
+
+def batches_of(trial: Trial, prepared: Prepared, classes: Tensor, networks: range) -> list[Batch]:
+    """How networks on one real graph, with ``classes`` as targets, are grouped."""
     # Weights and activations are also kept for the backward pass; on a CPU every run is a job.
     cuda = trial.device.type == "cuda"
     at_once = max(1, networks_at_once(trial.model, prepared) // 4) if cuda else 1

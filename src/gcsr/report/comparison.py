@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from gcsr.condensed import CondensedGraph
 from gcsr.errors import require
+from gcsr.evaluate.origin import used_pseudo_labels
 from gcsr.report.charts import data_table, heat_table, strips
 from gcsr.report.evidence import RANDOM, SMALL, WHOLE, Evidence, Scored
 from gcsr.report.html import Html, joined, tag
@@ -55,6 +56,14 @@ def _banners(
     if leaking:
         sentence = f"Test labels went into {', '.join(leaking)}: not a fair score."
         yield Banner("bad", "Leaks test labels.", sentence)
+    helped = [one.name for one in found if used_pseudo_labels(one.small)]
+    if helped:
+        sentence = (
+            f"Condensed with pseudo-labels of unlabeled nodes: {', '.join(helped)}. Such a graph can"
+            " beat a GNN trained on the training labels alone; the fair references are the"
+            " pseudo-labels themselves and the same GNN trained with them on the whole graph."
+        )
+        yield Banner("note", "Pseudo-labels.", sentence)
     if scores and scores[0].evaluation.recipe["epochs"] < full_epochs:
         sentence = "Networks were trained for fewer epochs than the protocol's: no results."
         yield Banner("warn", "Quick test.", sentence)

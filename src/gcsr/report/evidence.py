@@ -14,6 +14,7 @@ from gcsr.api import condense_many
 from gcsr.condensed import CondensedGraph
 from gcsr.errors import require
 from gcsr.evaluate import Evaluation, evaluate, evaluate_full
+from gcsr.evaluate.origin import used_pseudo_labels
 from gcsr.graph import Graph
 from gcsr.progress import Progress, silent
 from gcsr.report.said import number, part
@@ -22,6 +23,7 @@ from gcsr.wording import counted
 
 NEAREST = 3
 SMALL, RANDOM, WHOLE = "condensed", "random", "whole"
+PSEUDO, LABELS = "pseudo", "labels"
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,10 @@ class Trial:
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """Networks trained on one thing: a condensed graph, random subsets, the whole graph."""
+    """Networks trained on one thing: a condensed graph, random subsets, the whole graph.
+
+    Of ``LABELS``, the pseudo-labels themselves, no network is trained: the one score is theirs.
+    """
 
     name: str
     kind: str
@@ -97,7 +102,7 @@ class Evidence:
         return next((one for one in self.scores if one.kind == SMALL), None)
 
     def rivals(self, kind: str) -> Scored | None:
-        """Accuracy of random subsets, or of the whole graph."""
+        """Accuracy of one of the things that results are compared with."""
         return next((one for one in self.scores if one.kind == kind), None)
 
 
@@ -148,7 +153,10 @@ def tested(
     any_graph: bool,
     progress: Progress,
 ) -> list[Scored]:
-    """Accuracy of every result, of random subsets of each size, and of the whole graph."""
+    """Accuracy of every result, of random subsets of each size, and of the whole graph.
+
+    Where a result was condensed with pseudo-labels, those are compared with as well.
+    """
     scores = []
     # The first network of a process waits for what is loaded on demand: that is nobody's time.
     warm = replace(trial, runs=1, recipe=TrainingRecipe(epochs=3))
@@ -163,16 +171,41 @@ def tested(
         found = _train(subsets, graph, trial, any_graph, _named(progress, f"random, {nodes}"))
         said = f"random subset, {counted(nodes, 'node')}"
         scores.append(Scored(said, RANDOM, found, subsets[0].stored_bytes))
-    whole = evaluate_full(
+    scores.append(
+        Scored("whole graph", WHOLE, _train_whole(graph, trial, progress), graph.stored_bytes)
+    )
+    # Every visible node of an inductive graph has a label.
+    if not graph.inductive and any(used_pseudo_labels(small) for _, small in results):
+        found = _train_whole(graph, trial, progress, pseudo_labels=True)
+        scores.append(Scored("whole graph with pseudo-labels", PSEUDO, found, graph.stored_bytes))
+        scores.append(_pseudo_labels(found))
+    return scores
+
+
+def _train_whole(
+    graph: Graph, trial: Trial, progress: Progress, *, pseudo_labels: bool = False
+) -> Evaluation:
+    what = "whole graph with pseudo-labels" if pseudo_labels else "whole graph"
+    return evaluate_full(
         graph,
         model=trial.model,
         runs=trial.runs,
         recipe=trial.recipe,
         seed=trial.seed,
         device=trial.device,
-        progress=_named(progress, "whole graph"),
+        progress=_named(progress, what),
+        pseudo_labels=pseudo_labels,
     )
-    return [*scores, Scored("whole graph", WHOLE, whole, graph.stored_bytes)]
+
+
+def _pseudo_labels(found: Evaluation) -> Scored:
+    """The pseudo-labels themselves, with which networks were trained."""
+    labels = found.pseudo_labels or {}
+    test, validation = labels["test"], labels["validation"]
+    alone = replace(
+        found, mean=test, std=0.0, scores=[test], validation=[validation], runs=1, seconds=0.0
+    )
+    return Scored("pseudo-labels themselves", LABELS, alone, 0)
 
 
 def _train(

@@ -1,4 +1,4 @@
-"""How condensing went: the matching loss, and what chose the iterate."""
+"""How condensing went: the loss, and what chose the iterate."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from gcsr.report.page import Panel
 from gcsr.report.panels import Made, absence
 from gcsr.report.said import curve, number, part, text
 
-TITLE = "Matching loss and validation"
+TITLE = "Loss and validation"
+LOSSES = {"real_loss": "Real loss", "matching_loss": "Matching loss"}
 SELECTS = "it selects real nodes and learns nothing"
 LEARNS_NOTHING = {
     "random": SELECTS,
     "herding": SELECTS,
     "kcenter": SELECTS,
     "coarsening": "it merges real nodes and learns nothing",
-    "clusters": "its nodes are centres of real ones, which are computed and not learned",
+    "clusters": "its nodes are centers of real ones, which are computed and not learned",
 }
 
 
@@ -27,10 +28,9 @@ def training(found: Evidence) -> Made:
     """The recorded curves, or why there are none."""
     made = found.small.provenance
     loss, choices = list(_loss(made)), list(_choices(made))
-    if not loss and not choices:
-        why = _without_a_loss(made)
-        return Panel(TITLE, absence(why), half=True, short="Training"), {}
-    if not choices:
+    if not loss:
+        loss = [absence(_without_a_loss(made))]
+    elif not choices:
         choices = [absence("No validation curve: the last iterate was kept.")]
     return Panel(TITLE, joined(*loss, *choices), half=True, short="Training"), {}
 
@@ -39,25 +39,28 @@ def _without_a_loss(made: dict[str, Any]) -> str:
     """Who recorded no loss, and why there is none."""
     chosen = part(part(made, "automatic"), "chosen")
     name = text(chosen or made, "method")
-    why = LEARNS_NOTHING.get(name, "its file holds no curve")
+    why = LEARNS_NOTHING.get(name, "its file holds no loss curve")
+    if name == "bilevel" and number(part(chosen or made, "settings"), "iterations") == 0:
+        why = "it is a start, without outer steps"
     if chosen:
         return f"The automatic mode chose {name}, which recorded no loss: {why}."
     return f"{name} recorded no loss: {why}."
 
 
 def _loss(made: dict[str, Any]) -> Iterator[Html]:
-    loss = curve(made, "matching_loss")
-    if not loss:
-        return
-    lines = [Series("matching loss", loss, "first")]
-    if len(loss) >= SMOOTHED_FROM:
-        lines = [
-            Series("as recorded", loss, "faint"),
-            Series("running median", smoothed(loss), "first"),
-        ]
-    described = f"Matching loss from {loss[0][1]:.4g} to {loss[-1][1]:.4g}"
     unit = "epoch" if "epochs" in part(made, "settings") else "iteration"
-    yield line_chart(lines, x=unit, y="Matching loss", described=described)
+    for name, title in LOSSES.items():
+        loss = curve(made, name)
+        if not loss:
+            continue
+        lines = [Series(title.lower(), loss, "first")]
+        if len(loss) >= SMOOTHED_FROM:
+            lines = [
+                Series("as recorded", loss, "faint"),
+                Series("running median", smoothed(loss), "first"),
+            ]
+        described = f"{title} from {loss[0][1]:.4g} to {loss[-1][1]:.4g}"
+        yield line_chart(lines, x=unit, y=title, described=described)
 
 
 def _choices(made: dict[str, Any]) -> Iterator[Html]:

@@ -18,7 +18,7 @@ from gcsr.report.charts import (
 )
 from gcsr.report.cost import cost_sheet
 from gcsr.report.drawing import graph_data, heat_data, map_data, similarity_data
-from gcsr.report.evidence import Evidence, Scored
+from gcsr.report.evidence import LABELS, Evidence, Scored
 from gcsr.report.html import Html, joined, tag
 from gcsr.report.interactive import graph_view, heat_view, map_view
 from gcsr.report.page import Panel
@@ -41,6 +41,8 @@ def strip(one: Scored) -> Strip:
     """Accuracies of one thing that was trained on."""
     tested = one.evaluation
     detail = f"{counted(tested.nodes, 'node')} · {one.size}"
+    if one.kind == LABELS:
+        detail = "most likely class of each test node"
     flag = "leaks" if tested.leaks_test_labels else ""
     return Strip(one.name, detail, tested.scores, tested.mean, tested.std, one.kind, flag)
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from gcsr.evaluate.origin import PSEUDO_LABELS_NOTE, used_pseudo_labels
 from gcsr.report import panels
+from gcsr.report.candidates import candidates
 from gcsr.report.evidence import RANDOM, WHOLE, Evidence
 from gcsr.report.learning import training
 from gcsr.report.page import Banner, Page, Panel, Tile
-from gcsr.report.race import race
 from gcsr.report.said import byte_count, maker, notes, number, part, seconds, text
 from gcsr.wording import counted, deviation
 
@@ -37,7 +38,7 @@ def single_page(found: Evidence, *, full_epochs: int) -> Page:
         training,
         panels.classes,
         panels.cost,
-        *([race] if part(made, "automatic") else []),
+        *([candidates] if part(made, "automatic") else []),
         panels.settings,
     ):
         panel, drawn = add(found)
@@ -57,6 +58,8 @@ def banners(found: Evidence, full_epochs: int) -> Iterator[Banner]:
     """What must be known before a number is read."""
     if found.small.leaks_test_labels:
         yield Banner("bad", "Leaks test labels.", LEAK)
+    if used_pseudo_labels(found.small):
+        yield Banner("note", "Pseudo-labels.", PSEUDO_LABELS_NOTE)
     own = found.own
     if own is not None:
         epochs = own.evaluation.recipe["epochs"]

@@ -175,23 +175,40 @@ class Run:
         self.best_accuracy = torch.full((batch,), -1.0, dtype=torch.float64, device=device)
         self.best_epoch = torch.zeros(batch, dtype=torch.long, device=device)
         self._epoch = torch.full((1,), -1, dtype=torch.long, device=device)
-        self._rate = torch.tensor(recipe.rate, device=device)
-        # In one pass over the weights: on a CPU Adam is bound by memory, on CUDA by launches.
-        self._adam = torch.optim.Adam(
-            params,
-            lr=self._rate if self.cuda else recipe.rate,
-            weight_decay=recipe.weight_decay,
-            fused=True,
-            capturable=self.cuda,
+        self._rate: float | Tensor = recipe.rate
+        if self.cuda:
+            # A recorded epoch reads its rate from the device.
+            self._rate = torch.tensor(recipe.rate, device=device)
+        self._weight_decay = recipe.weight_decay
+        self._first, self._second = (
+            [torch.zeros_like(p, memory_format=torch.preserve_format) for p in params]
+            for _ in range(2)
         )
+        self._steps = [torch.zeros((), dtype=torch.float32, device=device) for _ in params]
 
     def teach(self) -> None:
         """One epoch of training."""
         gradients = torch.autograd.grad(self._loss(self.params), self.params)
-        for p, gradient in zip(self.params, gradients, strict=True):
-            # The fused Adam reads gradients as if they lay in memory as the weights do.
-            p.grad = gradient.contiguous()
-        self._adam.step()
+        with torch.no_grad():
+            torch._foreach_add_(self._steps, 1.0)
+            # torch.optim.Adam(fused=True) without its class, whose first use imports the compiler for
+            # seconds. In one pass over the weights: on a CPU Adam is bound by memory, on CUDA by
+            # launches. The kernel reads gradients as if they lay in memory as the weights do.
+            torch._fused_adam_(
+                list(self.params),
+                [gradient.contiguous() for gradient in gradients],
+                self._first,
+                self._second,
+                [],
+                self._steps,
+                lr=self._rate,
+                beta1=0.9,
+                beta2=0.999,
+                weight_decay=self._weight_decay,
+                eps=1e-8,
+                amsgrad=False,
+                maximize=False,
+            )
         self._epoch.add_(1)
 
     def judge(self) -> None:
@@ -208,13 +225,12 @@ class Run:
 
     def restart(self) -> None:
         """A fresh Adam at a tenth of the rate."""
-        for state in self._adam.state.values():
-            for tensor in state.values():
-                tensor.zero_()
-        if self.cuda:
+        for tensor in (*self._first, *self._second, *self._steps):
+            tensor.zero_()
+        if isinstance(self._rate, Tensor):
             self._rate.mul_(0.1)
-        for group in self._adam.param_groups:
-            group["lr"] = self._rate if self.cuda else group["lr"] / 10
+        else:
+            self._rate /= 10
 
 
 def networks_at_once(model: Model, prepared: Prepared) -> int:

@@ -1,6 +1,7 @@
 """Condensation methods, one short file each."""
 
 from gcsr.condense.methods.auto import Automatic
+from gcsr.condense.methods.bilevel import Bilevel
 from gcsr.condense.methods.clusters import Clusters
 from gcsr.condense.methods.coarsening import Coarsening
 from gcsr.condense.methods.dcg import DCG
@@ -21,6 +22,7 @@ __all__ = [
     "SFGC",
     "SGDD",
     "Automatic",
+    "Bilevel",
     "Clusters",
     "Coarsening",
     "GCond",

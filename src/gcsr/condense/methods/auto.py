@@ -1,98 +1,135 @@
-"""Automatic: the method and settings that do best on this graph in a race, within a budget."""
+"""Automatic: the best clustered start, improved by bilevel condensation, within a budget.
+
+1. Where labels are few, pseudo-labels of the unlabeled nodes are trained (:mod:`.bilevel`).
+2. Clustered starts after 1, 0 and 2 hops are compared by quickly trained GCNs on validation nodes.
+3. Bilevel condensation goes on from the best start and keeps its best validated iterate.
+4. The result, its start, Random and Herding are compared by other networks. The best one is returned.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
-from functools import cache
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, ClassVar
 
 import torch
 
 from gcsr.blocks import Work
-from gcsr.condense.automatic import (
-    PARTS,
-    Calibration,
-    Candidate,
-    Contest,
-    Entry,
-    Judge,
-    Opinion,
-    Plan,
-    calibrate,
-    candidates,
-    plan_for,
-    race,
-    remembering,
-    second_opinion,
-)
-from gcsr.condense.automatic.candidates import Settings
-from gcsr.condense.automatic.rounds import Starts
+from gcsr.checkpoint import Journal
 from gcsr.condense.condenser import Condenser, Made
+from gcsr.condense.costs import Costs
 from gcsr.condense.fields import real_number
-from gcsr.condense.held import held_bytes
 from gcsr.condense.labels import class_budget
-from gcsr.condense.methods.clusters import Clusters
-from gcsr.condense.methods.gcsr import GCSR
+from gcsr.condense.methods.bilevel import QUICK, QUICK_HIDDEN, Bilevel, labeler_of
 from gcsr.condense.methods.herding import Herding
-from gcsr.condense.methods.mtt import MTT
 from gcsr.condense.methods.random import Random
+from gcsr.condense.select import QuickScore
+from gcsr.condense.teachers import class_shares
 from gcsr.errors import InputError, require, require_one_of
 from gcsr.graph import Graph
 from gcsr.graph.stored import StoredGraph
-from gcsr.parallel import part_of
-from gcsr.progress import Progress
+from gcsr.parallel import part_of, run_jobs
+from gcsr.progress import Progress, silent
 from gcsr.views import CondensingView
 
-CONTESTANTS: dict[str, type[Condenser]] = {
-    method.name: method for method in (Random, Herding, Clusters, MTT, GCSR)
-}
-OWN = ("nodes", "ratio")
-# Settings that bound memory or disk and change no result.
-BOUNDS = frozenset(
-    f.name for method in CONTESTANTS.values() for f in fields(method) if f.metadata.get("resource")
+logger = logging.getLogger(__name__)
+Settings = tuple[tuple[str, Any], ...]
+# Hops of the starts that are compared; a small budget takes the first alone.
+HOPS = (1, 0, 2)
+# Outer steps. With few labels the outer loss soon fits mistakes of the pseudo-labels: fewer are enough,
+# and no more than some seconds of them.
+ITERATIONS, ITERATIONS_FEW_LABELS, SECONDS_FEW_LABELS = 200, 50, 8.0
+# Fewer than these are not worth beginning.
+LEAST_ITERATIONS = 10
+# The networks of the final comparison chose nothing before.
+FINAL_NETWORKS, FINAL_SEED = range(3), 1
+# Herding's embedding is trained on the whole graph: a small network for a few epochs is enough.
+BRIEF_EMBEDDING: dict[str, Any] = {"hidden": 64, "epochs": 100}
+# What takes a candidate out instead of ending the run.
+FAILURES: tuple[type[Exception], ...] = (
+    InputError,
+    torch.linalg.LinAlgError,  # type: ignore[attr-defined]
+    torch.OutOfMemoryError,
 )
-# Parts that are switched off, and the one value that a pinned setting may then have.
-CONTRADICTED = {
-    "tempering": ("tempered", False),
-    "grouping": ("grouping", "k-means"),
-    "soft-labels": ("soft_labels", False),
-    "window": ("window", "fixed"),
-    "class-means": ("class_means", 0.0),
+# Parts that can be switched off, and what happens then.
+PARTS = {
+    "pseudo-labels": "only training labels count",
+    "hops": "one start, after one hop",
+    "clusters": "starts are sampled training rows",
+    "labels": "labels stay as they are at the start",
+    "burn-in": "new students are differentiated from their first step",
+    "bilevel": "the best start is the result",
 }
-# Parts of the race that matter where trajectories are matched.
-OF_MATCHING = frozenset({"calibration", "window", "class-means"})
-KNOWN = {name: {f.name for f in fields(method)} - set(OWN) for name, method in CONTESTANTS.items()}
+# What a part is as a setting of bilevel.
+AS_SETTING: dict[str, tuple[str, Any]] = {
+    "pseudo-labels": ("pseudo_labels", "none"),
+    "hops": ("k", 1),
+    "clusters": ("initialise", "sample"),
+    "labels": ("label_lr", 0.0),
+    "burn-in": ("burn_in", 0),
+    "bilevel": ("iterations", 0),
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is done within the budget.
+
+    Args:
+        hops: of the starts that are compared.
+        iterations: outer steps of bilevel condensation.
+        least_seconds: what everything else is expected to take, with one start.
+        expected_seconds: what all of it is expected to take.
+    """
+
+    hops: tuple[int, ...]
+    iterations: int
+    least_seconds: float
+    expected_seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A method with its settings, what it made, and how that validates, by round."""
+
+    method: Condenser
+    made: Made
+    validation: dict[str, float] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For the provenance; settings are those that differ from their defaults."""
+        return {**named(self.method), "validation": self.validation}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Automatic(Condenser):
-    """A race of candidates, judged by what GCNs trained on what they made say of validation nodes.
+    """Bilevel condensation from the best clustered start; never worse on validation than a subset.
 
-    Random and Herding always take part, so the answer validates no worse than they do. Candidates are
-    clustered starts, and trajectory matching (MTT, GCSR) from the best of them and from sampled rows,
-    with rates and regularisers in units of the data. Test labels are never read.
+    Random and Herding are always compared, so the result validates no worse than they do, nor worse
+    than its start. Test labels are never read.
 
     Args:
-        budget: seconds that one graph should take on one core or a GPU. It decides how many
-            candidates run, and how long, by a count of operations: nothing is timed, so the same
-            budget gives the same result.
-        without: parts that are switched off, separated by commas: ``teachers``, ``consistent``,
-            ``tempering``, ``grouping``, ``soft-labels``, ``redraws``, ``agreement``, ``matching``,
-            ``calibration``, ``window``, ``class-means``. For ablations.
-        pins: names and values of settings that are not up for choice. ``gcsr.condense(..., k=2)`` and
-            ``--set k=2`` end up here.
+        budget: seconds that one graph should take on one core or a GPU. It decides how many starts
+            are compared and how many outer steps follow, by a count of operations: nothing is timed,
+            so the same budget gives the same result.
+        without: parts that are switched off, separated by commas: ``pseudo-labels``, ``hops``,
+            ``clusters``, ``labels``, ``burn-in``, ``bilevel``. For ablations.
+        pins: names and values of settings of :class:`Bilevel` that are not up for choice.
+            ``gcsr.condense(..., k=2)`` and ``--set k=2`` end up here.
     """
 
     name: ClassVar[str] = "auto"
-    revision: ClassVar[int] = 2
-    summary: ClassVar[str] = "what does best in a race: clusters, GCSR, MTT, Herding or Random"
-    # Some candidates see another draw of dropout on another device.
+    revision: ClassVar[int] = 3
+    summary: ClassVar[str] = "bilevel condensation from the best clustered start: the default"
+    # The pseudo-labeler sees another draw of dropout on another device.
     same_on_every_device: ClassVar[bool] = False
     beyond_training_nodes: ClassVar[bool] = True
-    hands_on_to: ClassVar[tuple[type[Condenser], ...]] = (Clusters, MTT, GCSR)
+    exact_class_budget: ClassVar[bool] = False
+    hands_on_to: ClassVar[tuple[type[Condenser], ...]] = (Bilevel,)
 
-    budget: float = 120.0
+    budget: float = 240.0
     without: str = ""
     pins: Settings = ()
 
@@ -102,89 +139,71 @@ class Automatic(Condenser):
         for part in self._off:
             require_one_of("without", part, PARTS)
         require(isinstance(self.pins, tuple), f"pins: {self.pins!r} is not a tuple of pairs.")
-        accepted = set[str]().union(*(KNOWN[method.name] for method in self.hands_on_to))
+        known = {f.name for f in fields(Bilevel)} - {"nodes", "ratio"}
         for name in dict(self.pins):
-            require(name in accepted, f"pins: no candidate has the setting {name!r}.")
-        self._require_consistent()
-        failure: InputError | None = None
-        for one in self._field():
-            try:
-                _built(one, 1)
-                return
-            except InputError as error:
-                failure = error
-        raise failure or InputError("pins: no candidate has all of these settings.")
-
-    def _require_consistent(self) -> None:
-        """What is pinned must not be switched off."""
-        pins = dict(self.pins)
-        for part in sorted(self._off & CONTRADICTED.keys()):
-            name, accepted = CONTRADICTED[part]
+            require(name in known, f"pins: bilevel has no setting {name!r}.")
+        for part in self._off:
+            name, value = AS_SETTING[part]
+            pinned = dict(self.pins).get(name, value)
             require(
-                pins.get(name, accepted) == accepted,
-                f"without: {part!r} contradicts the pinned {name}={pins.get(name)}; leave one out.",
+                pinned == value,
+                f"without: {part!r} contradicts the pinned {name}={pinned}; leave one out.",
             )
-        require(
-            "consistent" not in self._off or pins.get("teacher") != "consistent",
-            "without: 'consistent' contradicts the pinned teacher=consistent; leave one out.",
-        )
-        own = sorted(set(pins) - KNOWN["clusters"] - BOUNDS)
-        require(
-            "matching" not in self._off or self._has_starts,
-            f"without: 'matching' contradicts the pinned {', '.join(own)}, which only matching has;"
-            " leave one out.",
-        )
+        self._bilevel(1)
 
     @property
     def settings(self) -> dict[str, Any]:
         """What determines the result, by name; pins under their own names."""
         own = {name: value for name, value in super().settings.items() if name != "pins"}
-        return own | {name: value for name, value in self.pins if name not in BOUNDS}
+        return own | dict(self.pins)
 
     @property
-    def _off(self) -> frozenset[str]:
-        """Parts that are switched off; where the draw is pinned there is no other."""
-        named = frozenset(part.strip() for part in self.without.split(",") if part.strip())
-        return named | {"redraws"} if "draw" in dict(self.pins) else named
+    def _off(self) -> tuple[str, ...]:
+        return tuple(part.strip() for part in self.without.split(",") if part.strip())
 
-    def _others(self) -> Iterable[type[Condenser]]:
-        return CONTESTANTS.values()
+    @property
+    def _fixed(self) -> dict[str, Any]:
+        """Settings of bilevel that are not up for choice."""
+        return dict(AS_SETTING[part] for part in self._off) | dict(self.pins)
+
+    def _bilevel(self, nodes: int, **chosen: Any) -> Bilevel:
+        return Bilevel(nodes=nodes, **(chosen | self._fixed))
 
     def _work(self, nodes: int) -> Work:
         return Work(nodes, hops=2, least=self.budget)
 
     def _foreseen(self, work: Work, graph: Graph) -> Work:
-        """What is planned, and the largest of what teachers and, where it matches, experts hold."""
         if isinstance(graph, StoredGraph):
             return work  # of what stays on disk nothing is read for an estimate
-        view, pins = self._seen(graph), dict(self.pins)
+        view = self._seen(graph)
         plan = self._plan(view, work.nodes, "cpu")
-        held = held_bytes(view, plan.starts.trained, matching=bool(plan.scouts), pins=pins)
-        return replace(work, least=plan.seconds, held=held)
+        return replace(work, least=plan.expected_seconds, held=self._costs(view, work.nodes).held)
 
-    def _field(self) -> list[Candidate]:
-        """Everyone who could take part, the simple ones aside."""
-        start = candidates.clustered_starts(Starts(("gcn",), (1,), "halves", 0))
-        return self._pinned([*start, *candidates.matched(start[0], None)])
-
-    @property
-    def _has_starts(self) -> bool:
-        """Whether pins leave clustered starts in the race."""
-        return any(one.method == "clusters" for one in self._field())
+    def _costs(self, view: CondensingView, nodes: int, kind: str = "cpu") -> Costs:
+        method = self._bilevel(nodes)
+        return Costs(
+            view, nodes, kind, method, labeler=labeler_of(method, view.visible) is not None
+        )
 
     def _plan(self, view: CondensingView, nodes: int, kind: str) -> Plan:
-        alone = not self._has_starts
-        pins = dict(self.pins)
-        return plan_for(view, nodes, self.budget, kind, self._off, pins, only_matching=alone)
-
-    def _pinned(self, found: Iterable[Candidate]) -> list[Candidate]:
-        return candidates.pinned(found, dict(self.pins), KNOWN, BOUNDS)
-
-    @property
-    def leaks_test_labels(self) -> bool:
-        """A pinned prior over all labels leaks, as it does in GCSR."""
-        pins = dict(self.pins)
-        return pins.get("prior") == "all" and pins.get("regulariser", "prior") == "prior"
+        """The same graph, size, budget and kind of device give the same plan."""
+        costs, fixed = self._costs(view, nodes, kind), self._fixed
+        hops: tuple[int, ...] = (fixed["k"],) if "k" in fixed else HOPS
+        wanted = fixed.get("iterations", ITERATIONS)
+        if costs.labeler and "iterations" not in fixed:
+            within = int(SECONDS_FEW_LABELS / costs.iteration)
+            wanted = max(LEAST_ITERATIONS, min(ITERATIONS_FEW_LABELS, within))
+        least = costs.seconds(starts=1, iterations=0)
+        for tried in dict.fromkeys((hops, hops[:1])):
+            base = costs.seconds(starts=len(tried), iterations=1) - costs.iteration
+            affordable = int((self.budget - base) / costs.iteration)
+            # Rather one start and many outer steps than several starts and few.
+            if affordable >= wanted // 2 or tried == hops[:1]:
+                break
+        iterations = wanted if "iterations" in fixed else max(0, min(wanted, affordable))
+        if iterations < LEAST_ITERATIONS and "iterations" not in fixed:
+            iterations = 0
+        return Plan(tried, iterations, least, costs.seconds(len(tried), iterations))
 
     def _make(
         self,
@@ -196,121 +215,209 @@ class Automatic(Condenser):
     ) -> list[Made]:
         # Too few nodes for the classes is an error of the user's, not of a candidate.
         class_budget(view.visible.train_labels, view.visible.num_classes, nodes)
-        # Iterates of different candidates do not compare: nobody watches them.
         journal, view = view.journal, replace(view, watch=None, journal=None)
-        pins = dict(self.pins)
         plan = self._plan(view, nodes, device.type)
-
-        @cache
-        def opinion() -> Opinion | None:
-            """What the teachers of the clustered starts say, found once for all seeds."""
-            if "agreement" in self._off or not self._has_starts:
-                return None
-            return second_opinion(
-                view,
-                plan.starts.teachers,
-                seed=pins.get("expert_seed", 0),
-                device=device,
-                tempered=pins.get("tempered", "tempering" not in self._off),
+        if plan.least_seconds > self.budget:
+            logger.warning(
+                "budget: %.3g s are less than the %.0f s that the least is expected to take; the least"
+                " is done.",
+                self.budget,
+                plan.least_seconds,
             )
-
-        judge = Judge(view.validation, view.visible.num_classes, device, opinion)
-
-        @cache
-        def calibrated() -> Calibration | None:
-            """Rates for this graph, found once for all seeds."""
-            if "calibration" in self._off:
-                return None
-            return calibrate(view, device, pins)
-
-        def chosen(done: int, seed: int) -> Made:
-            def make(one: Candidate) -> Made:
-                return _built(one, nodes)._make(view, nodes, [seed], device, _unheard)[0]
-
-            part = part_of(progress, done, len(seeds))
-            made_before = remembering(journal, seed, device, make, judge)
-            contest = Contest(*made_before, calibrated, self._pinned, part)
-            winner, entries = race(contest, plan)
-            found = calibrated() if calibrated.cache_info().currsize else None
-            return _told(winner, entries, contest, plan, found, opinion(), self.budget)
-
-        return [chosen(done, seed) for done, seed in enumerate(seeds)]
+        labeler = labeler_of(self._bilevel(nodes), view.visible)
+        if labeler is not None:
+            # Once for all candidates, which may run side by side. If it fails each of them tells why.
+            seed = self._fixed.get("expert_seed", 0)
+            with suppress(*FAILURES):
+                class_shares(view, labeler, seed=seed, device=device, progress=progress)
+        search = _Search(self, view, nodes, device, plan)
+        runs = [search.begin(seed) for seed in seeds]
+        side_by_side([job for run in runs for job in run.starting], device, progress, "starts")
+        for run in runs:
+            run.choose_start()
+        search.improve([run for run in runs if run.start is not None], journal, progress)
+        side_by_side([job for run in runs for job in run.comparing], device, progress, "comparing")
+        return [run.result(self.budget) for run in runs]
 
 
-def _built(one: Candidate, nodes: int) -> Condenser:
-    return CONTESTANTS[one.method](nodes=nodes, **one.options)
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """What all graphs of a call have in common."""
+
+    automatic: Automatic
+    view: CondensingView
+    nodes: int
+    device: torch.device
+    plan: Plan
+
+    def begin(self, seed: int) -> _Run:
+        return _Run(self, seed)
+
+    def improve(self, runs: Sequence[_Run], journal: Journal | None, progress: Progress) -> None:
+        """Bilevel condensation of every graph; those with the same start settings go together."""
+        if not self.plan.iterations:
+            return
+        by_hops: dict[int, list[_Run]] = {}
+        for run in runs:
+            by_hops.setdefault(run.hops, []).append(run)
+        view = replace(self.view, journal=journal)
+        for hops, group in by_hops.items():
+            method = self.automatic._bilevel(self.nodes, k=hops, iterations=self.plan.iterations)
+            seeds = [run.seed for run in group]
+            try:
+                made = method._make(view, self.nodes, seeds, self.device, progress)
+            except FAILURES as error:
+                for run in group:
+                    run.left_out.append((method, str(error).splitlines()[0]))
+                continue
+            for run, one in zip(group, made, strict=True):
+                run.candidates.append(Candidate(method, one, validated(one)))
 
 
-def _unheard(stage: str, done: int, total: int) -> None:
-    """Candidates are counted as a whole."""
+class _Run:
+    """The search of one graph."""
+
+    def __init__(self, search: _Search, seed: int) -> None:
+        self._search, self.seed = search, seed
+        self._simple: list[Candidate] = []
+        self._starts: list[Candidate] = []
+        self.candidates: list[Candidate] = []
+        self.left_out: list[tuple[Condenser, str]] = []
+        self.start: Candidate | None = None
+
+    @property
+    def hops(self) -> int:
+        assert self.start is not None and isinstance(self.start.method, Bilevel)
+        return self.start.method.k
+
+    @property
+    def starting(self) -> list[Callable[[Progress], None]]:
+        """Jobs that make Random, Herding and every start."""
+        nodes = self._search.nodes
+        herding = Herding(nodes=nodes, **BRIEF_EMBEDDING)
+        simple = [(Random(nodes=nodes), self._simple), (herding, self._simple)]
+        starts = [
+            (self._search.automatic._bilevel(nodes, k=k), self._starts)
+            for k in self._search.plan.hops
+        ]
+        return [self._job(method, where) for method, where in (*simple, *starts)]
+
+    def _job(self, method: Condenser, where: list[Candidate]) -> Callable[[Progress], None]:
+        search = self._search
+
+        def job(_: Progress) -> None:
+            first = replace(method, iterations=0) if isinstance(method, Bilevel) else method
+            try:
+                (made,) = first._make(search.view, search.nodes, [self.seed], search.device, silent)
+            except FAILURES as error:
+                self.left_out.append((first, str(error).splitlines()[0]))
+                return
+            where.append(Candidate(first, made, validated(made)))
+
+        return job
+
+    def choose_start(self) -> None:
+        """The start that validates best; of equals the one that is tried first."""
+        # Jobs finish in any order.
+        self._simple.sort(key=lambda one: one.method.name, reverse=True)
+        order = {k: place for place, k in enumerate(self._search.plan.hops)}
+        self._starts.sort(key=lambda one: order[getattr(one.method, "k", 0)])
+        self.left_out.sort(key=lambda one: repr(one[0]))
+        if self._starts:
+            self.start = max(self._starts, key=lambda one: one.validation.get("quick", 0.0))
+
+    @property
+    def finalists(self) -> list[Candidate]:
+        """The simple ones, the start, and what was learned from it."""
+        return [*self._simple, *([] if self.start is None else [self.start]), *self.candidates]
+
+    @property
+    def comparing(self) -> list[Callable[[Progress], None]]:
+        """Jobs that score the finalists by networks that chose nothing."""
+        search = self._search
+        score = QuickScore(search.view.validation, search.device)
+        classes = search.view.visible.num_classes
+
+        def job(one: Candidate) -> Callable[[Progress], None]:
+            def scored(_: Progress) -> None:
+                parts = (one.made.x, one.made.adjacency, class_targets(one.made, classes))
+                x, a, y = (part.to(search.device) for part in parts)
+                one.validation["final"] = score.score(
+                    x, a, y, FINAL_NETWORKS, FINAL_SEED, hidden=QUICK_HIDDEN, recipe=QUICK
+                )
+
+            return scored
+
+        return [job(one) for one in self.finalists]
+
+    def result(self, budget: float) -> Made:
+        """The best finalist, with how it was found."""
+        # Of equals the last: what was learned.
+        chosen = max(reversed(self.finalists), key=lambda one: one.validation["final"])
+        made, plan = chosen.made, self._search.plan
+        notes = [*made.notes]
+        if chosen in self._simple:
+            notes.append(
+                f"{chosen.method.name} validated best: nothing that was learned beat a choice of real"
+                " nodes"
+            )
+        if plan.least_seconds > budget:
+            notes.append(
+                f"the least is expected to take {plan.least_seconds:.0f} s on one core or GPU, more"
+                f" than the budget of {budget:g} s"
+            )
+        found = {
+            "chosen": named(chosen.method),
+            "plan": asdict(plan),
+            "candidates": [
+                one.to_dict() for one in (*self._simple, *self._starts, *self.candidates)
+            ],
+            "left_out": [{**named(method), "reason": why} for method, why in self.left_out],
+        }
+        return replace(made, notes=tuple(notes), details={**made.details, "automatic": found})
 
 
-def _told(
-    winner: Entry,
-    entries: Sequence[Entry],
-    contest: Contest,
-    plan: Plan,
-    calibration: Calibration | None,
-    opinion: Opinion | None,
-    budget: float,
-) -> Made:
-    """The winner, with the story of the race."""
-    made, one = winner.made, winner.candidate
-    notes = [*made.notes]
-    if one in candidates.SIMPLE:
-        notes.append(f"{one.method} did best: nothing that was tried beat a choice of real nodes")
-    idle = sorted(plan.without & OF_MATCHING)
-    if idle and not plan.scouts:
-        notes.append(
-            f"without {', '.join(idle)} made no difference: nothing is matched within this budget"
-        )
-    if plan.unasked:
-        notes.append(
-            f"within this budget the teachers {', '.join(map(repr, plan.unasked))} were not asked; more"
-            " seconds (--budget) ask them"
-        )
-    if plan.seconds > budget:
-        notes.append(
-            f"the shortest race is expected to take {plan.seconds:.0f} s on one core or GPU, more than"
-            f" the budget of {budget:g} s"
-        )
-    story = {
-        "chosen": {"method": one.method, "settings": one.options},
-        "plan": {
-            "teachers": list(plan.starts.teachers),
-            "hops": list(plan.starts.hops),
-            "grouping": plan.starts.grouping,
-            "redraws": plan.starts.draws,
-            "scouting_iterations": plan.scouts,
-            "iterations": plan.iterations,
-            "expected_seconds": plan.seconds,
-        },
-        "calibration": None if calibration is None else calibration.told,
-        "second_opinion": None if opinion is None else opinion.told,
-        "race": [_marked(entry) for entry in entries],
-        "left_out": [
-            {"method": out.method, "settings": out.options, "reason": reason}
-            for out, reason in contest.left_out
-        ],
+def side_by_side(
+    jobs: Sequence[Callable[[Progress], None]], device: torch.device, progress: Progress, stage: str
+) -> None:
+    """Independent jobs: on the cores of a CPU at the same time, on CUDA one after the other."""
+
+    def counted(job: Callable[[Progress], None]) -> Callable[[Progress], None]:
+        def run(report: Progress) -> None:
+            job(silent)
+            report(stage, 1, 1)
+
+        return run
+
+    counting = [counted(job) for job in jobs]
+    if device.type == "cpu":
+        run_jobs(counting, progress)
+        return
+    for done, job in enumerate(counting):
+        job(part_of(progress, done, len(jobs)))
+
+
+def validated(made: Made) -> dict[str, float]:
+    """What the iterate that was kept scored; nothing where none was looked at."""
+    if "validation" not in made.details:
+        return {}
+    values = made.details["validation"]["values"]
+    return {"quick": float(max(value for value in values if value is not None))}
+
+
+def class_targets(made: Made, classes: int) -> torch.Tensor:
+    """Class shares of the nodes; rows of zeros where there is no label."""
+    if made.y.ndim == 2:
+        return made.y
+    known = (made.y >= 0)[:, None]
+    return torch.nn.functional.one_hot(made.y.clamp_min(0), classes) * known
+
+
+def named(method: Condenser) -> dict[str, Any]:
+    """A method and those of its settings that differ from their defaults."""
+    settings = {
+        f.name: getattr(method, f.name)
+        for f in fields(method)
+        if f.name not in ("nodes", "ratio") and getattr(method, f.name) != f.default
     }
-    return Made(
-        made.x,
-        made.adjacency,
-        made.y,
-        tuple(notes),
-        {**made.details, "automatic": story},
-        # Experts that another candidate trained are part of the seconds of this race.
-        {name: value for name, value in made.measured.items() if name != "experts"},
-    )
-
-
-def _marked(entry: Entry) -> dict[str, Any]:
-    """A candidate and its marks, by round, for the provenance."""
-    asked = {name: mark for name, mark in entry.marks.items() if mark.agreement is not None}
-    return {
-        "method": entry.candidate.method,
-        "settings": entry.candidate.options,
-        "validation": {name: mark.validation for name, mark in entry.marks.items()},
-        **({"agreement": {name: mark.agreement for name, mark in asked.items()}} if asked else {}),
-        "merit": {name: mark.merit for name, mark in entry.marks.items()},
-    }
+    return {"method": method.name, "settings": settings}

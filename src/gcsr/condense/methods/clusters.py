@@ -27,14 +27,11 @@ class Clusters(Condenser):
     Args:
         k: hops of message passing before nodes are grouped.
         teacher: who says the class of nodes without a training label: ``consistent`` (perceptrons on
-            randomly smoothed features, which learn from unlabelled nodes too), ``gcn``, ``appnp``,
-            ``mlp`` (perceptrons that see no edge), ``together`` (the mean of the first three), or
-            ``self-trained`` (GCNs taught by those GCNs).
+            randomly smoothed features, which learn from unlabeled nodes too), ``gcn`` or ``appnp``.
         tempered: whether teachers are as sure of themselves as validation nodes say they may be.
         grouping: ``halves``: the nodes of a class are cut in halves, and these again, where they vary
             much, so that as many nodes stand behind every centre; or ``k-means``.
         soft_labels: whether Y' are the mean class shares of the nodes behind a centre.
-        draw: which of many random beginnings the grouping has.
         expert_seed: the teachers' seed.
     """
 
@@ -50,7 +47,6 @@ class Clusters(Condenser):
     tempered: bool = True
     grouping: Grouping = "halves"
     soft_labels: bool = True
-    draw: int = 0
     expert_seed: int = 0
 
     def _check(self) -> None:

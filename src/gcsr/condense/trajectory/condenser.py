@@ -30,7 +30,6 @@ from gcsr.condense.together import (
     advance_together,
     feature_unit,
 )
-from gcsr.condense.trajectory.class_means import ClassMeans, class_means
 from gcsr.condense.trajectory.engine import (
     Iterate,
     LearnedRate,
@@ -59,15 +58,10 @@ class TrajectoryCondenser(Condenser):
         teacher, tempered, grouping: who that is, how sure of themselves they are, and how nodes are
             grouped (:class:`Clusters`).
         soft_labels: whether Y' are then the mean shares of the nodes behind a centre.
-        draw: which of many random beginnings the grouping then has.
         model: the condensing model (``sgc`` is linear here, as in the paper).
         iterations: K of Algorithm 1.
         student_steps, student_rate: N and η₁.
         expert_steps, max_start: M, and the epoch below which an expert's start is drawn.
-        window: ``fixed``: starts are drawn below ``max_start`` (the paper); ``expanding``: below a
-            bound that grows to it over the iterations.
-        class_means: weight of a term that holds the classes' means of X' to those of the training
-            rows after k hops; 0, the paper: none.
         feature_rate: η₂, Adam's rate for X'.
         units: ``relative`` measures ``feature_rate`` in root mean squares of the initial X' (and
             ``alpha``, ``beta`` in mean diagonals of X'X'ᵀ); ``absolute`` takes them as they are.
@@ -90,7 +84,6 @@ class TrajectoryCondenser(Condenser):
     tempered: bool = True
     grouping: Grouping = "halves"
     soft_labels: bool = False
-    draw: int = 0
     model: str = "sgc"
     hidden: int = 256
     iterations: int = 1000
@@ -98,8 +91,6 @@ class TrajectoryCondenser(Condenser):
     student_rate: float = 0.01
     expert_steps: int = 2
     max_start: int = 60
-    window: Literal["fixed", "expanding"] = "fixed"
-    class_means: float = 0.0
     feature_rate: float = 3e-4
     units: Units = "relative"
     iterate: str = "best-val"
@@ -135,8 +126,7 @@ class TrajectoryCondenser(Condenser):
             least=1,
         )
         real_number(self, "student_rate", "feature_rate", "expert_rate", above=True)
-        require_one_of("window", self.window, ("fixed", "expanding"))
-        real_number(self, "expert_weight_decay", "class_means")
+        real_number(self, "expert_weight_decay")
         if self.expert_memory is not None:
             whole_number(self, "expert_memory")
         self._check_structure()
@@ -267,28 +257,23 @@ class TrajectoryCondenser(Condenser):
             starts = self._starts(view, labels, seeds, device, progress)
         teachers = Teachers.of(self.expert_order, view, device, progress)
         knowledge = self._knowledge(view, teachers)
-        means = None
-        if self.class_means:
-            rows = rows_after(visible, self.k, device, PRECISIONS[self.dtype], progress)
-            means = class_means(rows, visible)
 
         def run(group: slice, report: Progress) -> list[Made]:
-            known = (teachers, knowledge, means)
-            return self._run(view, known, labels, starts[group], seeds[group], report)
+            return self._run(view, teachers, knowledge, labels, starts[group], seeds[group], report)
 
         return advance_together(run, seeds, device, progress)
 
     def _run(
         self,
         view: CondensingView,
-        known: tuple[Teachers, dict[str, Any], Tensor | None],
+        teachers: Teachers,
+        knowledge: dict[str, Any],
         labels: Tensor,
         starts: Sequence[Start],
         seeds: Sequence[int],
         progress: Progress,
     ) -> list[Made]:
-        """Condense some graphs along one leading dimension, by what is ``known`` of the real one."""
-        teachers, knowledge, means = known
+        """Condense some graphs along one leading dimension."""
         device = teachers.device
         structure, state = self._structure(view, knowledge, labels, starts, seeds)
         matching = Matching(
@@ -298,7 +283,6 @@ class TrajectoryCondenser(Condenser):
             expert_steps=self.expert_steps,
             max_start=self.max_start,
             learned_rate=self._learned_rate,
-            expanding=self.window == "expanding",
         )
         iterate = Iterate.begin(
             torch.stack([start.x for start in starts]), state, matching.student_rate
@@ -322,7 +306,6 @@ class TrajectoryCondenser(Condenser):
             student_for(teachers.model, labels.numel(), int(iterate.x.shape[-1])),
             matching,
             self.feature_rate * feature_unit(iterate.x, self.units),
-            None if means is None else ClassMeans.of(self.class_means, means, targets),
         )
         recovery = Recovery(chooser, view.journal, seeds, device)
         losses = match_trajectories(

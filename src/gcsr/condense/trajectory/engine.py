@@ -18,7 +18,6 @@ from gcsr.capture import record, warm_up
 from gcsr.condense.points import Points
 from gcsr.condense.recovery import MOST_SETBACKS, Recovery
 from gcsr.condense.structure import State, Structure
-from gcsr.condense.trajectory.class_means import ClassMeans
 from gcsr.condense.trajectory.students import Lesson, Student
 from gcsr.errors import InputError
 from gcsr.experts import Trajectories
@@ -41,10 +40,7 @@ class LearnedRate:
 
 @dataclass(frozen=True)
 class Matching:
-    """Numbers of Algorithm 1 that the engine needs, under the names of the paper's text.
-
-    ``expanding``: starts are drawn from a window that grows to ``max_start`` over the iterations.
-    """
+    """Numbers of Algorithm 1 that the engine needs, under the names of the paper's text."""
 
     iterations: int
     student_steps: int
@@ -52,7 +48,6 @@ class Matching:
     expert_steps: int
     max_start: int
     learned_rate: LearnedRate | None = None
-    expanding: bool = False
 
 
 @dataclass(eq=False)
@@ -101,7 +96,6 @@ class Step:
     student: Student
     matching: Matching
     feature_rate: Tensor
-    class_means: ClassMeans | None = None
 
     def __call__(self, start: Params, goal: Params) -> Tensor:
         """Update the iterate in place; returns the loss of every graph."""
@@ -152,10 +146,7 @@ class Step:
     def loss_and_gradients(
         self, start: Params, goal: Params
     ) -> tuple[Tensor, tuple[Tensor, ...], Tensor]:
-        """Matching loss, gradients with respect to X' (and a learned rate), the A' used.
-
-        The pull of ``class_means`` is in the gradient and not in the loss.
-        """
+        """Matching loss, gradients with respect to X' (and a learned rate), the A' used."""
         points = Points.of(self.iterate.x)
         rate = self.iterate.student_rate.detach()
         learned = (rate.requires_grad_(),) if self.matching.learned_rate is not None else ()
@@ -163,10 +154,8 @@ class Step:
         steps = self.matching.student_steps
         lesson = Lesson(points, topology, self.targets, start, goal, steps, rate.view(-1, 1, 1))
         loss = self.student(lesson)
-        gradient, *others = points.gradients(loss.sum(), learned)
-        if self.class_means is not None:
-            gradient = gradient + self.class_means.gradient(points.x.detach())
-        return loss.detach(), (gradient, *others), adjacency.detach()
+        gradients = points.gradients(loss.sum(), learned)
+        return loss.detach(), gradients, adjacency.detach()
 
 
 def match_trajectories(
@@ -225,19 +214,11 @@ def match_trajectories(
 def schedule(
     trajectories: Trajectories, matching: Matching, generator: torch.Generator
 ) -> list[tuple[int, int]]:
-    """Which expert and which epoch each iteration starts from: every expert once per round.
-
-    Early epochs are the easier lesson: an ``expanding`` window begins with them alone and admits later
-    ones in proportion to the iterations done (Zhang et al., 2024).
-    """
+    """Which expert and which epoch each iteration starts from: every expert once per round."""
     count = trajectories.recipe.count
     rounds = -(-matching.iterations // count)
     experts = [torch.randperm(count, generator=generator) for _ in range(rounds)]
     starts = torch.randint(matching.max_start, (matching.iterations,), generator=generator)
-    if matching.expanding:
-        done = torch.arange(1, matching.iterations + 1)
-        width = -(-matching.max_start * done // max(1, matching.iterations))
-        starts = starts * width // matching.max_start
     return list(zip(torch.cat(experts).tolist() if experts else [], starts.tolist(), strict=False))
 
 
