@@ -36,7 +36,7 @@ def automatic_section(rows: list[Row], alone: list[Row]) -> list[str]:
     def row(name: str, cell: str, whole: str, *, pseudo: bool) -> str:
         found = known.get(f"auto/default/{cell}/gcn")
         columns = [
-            f"**{shown(f'auto/default/{cell}/gcn')}**",
+            shown(f"auto/default/{cell}/gcn"),
             shown(f"random/default/{cell}/gcn"),
             shown(f"herding/default/{cell}/gcn"),
             shown(f"whole/default/{whole}/gcn"),

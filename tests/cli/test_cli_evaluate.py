@@ -155,7 +155,7 @@ def test_one_edge_is_one_edge(gcsr: Run, tmp_path: Path) -> None:
 def test_inspect_says_that_a_run_was_resumed_and_that_it_went_back(gcsr: Run, made: Path) -> None:
     assert "resumed" not in gcsr("inspect", made).out
     graph = CondensedGraph.load(made)
-    back = "the matching loss was not finite by iteration 100: the run went back to iteration 50"
+    back = "the loss was not finite by iteration 100: the run went back to iteration 50"
     told = {"measured": {**graph.provenance["measured"], "resumed": True}, "notes": [back]}
     replace(graph, provenance=graph.provenance | told).save(made)
     shown = gcsr("inspect", made).out

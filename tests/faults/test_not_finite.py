@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 import torch
 
-from gcsr import GCSR, MTT, SFGC, Checkpoint, GCond, GCondX, InputError
+from gcsr import GCSR, MTT, SFGC, Automatic, Bilevel, Checkpoint, GCond, GCondX, InputError
+from gcsr.condense.bilevel.real import RealLoss
 from gcsr.condense.gradient.step import Step as GradientStep
 from gcsr.condense.trajectory.engine import Step
 from helpers import planted_graph
@@ -15,6 +16,8 @@ from helpers import planted_graph
 EXPERTS: dict[str, Any] = {"experts": 2, "expert_epochs": 20, "max_start": 10, "hidden": 8}
 LAST: dict[str, Any] = {"iterate": "last", **EXPERTS}
 MATCH: dict[str, Any] = {"epochs": 40, "outer": 2, "inner": 1, "hidden": 8, "iterate": "last"}
+
+STUDENTS: dict[str, Any] = {"students": 2, "hidden": 8, "window": 3, "burn_in": 2, "longest": 12}
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +55,7 @@ def test_once_is_survived_and_said(graph, monkeypatch, iterate):
     assert spoiled.count == 170
     assert torch.isfinite(small.x).all() and torch.isfinite(small.adjacency).all()
     assert small.provenance["notes"] == [
-        "the matching loss was not finite by iteration 100: the run went back to iteration 50 and"
+        "the loss was not finite by iteration 100: the run went back to iteration 50 and"
         " halved its rate"
     ]
     assert None not in small.provenance["matching_loss"]["values"]
@@ -132,8 +135,7 @@ def test_gradient_matching_goes_back_too(graph, monkeypatch):
     assert spoiled.count == 2 * (40 + 6)
     assert torch.isfinite(small.x).all()
     assert small.provenance["notes"] == [
-        "the matching loss was not finite by epoch 26: the run went back to epoch 20 and halved its"
-        " rate"
+        "the loss was not finite by epoch 26: the run went back to epoch 20 and halved its rate"
     ]
 
 
@@ -141,3 +143,104 @@ def test_gradient_matching_gives_up_too(graph, monkeypatch, tmp_path):
     Spoiled(monkeypatch, GradientStep, range(51, 10_000))
     with pytest.raises(InputError, match=r"structure_rate is needed; the state before epoch 20 is"):
         GCondX(nodes=9, **MATCH).condense(graph, device="cpu", checkpoint=tmp_path / "state")
+
+
+# -- bilevel condensation ------------------------------------------------------------------------------
+
+
+class SpoiledReal:
+    """A real loss that is NaN, with its gradients, at some calls."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, calls: Any, students: Any = ...) -> None:
+        self.count = 0
+        honest = RealLoss.losses_and_gradients
+
+        def spoiled(real: RealLoss, *args: Any) -> Any:
+            losses, gradients = honest(real, *args)
+            self.count += 1
+            if self.count in calls:
+                losses[:, students] = torch.nan
+                gradients[3][:, students] = torch.nan
+            return losses, gradients
+
+        monkeypatch.setattr(RealLoss, "losses_and_gradients", spoiled)
+
+
+def test_bilevel_goes_back_once_and_says_so(graph, monkeypatch):
+    whole = Bilevel(nodes=9, iterations=50, **STUDENTS)
+    spoiled = SpoiledReal(monkeypatch, {23})
+    small = whole.condense(graph, device="cpu")
+    assert spoiled.count == 60
+    assert torch.isfinite(small.x).all() and torch.isfinite(small.y).all()
+    (note,) = small.provenance["notes"]
+    assert "not finite by iteration 30: the run went back to iteration 20" in note
+    assert None not in small.provenance["real_loss"]["values"]
+    # No look counts twice.
+    looked = small.provenance["validation"]["iterations"]
+    assert looked == sorted(set(looked)) and looked[0] == 0 and looked[-1] == 50
+    spoiled.count = 0
+    assert content(whole.condense(graph, device="cpu")) == content(small)
+
+
+def test_from_there_on_both_rates_of_bilevel_are_half(graph, monkeypatch):
+    """Spoiled at the first iteration of all, a run is one of half the rates."""
+    more = {"iterations": 20, "iterate": "last", **STUDENTS}
+    half, full = (
+        Bilevel(nodes=9, feature_lr=rate * 0.04, label_lr=rate * 0.06, **more) for rate in (0.5, 1)
+    )
+    expected = half.condense(graph, device="cpu")
+    other = full.condense(graph, device="cpu")
+    SpoiledReal(monkeypatch, {1})
+    small = full.condense(graph, device="cpu")
+    assert torch.equal(small.x, expected.x) and torch.equal(small.y, expected.y)
+    assert not torch.equal(small.x, other.x)
+
+
+def test_one_student_that_is_lost_is_no_setback(graph, monkeypatch):
+    SpoiledReal(monkeypatch, range(5, 15), students=1)
+    small = Bilevel(nodes=9, iterations=30, iterate="last", **STUDENTS).condense(
+        graph, device="cpu"
+    )
+    assert small.provenance["notes"] == [] and torch.isfinite(small.x).all()
+    assert None not in small.provenance["real_loss"]["values"]
+
+
+def test_bilevel_gives_up_after_three_times_and_keeps_what_was_good(graph, monkeypatch, tmp_path):
+    spoiled = SpoiledReal(monkeypatch, range(25, 10_000))
+    condenser = Bilevel(nodes=9, iterations=50, **STUDENTS)
+    sentence = (
+        r"^feature_lr: the real loss stopped being finite by iteration 30, also after the rates were"
+        r" halved 3 times; .* needed; the state before iteration 20 is kept in .*state\.$"
+    )
+    with pytest.raises(InputError, match=sentence):
+        condenser.condense(graph, device="cpu", checkpoint=tmp_path / "state")
+    assert spoiled.count == 30 + 3 * 10
+    # Where the trouble is gone the run goes on from there.
+    spoiled.count = -10_000
+    again = condenser.condense(graph, device="cpu", checkpoint=tmp_path / "state")
+    assert spoiled.count == -10_000 + 30
+    assert torch.isfinite(again.x).all() and len(again.provenance["notes"]) == 3
+
+
+def test_a_rate_at_the_end_of_the_numbers_is_halved(graph):
+    condenser = Bilevel(nodes=9, iterations=20, feature_lr=1e38, iterate="last", **STUDENTS)
+    small = condenser.condense(graph, device="cpu")
+    (note,) = small.provenance["notes"]
+    assert "not finite by iteration 10: the run went back to iteration 0" in note
+    assert torch.isfinite(small.x).all()
+
+
+@pytest.mark.parametrize("structure", ["none", "self-expressive"])
+def test_a_rate_beyond_the_numbers_is_one_sentence(graph, structure):
+    condenser = Bilevel(nodes=9, iterations=20, feature_lr=1e39, structure=structure, **STUDENTS)
+    with pytest.raises(InputError, match=r"^feature_lr: the real loss stopped being finite by "):
+        condenser.condense(graph, device="cpu")
+
+
+def test_the_automatic_mode_outlives_it(graph, monkeypatch):
+    SpoiledReal(monkeypatch, range(1, 10_000))
+    pins = tuple((STUDENTS | {"iterations": 20}).items())
+    small = Automatic(nodes=9, pins=pins).condense(graph, device="cpu")
+    (out,) = small.provenance["automatic"]["left_out"]
+    assert out["reason"].startswith("feature_lr: the real loss stopped being finite")
+    assert torch.isfinite(small.x).all()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +13,12 @@ import torch
 
 from gcsr import Checkpoint, CondensedGraph, InputError, condense_many
 from gcsr.checkpoint import State, opened
-from gcsr.condense import GCSR, MTT, Automatic, Herding, teachers
-from gcsr.training import TrainingRecipe
+from gcsr.condense import MTT, Automatic, Bilevel
 from helpers import CPU, planted_graph
 
-# The package has a function of the same name.
-race = import_module("gcsr.condense.automatic.race")
 EXPERTS = {"experts": 2, "expert_epochs": 20, "max_start": 10, "hidden": 8}
 MATCH = {"epochs": 60, "outer": 2, "inner": 1, "hidden": 8}
+STUDENTS = {"students": 2, "hidden": 8, "window": 3, "burn_in": 2, "longest": 12}
 CASES: dict[str, dict[str, Any]] = {
     "gcsr": {"iterations": 230, "iterate": "best-val", **EXPERTS},
     "mtt": {"iterations": 200, "iterate": "last", "dtype": "float64", **EXPERTS},
@@ -29,7 +26,8 @@ CASES: dict[str, dict[str, Any]] = {
     "dcg": {"iterate": "last", **MATCH},
     "gcond": {"generator_hidden": 8, **MATCH},
     "sgdd": {"generator_hidden": 8, "iterate": "last", "samples": 20, **MATCH},
-    "auto": {"budget": 0.001, "expert_epochs": 80, "experts": 2},
+    "bilevel": {"iterations": 45, **STUDENTS},
+    "auto": {"iterations": 45, **STUDENTS},
 }
 
 
@@ -40,14 +38,6 @@ class KilledError(BaseException):
 @pytest.fixture(scope="module")
 def graph():
     return planted_graph()
-
-
-@pytest.fixture(autouse=True)
-def quick_race(monkeypatch):
-    for name in ("FIRST", "CLOSER", "LAST"):
-        look = getattr(race, name)
-        monkeypatch.setattr(race, name, replace(look, hidden=8, epochs=10))
-    monkeypatch.setattr(teachers, "RECIPE", TrainingRecipe(epochs=10, validate_every=5))
 
 
 def made(graph, method: str, *, seeds=(3,), **more: Any) -> list[CondensedGraph]:
@@ -66,12 +56,12 @@ def made(graph, method: str, *, seeds=(3,), **more: Any) -> list[CondensedGraph]
 
 
 def ended(graph, method: str, folder: Path, *, at: int, **more: Any) -> None:
-    """Run until the ``at``-th report of iterations, or of anything in a race, and no further."""
+    """Run until the ``at``-th report of iterations, and no further."""
     left = at
 
     def report(stage: str, done: int, total: int) -> None:
         nonlocal left
-        left -= stage == "condensing" or method == "auto"
+        left -= stage == "condensing"
         if left <= 0:
             raise KilledError
 
@@ -98,7 +88,7 @@ def test_every_learned_method_goes_on(graph, method, tmp_path):
     whole = made(graph, method)
     folder = tmp_path / "state"
     gradients = {"dcg": (12, 25), "gcond": (12, 25), "sgdd": (12, 25)}
-    for at in {"auto": (20, 12), **gradients}.get(method, (1, 3)):
+    for at in gradients.get(method, (1, 3)):
         ended(graph, method, folder, at=at)
     assert list(folder.glob("*.part"))
     again = made(graph, method, checkpoint=folder)
@@ -141,6 +131,35 @@ def test_a_state_is_used_and_not_made_again(graph, tmp_path):
     assert seen == [200]
 
 
+@pytest.mark.parametrize("at", [2, 7])
+def test_bilevel_goes_on_with_a_structure_or_before_it(graph, tmp_path, at):
+    """Five reports of the graph without edges come first; both have a state of their own."""
+    more = {"structure": "self-expressive"}
+    whole = made(graph, "bilevel", **more)
+    ended(graph, "bilevel", tmp_path / "state", at=at, **more)
+    assert len(list((tmp_path / "state").glob("*.part"))) == (1 if at < 5 else 2)
+    again = made(graph, "bilevel", checkpoint=tmp_path / "state", **more)
+    assert content(again) == content(whole) and resumed(again)
+
+
+def test_an_automatic_run_goes_on_where_its_bilevel_part_was(graph, tmp_path):
+    """Starts are made again; outer steps that were taken are not."""
+    seeds = (3, 4)
+    whole = made(graph, "auto", seeds=seeds)
+    ended(graph, "auto", tmp_path / "state", at=7, seeds=seeds)
+    seen: dict[str, list[int]] = {}
+    again = made(
+        graph,
+        "auto",
+        seeds=seeds,
+        checkpoint=tmp_path / "state",
+        progress=lambda stage, done, total: seen.setdefault(stage, []).append(done),
+    )
+    assert content(again) == content(whole) and any(resumed([one]) for one in again)
+    assert len(seen["starts"]) == 2 * (2 + len(whole[0].provenance["automatic"]["plan"]["hops"]))
+    assert len(seen["condensing"]) <= 10 - 6 + 1
+
+
 def test_how_often_states_are_written_changes_nothing(graph, tmp_path):
     often = made(graph, "gcsr", checkpoint=Checkpoint(tmp_path / "often", every=0))
     rarely = made(graph, "gcsr", checkpoint=tmp_path / "rarely")
@@ -173,13 +192,13 @@ def test_another_run_is_refused_by_name(graph, tmp_path, change, sentence):
     assert content(anew) == content(made(graph, method, **change)) and not resumed(anew)
 
 
-@pytest.mark.parametrize("raised", [MTT, Automatic, GCSR, Herding])
+@pytest.mark.parametrize("raised", [MTT, Automatic, Bilevel])
 def test_an_earlier_revision_is_refused(graph, tmp_path, monkeypatch, raised):
     method = "mtt" if raised is MTT else "auto"
     ended(graph, method, tmp_path / "state", at=3)
     was = raised.revision
     monkeypatch.setattr(raised, "revision", was + 1)
-    which = f"revision of {raised.name}" if raised in (GCSR, Herding) else "revision"
+    which = f"revision of {raised.name}" if raised is Bilevel else "revision"
     said = f"of another run, which had {which} {was}, not {was + 1}: "
     with pytest.raises(InputError, match=said):
         made(graph, method, checkpoint=tmp_path / "state")

@@ -27,15 +27,18 @@ def bench(
         str,
         typer.Argument(
             metavar="WHAT",
-            help="step, experts, evaluate, protocol, gradient, growth, checkpoint or scale.",
+            help="step, experts, evaluate, protocol, gradient, bilevel, growth, checkpoint or scale.",
         ),
     ],
     case: Annotated[
         list[str] | None,
-        typer.Option(help="cora-70, citeseer-60, arxiv-454, flickr-223, reddit-153; repeatable."),
+        typer.Option(
+            help="cora-70, citeseer-60, arxiv-454, flickr-223, reddit-153 (bilevel: cora-70,"
+            " citeseer-60, facebook-40, wordnet-440); repeatable."
+        ),
     ] = None,
     device: options.Device = "auto",
-    dtype: Annotated[str, typer.Option(help="float32, or float64 (step only).")] = "float32",
+    dtype: Annotated[str, typer.Option(help="float32, or float64 (step and bilevel).")] = "float32",
     repeats: Annotated[
         int | None, typer.Option(min=1, help="Times each is measured; the median counts.")
     ] = None,

@@ -82,7 +82,7 @@ def class_centres(
     return [_handed_out(known[keys[seed]], asked.soft_labels) for seed in seeds]
 
 
-# Starts of graphs that are still in use: matching begins where a race has been before.
+# Starts of graphs that are still in use: several methods may begin at the same ones.
 _Known = dict[tuple[object, ...], Start]
 _KNOWN: WeakKeyDictionary[VisibleGraph, _Known] = WeakKeyDictionary()
 _LOCK = threading.Lock()

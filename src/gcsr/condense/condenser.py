@@ -327,7 +327,8 @@ class Condenser(ABC):
         work = self._work(nodes)
         require(
             work is not None,
-            f"method: what {self.name!r} takes is not estimated; auto, gcsr, mtt, sfgc and random are.",
+            f"method: what {self.name!r} takes is not estimated; auto, bilevel, gcsr, mtt, sfgc and"
+            " random are.",
         )
         return estimate(graph, self._foreseen(cast("Work", work), graph))
 

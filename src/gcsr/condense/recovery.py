@@ -133,7 +133,7 @@ class Recovery:
     def notes(self, graph: int) -> tuple[str, ...]:
         """What somebody who uses a graph should know."""
         return tuple(
-            f"the matching loss was not finite by {self._unit} {one.iteration}: the run went back to"
+            f"the loss was not finite by {self._unit} {one.iteration}: the run went back to"
             f" {self._unit} {one.back_to} and halved its rate"
             for one in self.setbacks
             if one.graph == graph

@@ -44,8 +44,8 @@ BUILT_IN: tuple[type[Condenser], ...] = (
     Bilevel,
     Automatic,
 )
-# What only the automatic mode can be told, whatever it hands on to its candidates.
-OF_THE_RACE = {f.name for f in fields(Automatic)} - {"nodes", "ratio", "pins"}
+# Settings of the automatic mode itself, beside those that it hands on.
+OF_AUTO = {f.name for f in fields(Automatic)} - {"nodes", "ratio", "pins"}
 # The letters of the paper, for those who think in them.
 ALIASES = {
     "N": "student_steps",
@@ -113,7 +113,7 @@ def known_setting(chosen: type[Condenser], given: str) -> str:
         " results no better; leave it out.",
     )
     require(
-        key in kinds or key not in OF_THE_RACE,
+        key in kinds or key not in OF_AUTO,
         f"{given}: belongs to the automatic mode, not to {chosen.name}; leave the method out"
         " (command line: --method) or say auto.",
     )

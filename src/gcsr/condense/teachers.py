@@ -22,8 +22,6 @@ from gcsr.views import CondensingView, VisibleGraph
 
 Teacher = Literal["consistent", "gcn", "appnp"]
 TEACHERS: tuple[str, ...] = ("consistent", "gcn", "appnp")
-# Still imported by automatic/rounds.py; goes with the candidates that name "together".
-TOGETHER = TEACHERS
 NETWORKS, HIDDEN = 5, 64
 RECIPE = TrainingRecipe(epochs=200, dropout=0.5, validate_every=2)
 # Temperatures that predictions may be brought to: from five times as sure to five times less.
@@ -69,7 +67,7 @@ def class_shares(
     return known[key]
 
 
-# What was said of graphs that are still in use: a race asks for the same many times.
+# Predictions for graphs that are still in use: the automatic mode asks for the same many times.
 _Known = dict[tuple[str, int, str, bool], Taught]
 _KNOWN: WeakKeyDictionary[VisibleGraph, _Known] = WeakKeyDictionary()
 _LOCK = threading.Lock()

@@ -11,6 +11,7 @@ from gcsr.condense.teachers import class_shares
 from gcsr.errors import require
 from gcsr.evaluate.trial import Batch, Trial, batches_of
 from gcsr.graph import Graph
+from gcsr.parallel import suitable_threads
 from gcsr.progress import Progress
 from gcsr.views import Target, VisibleGraph
 
@@ -41,9 +42,15 @@ class PseudoLabels:
     def of(cls, trial: Trial, progress: Progress) -> PseudoLabels:
         """Train the pseudo-labeler, whose seed is fixed, and predict every visible node."""
         condensing = trial.view.condensing()
-        found = class_shares(
-            condensing, LABELER, seed=SEED, device=trial.device, tempered=True, progress=progress
-        )
+        with suitable_threads(condensing.visible.x.numel(), trial.device):
+            found = class_shares(
+                condensing,
+                LABELER,
+                seed=SEED,
+                device=trial.device,
+                tempered=True,
+                progress=progress,
+            )
         return cls(condensing.visible, found.shares)
 
     def batches(self, trial: Trial, networks: range) -> list[Batch]:

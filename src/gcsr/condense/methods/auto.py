@@ -11,13 +11,21 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, ClassVar
 
 import torch
 
 from gcsr.blocks import Work
 from gcsr.checkpoint import Journal
+from gcsr.condense.candidates import (
+    FAILURES,
+    Candidate,
+    class_targets,
+    named,
+    side_by_side,
+    validated,
+)
 from gcsr.condense.condenser import Condenser, Made
 from gcsr.condense.costs import Costs
 from gcsr.condense.fields import real_number
@@ -27,10 +35,9 @@ from gcsr.condense.methods.herding import Herding
 from gcsr.condense.methods.random import Random
 from gcsr.condense.select import QuickScore
 from gcsr.condense.teachers import class_shares
-from gcsr.errors import InputError, require, require_one_of
+from gcsr.errors import require, require_one_of
 from gcsr.graph import Graph
 from gcsr.graph.stored import StoredGraph
-from gcsr.parallel import part_of, run_jobs
 from gcsr.progress import Progress, silent
 from gcsr.views import CondensingView
 
@@ -47,12 +54,6 @@ LEAST_ITERATIONS = 10
 FINAL_NETWORKS, FINAL_SEED = range(3), 1
 # Herding's embedding is trained on the whole graph: a small network for a few epochs is enough.
 BRIEF_EMBEDDING: dict[str, Any] = {"hidden": 64, "epochs": 100}
-# What takes a candidate out instead of ending the run.
-FAILURES: tuple[type[Exception], ...] = (
-    InputError,
-    torch.linalg.LinAlgError,  # type: ignore[attr-defined]
-    torch.OutOfMemoryError,
-)
 # Parts that can be switched off, and what happens then.
 PARTS = {
     "pseudo-labels": "only training labels count",
@@ -88,19 +89,6 @@ class Plan:
     iterations: int
     least_seconds: float
     expected_seconds: float
-
-
-@dataclass(frozen=True, eq=False)
-class Candidate:
-    """A method with its settings, what it made, and how that validates, by round."""
-
-    method: Condenser
-    made: Made
-    validation: dict[str, float] = field(default_factory=dict)
-
-    def to_dict(self) -> dict[str, Any]:
-        """For the provenance; settings are those that differ from their defaults."""
-        return {**named(self.method), "validation": self.validation}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -306,7 +294,10 @@ class _Run:
         search = self._search
 
         def job(_: Progress) -> None:
-            first = replace(method, iterations=0) if isinstance(method, Bilevel) else method
+            first = method
+            if isinstance(method, Bilevel):
+                # Starts are compared whichever iterate is asked for later.
+                first = replace(method, iterations=0, iterate="best-val")
             try:
                 (made,) = first._make(search.view, search.nodes, [self.seed], search.device, silent)
             except FAILURES as error:
@@ -368,56 +359,10 @@ class _Run:
             )
         found = {
             "chosen": named(chosen.method),
-            "plan": asdict(plan),
+            "plan": asdict(plan) | {"hops": list(plan.hops)},
             "candidates": [
                 one.to_dict() for one in (*self._simple, *self._starts, *self.candidates)
             ],
             "left_out": [{**named(method), "reason": why} for method, why in self.left_out],
         }
         return replace(made, notes=tuple(notes), details={**made.details, "automatic": found})
-
-
-def side_by_side(
-    jobs: Sequence[Callable[[Progress], None]], device: torch.device, progress: Progress, stage: str
-) -> None:
-    """Independent jobs: on the cores of a CPU at the same time, on CUDA one after the other."""
-
-    def counted(job: Callable[[Progress], None]) -> Callable[[Progress], None]:
-        def run(report: Progress) -> None:
-            job(silent)
-            report(stage, 1, 1)
-
-        return run
-
-    counting = [counted(job) for job in jobs]
-    if device.type == "cpu":
-        run_jobs(counting, progress)
-        return
-    for done, job in enumerate(counting):
-        job(part_of(progress, done, len(jobs)))
-
-
-def validated(made: Made) -> dict[str, float]:
-    """What the iterate that was kept scored; nothing where none was looked at."""
-    if "validation" not in made.details:
-        return {}
-    values = made.details["validation"]["values"]
-    return {"quick": float(max(value for value in values if value is not None))}
-
-
-def class_targets(made: Made, classes: int) -> torch.Tensor:
-    """Class shares of the nodes; rows of zeros where there is no label."""
-    if made.y.ndim == 2:
-        return made.y
-    known = (made.y >= 0)[:, None]
-    return torch.nn.functional.one_hot(made.y.clamp_min(0), classes) * known
-
-
-def named(method: Condenser) -> dict[str, Any]:
-    """A method and those of its settings that differ from their defaults."""
-    settings = {
-        f.name: getattr(method, f.name)
-        for f in fields(method)
-        if f.name not in ("nodes", "ratio") and getattr(method, f.name) != f.default
-    }
-    return {"method": method.name, "settings": settings}

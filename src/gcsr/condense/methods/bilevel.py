@@ -223,12 +223,14 @@ class Bilevel(Condenser):
         chooser = None if self.iterate == "last" else BestIterate(view, x.device)
         watch = None if view.watch is None else in_order(view.watch)
 
+        def shares(iteration: int) -> Tensor:
+            # The start is as it is, with labels that nothing was taken from.
+            return y if iteration == 0 else step.logits.softmax(-1)
+
         def look(iteration: int) -> None:
             if chooser is None:
                 return
-            # The start is compared as it is, with labels that nothing was taken from.
-            shares = y if iteration == 0 else step.logits.softmax(-1)
-            scores = chooser.compare(iteration, step.x, shares, step.adjacency())
+            scores = chooser.compare(iteration, step.x, shares(iteration), step.adjacency())
             if watch is not None:
                 watch(iteration, dict(zip(seeds, scores.tolist(), strict=True)))
 
@@ -242,7 +244,7 @@ class Bilevel(Condenser):
             progress=progress,
             recovery=recovery,
         )
-        found = (step.x, step.logits.softmax(-1), step.adjacency())
+        found = (step.x, shares(self.iterations), step.adjacency())
         if chooser is not None:
             found = chooser.parts(int(step.x.shape[-1]))
         told = {"structure": "none" if structure is None else "self-expressive"}
