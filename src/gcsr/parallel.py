@@ -51,7 +51,7 @@ def suitable_threads(numbers: int, device: torch.device) -> Iterator[None]:
     if device.type != "cpu" or numbers > MANY_NUMBERS:
         yield
         return
-    with limited_to(torch.get_num_threads()), single_threaded():
+    with limited_to(_allowed.get() or torch.get_num_threads()), single_threaded():
         yield
 
 

@@ -77,7 +77,7 @@ def method(name: str) -> type[Condenser]:
 
 
 # Settings that are gone, with the method that they were of last.
-REMOVED = {
+REMOVED: dict[str, tuple[str, ...]] = {
     "window": ("gcsr", "mtt", "sfgc"),
     "class_means": ("gcsr", "mtt", "sfgc", "auto"),
     "draw": ("gcsr", "mtt", "sfgc", "clusters", "auto"),

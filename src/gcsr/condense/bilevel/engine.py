@@ -283,6 +283,23 @@ def learn(
     ``look`` is called before the iterations in ``look_at`` and at the end. A graph that diverges goes
     back to the last good state with half of its rates.
     """
+    try:
+        losses = _learned(step, look=look, look_at=look_at, progress=progress, recovery=recovery)
+    finally:
+        step.release()
+    if look is not None:
+        look(step.schedule.iterations)
+    return losses.cpu()
+
+
+def _learned(
+    step: BilevelStep,
+    *,
+    look: Callable[[int], None] | None,
+    look_at: frozenset[int],
+    progress: Progress,
+    recovery: Recovery,
+) -> Tensor:
     schedule = step.schedule
     losses = torch.zeros((schedule.iterations, step.x.shape[0]), device=step.x.device)
     one = torch.ones_like(step.x[:, :1, :1])
@@ -308,7 +325,4 @@ def learn(
                 f" needed{recovery.saved_at}."
             )
         i = back
-    step.release()
-    if look is not None:
-        look(schedule.iterations)
-    return losses.cpu()
+    return losses

@@ -3,8 +3,9 @@ r"""The outer loss: how well students do on minibatches of the real graph.
 .. math:: L_\text{real}(\theta) = \frac1{|B|} \sum_{i \in B}
           -\langle T_i, \log\mathrm{softmax}(f_\theta(X, A)_i)\rangle
 
-with T the true label of a training node and tempered pseudo-labels of any other node. Minibatches are
-drawn once and used in turns, so that a step costs the same however large the graph is.
+with T the true label of a training node and tempered pseudo-labels of any other node. At most
+``BATCHES`` minibatches of ``BATCH_NODES`` nodes are drawn once and used in turns, so that a step does
+not grow with the number of nodes; the nodes of a larger graph that no minibatch has are not used.
 """
 
 from __future__ import annotations

@@ -199,6 +199,8 @@ class Window:
         self.students, self.adam, self.length = students, adam, steps
         self._tracks = tuple(_Track(p, steps, keep=keep) for p in students.params)
         self._adjoints = tuple(_Adjoint(p) for p in students.params) if keep else ()
+        # A copy of its own: the same window may be differentiated again.
+        self._directions = _slots(students.params[0], steps) if keep else []
         self._keep = keep
         self._steps: list[_Activations] = []
 
@@ -297,8 +299,7 @@ class Window:
             r_d_hidden = _together(r_d_scores @ w2.mT + step.d_scores @ a2.mT).mul_(active)
             bar_y.sub_(r_output, alpha=1 / n)
             r_d_hiddens.append(r_d_hidden)
-            # The gradient is not needed again: its place keeps the direction.
-            self._tracks[0].gradient[t].copy_(a1)
+            self._directions[t].copy_(a1)
             bar_w1, bar_b1, bar_w2, bar_b2 = (adjoint.value for adjoint in self._adjoints)
             bar_w1.baddbmm_(small.u.mT, r_d_hidden)
             bar_b1.add_(r_d_hidden.sum(1, keepdim=True))
@@ -313,10 +314,10 @@ class Window:
         first_layer = self._tracks[0]
         for t, r_d_hidden in zip(reversed(range(self.length)), r_d_hiddens, strict=True):
             d_hidden = self._steps[t].d_hidden * columns
-            factors = (d_hidden, first_layer.gradient[t], r_d_hidden.mul_(columns))
+            factors = (d_hidden, self._directions[t], r_d_hidden.mul_(columns))
             for factor in (*factors, first_layer.value[t]) if some else ():
                 factor.masked_fill_(left_out, 0)
-            bar_u.baddbmm_(d_hidden, first_layer.gradient[t].mT)
+            bar_u.baddbmm_(d_hidden, self._directions[t].mT)
             bar_u.baddbmm_(r_d_hidden, first_layer.value[t].mT)
         nobody = (weights == 0)[..., None, None]
         bar_y.masked_fill_(nobody, 0)

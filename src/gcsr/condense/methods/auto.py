@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, ClassVar
@@ -35,7 +35,7 @@ from gcsr.condense.methods.herding import Herding
 from gcsr.condense.methods.random import Random
 from gcsr.condense.select import QuickScore
 from gcsr.condense.teachers import class_shares
-from gcsr.errors import require, require_one_of
+from gcsr.errors import InputError, require, require_one_of
 from gcsr.graph import Graph
 from gcsr.graph.stored import StoredGraph
 from gcsr.progress import Progress, silent
@@ -63,6 +63,11 @@ PARTS = {
     "burn-in": "new students are differentiated from their first step",
     "bilevel": "the best start is the result",
 }
+# Parts that there were before.
+GONE = frozenset(
+    "teachers consistent tempering grouping soft-labels redraws agreement matching calibration window"
+    " class-means".split()
+)
 # What a part is as a setting of bilevel.
 AS_SETTING: dict[str, tuple[str, Any]] = {
     "pseudo-labels": ("pseudo_labels", "none"),
@@ -99,9 +104,9 @@ class Automatic(Condenser):
     than its start. Test labels are never read.
 
     Args:
-        budget: seconds that one graph should take on one core or a GPU. It decides how many starts
-            are compared and how many outer steps follow, by a count of operations: nothing is timed,
-            so the same budget gives the same result.
+        budget: seconds that one graph may take on one core or a GPU: an upper bound. It decides how
+            many starts are compared and how many outer steps follow, by a count of operations:
+            nothing is timed, so the same budget gives the same result.
         without: parts that are switched off, separated by commas: ``pseudo-labels``, ``hops``,
             ``clusters``, ``labels``, ``burn-in``, ``bilevel``. For ablations.
         pins: names and values of settings of :class:`Bilevel` that are not up for choice.
@@ -125,6 +130,11 @@ class Automatic(Condenser):
         real_number(self, "budget", above=True)
         require(isinstance(self.without, str), f"without: {self.without!r} is not a text.")
         for part in self._off:
+            require(
+                part not in GONE,
+                f"without: {part!r} was a part of the automatic mode until version 0.1 and is gone;"
+                f" accepted: {', '.join(PARTS)}.",
+            )
             require_one_of("without", part, PARTS)
         require(isinstance(self.pins, tuple), f"pins: {self.pins!r} is not a tuple of pairs.")
         known = {f.name for f in fields(Bilevel)} - {"nodes", "ratio"}
@@ -156,6 +166,9 @@ class Automatic(Condenser):
 
     def _bilevel(self, nodes: int, **chosen: Any) -> Bilevel:
         return Bilevel(nodes=nodes, **(chosen | self._fixed))
+
+    def _others(self) -> Iterable[type[Condenser]]:
+        return (Random, Herding, Bilevel)
 
     def _work(self, nodes: int) -> Work:
         return Work(nodes, hops=2, least=self.budget)
@@ -248,18 +261,26 @@ class _Search:
         by_hops: dict[int, list[_Run]] = {}
         for run in runs:
             by_hops.setdefault(run.hops, []).append(run)
-        view = replace(self.view, journal=journal)
         for hops, group in by_hops.items():
             method = self.automatic._bilevel(self.nodes, k=hops, iterations=self.plan.iterations)
-            seeds = [run.seed for run in group]
-            try:
-                made = method._make(view, self.nodes, seeds, self.device, progress)
-            except FAILURES as error:
+            self._improve(group, method, journal, progress)
+
+    def _improve(
+        self, group: Sequence[_Run], method: Bilevel, journal: Journal | None, progress: Progress
+    ) -> None:
+        view, seeds = replace(self.view, journal=journal), [run.seed for run in group]
+        try:
+            made = method._make(view, self.nodes, seeds, self.device, progress)
+        except FAILURES as error:
+            # A graph that fails must not take the others with it.
+            if len(group) > 1:
                 for run in group:
-                    run.left_out.append((method, str(error).splitlines()[0]))
-                continue
-            for run, one in zip(group, made, strict=True):
-                run.candidates.append(Candidate(method, one, validated(one)))
+                    self._improve([run], method, journal, progress)
+                return
+            group[0].left_out.append((method, str(error).splitlines()[0]))
+            return
+        for run, one in zip(group, made, strict=True):
+            run.candidates.append(Candidate(method, one, validated(one)))
 
 
 class _Run:
@@ -343,6 +364,8 @@ class _Run:
 
     def result(self, budget: float) -> Made:
         """The best finalist, with how it was found."""
+        if not self.finalists:
+            raise InputError(f"method: no candidate could be made ({self.left_out[0][1]})")
         # Of equals the last: what was learned.
         chosen = max(reversed(self.finalists), key=lambda one: one.validation["final"])
         made, plan = chosen.made, self._search.plan

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -25,7 +25,7 @@ from gcsr.condense.teachers import TEACHERS, class_shares
 from gcsr.condense.together import advance_together
 from gcsr.devices import stream
 from gcsr.equations import class_correlation, class_prior
-from gcsr.errors import require, require_one_of
+from gcsr.errors import InputError, require, require_one_of
 from gcsr.models.sparse import csr_tensor
 from gcsr.progress import Progress
 from gcsr.training import TrainingRecipe
@@ -155,8 +155,14 @@ class Bilevel(Condenser):
             if self.structure == "none":
                 return found
             closed_form = self._structure(visible, known, chosen)
-            other = self._run(view, known, real, chosen, some, closed_form, report)
-            return [better(plain, edged) for plain, edged in zip(found, other, strict=True)]
+            try:
+                other = self._run(view, known, real, chosen, some, closed_form, report)
+            except (InputError, torch.linalg.LinAlgError) as error:  # type: ignore[attr-defined]
+                note = f"the structure was left out: {str(error).splitlines()[0]}"
+                return [replace(plain, notes=(*plain.notes, note)) for plain in found]
+            return [
+                better(plain, structured) for plain, structured in zip(found, other, strict=True)
+            ]
 
         return advance_together(run, seeds, device, progress)
 
@@ -336,10 +342,13 @@ def _targets(start: Start) -> Tensor:
     return start.targets
 
 
-def better(plain: Made, edged: Made) -> Made:
+def better(plain: Made, structured: Made) -> Made:
     """The result with a structure where it validates better."""
-    scores = [max(made.details["validation"]["values"]) for made in (plain, edged)]
-    return edged if scores[1] > scores[0] else plain
+    scores = [
+        max(score for score in made.details["validation"]["values"] if score is not None)
+        for made in (plain, structured)
+    ]
+    return structured if scores[1] > scores[0] else plain
 
 
 def sorted_by_class(made: Made) -> Made:
