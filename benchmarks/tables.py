@@ -230,11 +230,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     print(
         "Ten nodes per class, no test label used: 3 condensed graphs x 5 trainings of a GCN, by\n"
         "`python benchmarks/accuracy.py --preset default --graphs 3 --runs 5 --out rows.json\n"
-        "auto/cora:70` and the like (`results/automatic.json`; every row names its device). Rows of\n"
-        "the automatic mode are from one CPU core unless they are marked with H200, where the same\n"
-        "budget allows more outer steps. Seconds and peak memory in the last column are of one graph\n"
-        "alone on an H200 (`results/bench/automatic-h200.json`). Label-rich files are made by\n"
-        "`benchmarks/label_rich.py`, the stand-in by `benchmarks/standin.py`.\n"
+        "auto/cora:70` and the like (`results/automatic.json`), on one CPU core or on an H200, where\n"
+        "the same budget allows more outer steps. Seconds and peak memory in the last column are of\n"
+        "one graph alone on an H200 (`results/bench/automatic-h200.json`). Label-rich files are made\n"
+        "by `benchmarks/label_rich.py`.\n"
     )
     timed = arguments.results / "bench" / "automatic-h200.json"
     alone = json.loads(timed.read_text()) if timed.exists() else []

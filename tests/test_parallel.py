@@ -19,7 +19,9 @@ USERS = 3
 
 
 @pytest.fixture(autouse=True)
-def threads_of_the_user() -> Iterator[None]:
+def threads_of_the_user(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    # Another test of this process may have limited its jobs.
+    monkeypatch.setattr(parallel, "_limit", [])
     before = torch.get_num_threads()
     torch.set_num_threads(USERS)
     yield

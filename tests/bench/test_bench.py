@@ -22,6 +22,7 @@ from gcsr.bench import (
     run_bench,
     scale,
 )
+from gcsr.bench.bilevel import BILEVEL_CASES
 from gcsr.bench.cases import Case, step_inputs
 from gcsr.bench.growth import GROWTHS, Growth
 from gcsr.bench.planted import Planted
@@ -263,7 +264,8 @@ def test_default_cases(monkeypatch: pytest.MonkeyPatch) -> None:
     for bench in BENCHES[1:]:
         seen.clear()
         run_bench(bench, device=CPU)
-        assert seen == ["cora-70", "citeseer-60", "arxiv-454"][: 2 if bench == "gradient" else 3]
+        expected = ["cora-70", "citeseer-60", "arxiv-454"][: 2 if bench == "gradient" else 3]
+        assert seen == (list(BILEVEL_CASES) if bench == "bilevel" else expected)
     seen.clear()
     run_bench("step", device=CPU)
     assert {"flickr-223", "reddit-153"} < set(seen)

@@ -20,6 +20,23 @@ FAILURES: tuple[type[Exception], ...] = (
     torch.OutOfMemoryError,
 )
 
+# Parts of the automatic mode that there were before.
+REMOVED_PARTS = frozenset(
+    [
+        "teachers",
+        "consistent",
+        "tempering",
+        "grouping",
+        "soft-labels",
+        "redraws",
+        "agreement",
+        "matching",
+        "calibration",
+        "window",
+        "class-means",
+    ]
+)
+
 
 @dataclass(frozen=True, eq=False)
 class Candidate:

@@ -20,6 +20,7 @@ from gcsr.blocks import Work
 from gcsr.checkpoint import Journal
 from gcsr.condense.candidates import (
     FAILURES,
+    REMOVED_PARTS,
     Candidate,
     class_targets,
     named,
@@ -63,11 +64,6 @@ PARTS = {
     "burn-in": "new students are differentiated from their first step",
     "bilevel": "the best start is the result",
 }
-# Parts that there were before.
-GONE = frozenset(
-    "teachers consistent tempering grouping soft-labels redraws agreement matching calibration window"
-    " class-means".split()
-)
 # What a part is as a setting of bilevel.
 AS_SETTING: dict[str, tuple[str, Any]] = {
     "pseudo-labels": ("pseudo_labels", "none"),
@@ -131,7 +127,7 @@ class Automatic(Condenser):
         require(isinstance(self.without, str), f"without: {self.without!r} is not a text.")
         for part in self._off:
             require(
-                part not in GONE,
+                part not in REMOVED_PARTS,
                 f"without: {part!r} was a part of the automatic mode until version 0.1 and is gone;"
                 f" accepted: {', '.join(PARTS)}.",
             )
