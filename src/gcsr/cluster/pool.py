@@ -19,6 +19,8 @@ from gcsr.progress import Progress, silent
 
 # How often a unit is begun again after its worker process, or the machine under it, was lost.
 RETRIES = 10
+# Seconds that are waited for the last reports.
+LAST_NEWS = 1.0
 # Seconds between looks at what is finished, and between looks at whether the head is there.
 LOOK_EVERY, HEAD_EVERY = 0.5, 1.0
 # Looks in a row at which it was not, before it counts as lost.
@@ -147,6 +149,11 @@ class Cluster:
             for unit in self.some_finished(waiting, heard):
                 waiting.remove(unit)
                 yield unit
+        if progress is not silent and self._news is not None:
+            # The last reports of units may arrive just after their results.
+            self.ray.wait([self._news], timeout=LAST_NEWS)
+            self._listen(heard)
+            heard.complete()
 
     def some_finished(self, units: Sequence[Unit], heard: _Heard | None = None) -> list[Unit]:
         """Those of some units that are finished; waits a moment for the first, or for news."""
@@ -251,12 +258,19 @@ class _Heard:
     def __init__(self, numbers: Sequence[int], progress: Progress, answers: Answers | None) -> None:
         self._numbers, self._progress, self._answers = frozenset(numbers), progress, answers
         self._done: dict[str, dict[int, int]] = {}
+        self._totals: dict[str, int] = {}
+
+    def complete(self) -> None:
+        """Every unit is done with every stage, whatever its last report was."""
+        for stage, total in self._totals.items():
+            if sum(self._done[stage].values()) < total * len(self._numbers):
+                self._progress(stage, total * len(self._numbers), total * len(self._numbers))
 
     def told(self, unit: int, stage: str, done: int, total: int) -> None:
         """A unit has done so much of a stage."""
         if unit in self._numbers:
             counts = self._done.setdefault(stage, {})
-            counts[unit] = done
+            counts[unit], self._totals[stage] = done, total
             self._progress(stage, sum(counts.values()), total * len(self._numbers))
 
     def asked(self, unit: int, question: Any, answer: Callable[[Any], Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
@@ -110,7 +111,13 @@ class _Reports:
         now = time.monotonic()
         if done == total or now - self._last >= REPORT_EVERY:
             self._last = now
-            self._desk.tell.remote(self._number, stage, done, total)
+            told = self._desk.tell.remote(self._number, stage, done, total)
+            if done == total:
+                # Before the unit's result is there, or nobody would read it.
+                import ray  # noqa: PLC0415 - an extra
+
+                with suppress(Exception):
+                    ray.get(told, timeout=1.0)
 
 
 def ask(report: Progress, question: Any) -> Any:
