@@ -42,7 +42,7 @@ def record(
             body()
     except RuntimeError as error:
         logger.debug("CUDA graph capture failed, running eagerly: %s", error)
-        return _Eager(body)
+        return Eager(body)
     return _Replayed(graph, body)
 
 
@@ -66,9 +66,12 @@ class _Replayed:
         self._graph.replay()
 
 
-class _Eager:
+class Eager:
+    """Work that could not be recorded and runs anew each time."""
+
     def __init__(self, body: Callable[[], object]) -> None:
         self._body = body
 
     def __call__(self) -> None:
+        """Run it."""
         self._body()

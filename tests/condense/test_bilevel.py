@@ -195,6 +195,9 @@ def test_the_adjoint_is_what_autograd_finds(structured, adam, zero_column, ages)
         for found, plain in zip(of_student(students.params, g, s), end, strict=True):
             torch.testing.assert_close(found, plain.detach(), rtol=1e-10, atol=1e-12)
     bar_u, bar_p, bar_y = window.adjoint(small, upstream, lambda _: weights)
+    # The same window may be differentiated again.
+    again = window.adjoint(small, upstream, lambda _: weights)
+    assert torch.equal(again[0], bar_u) and torch.equal(again[2], bar_y)
     assert error(bar_u, expected[0]) < 1e-9
     assert error(bar_y, expected[1]) < 1e-9
     if p is None:
@@ -440,8 +443,12 @@ def test_minibatches_take_turns_among_the_nodes_asked_for(graph, monkeypatch):
     nodes = torch.arange(5, 60)
     real = RealLoss(visible, numbered, nodes, ["gcn"], 4, CPU, torch.float64)
     drawn = [batch.targets[:, 0].long().tolist() for batch in real._batches]
-    assert [len(set(batch)) for batch in drawn] == [16, 16]
+    assert [len(set(batch)) for batch in drawn] == [14, 14]
     assert not set(drawn[0]) & set(drawn[1]) and set(drawn[0]) | set(drawn[1]) <= set(range(5, 60))
+    monkeypatch.setattr(real_module, "BATCHES", 4)
+    everyone = [part.tolist() for part in real_module.minibatches(nodes)]
+    assert sorted(node for part in everyone for node in part) == nodes.tolist()
+    assert sorted(map(len, everyone)) == [13, 14, 14, 14]
     students = some_students(1, 1, (12, 4, 3), ages=[[1]])
     losses = [float(real.losses_and_gradients(students, number)[0]) for number in range(4)]
     assert losses[0] == losses[2] != losses[1] == losses[3]

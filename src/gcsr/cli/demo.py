@@ -143,7 +143,7 @@ def _compare(
         if helped.pseudo_labels is not None:
             test = helped.pseudo_labels["test"]
             alone = replace(helped, mean=test, std=0.0, scores=[test], seconds=0.0)
-            rows.append(_whole("pseudo-labels themselves", alone, graph))
+            rows.append(replace(_whole("pseudo-labels themselves", alone, graph), bytes=0))
     return made[0], rows
 
 
@@ -170,7 +170,7 @@ def _tell(graph: Graph, rows: list[Row], runs: int) -> None:
             row.trained_on,
             accuracy(row.mean, row.std, len(row.scores)),
             f"{row.nodes:,}",
-            byte_count(row.bytes),
+            byte_count(row.bytes) if row.bytes else "-",
             f"{row.condensing_seconds:.1f} s" if row.condensing_seconds else "-",
             f"{row.network_seconds:.2f} s" if row.network_seconds else "-",
         )

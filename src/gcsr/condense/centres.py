@@ -56,8 +56,8 @@ def cluster_start(
             centres = torch.cat([centres, centres[again] + JITTER * size * noise])
             known = torch.cat([known, known[again]])
             notes.append(
-                f"{missing} nodes of class {label} repeat another one with jitter, because the"
-                " teachers see fewer nodes of it"
+                f"{missing} nodes of class {label} repeat another one with jitter, because"
+                " fewer visible nodes count as it"
             )
         rows.append(centres)
         targets.append(known)

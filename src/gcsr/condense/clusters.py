@@ -66,6 +66,8 @@ def class_centres(
         tempered=asked.tempered,
         progress=progress,
     )
+    unlabeled = bool((view.visible.labels < 0).any())
+    labeler = asked.teacher if unlabeled else None
     # With soft labels and with hard ones the centres are the same.
     same = (replace(asked, soft_labels=False), str(device), dtype, *budget.tolist())
     keys = {seed: (seed, *same) for seed in seeds}
@@ -78,7 +80,7 @@ def class_centres(
         for seed in new:
             generator = stream(seed, "clusters")
             start = cluster_start(features, shares, budget, generator, asked.grouping)
-            known[keys[seed]] = replace(start, temperature=taught.temperature)
+            known[keys[seed]] = replace(start, temperature=taught.temperature, labeler=labeler)
     return [_handed_out(known[keys[seed]], asked.soft_labels) for seed in seeds]
 
 

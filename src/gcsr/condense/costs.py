@@ -7,7 +7,7 @@ core of a current server, or of a data-center GPU.
 from __future__ import annotations
 
 from gcsr.condense import consistent
-from gcsr.condense.bilevel.real import BATCH_NODES
+from gcsr.condense.bilevel.real import BATCH_NODES, BATCHES
 from gcsr.condense.methods.bilevel import LOOKS, QUICK, QUICK_HIDDEN, QUICK_NETWORKS, Bilevel
 from gcsr.training import TrainingRecipe
 from gcsr.views import CondensingView
@@ -73,7 +73,7 @@ class Costs:
         # Random, Herding, the start and the result meet three networks.
         total += 4 * self._judge(QUICK_HIDDEN, 3, QUICK.epochs, _looks(QUICK))
         if iterations:
-            total += LOOKS * self._look() + iterations * self.iteration
+            total += (LOOKS + 1) * self._look() + iterations * self.iteration
         return total
 
     @property
@@ -91,13 +91,16 @@ class Costs:
 
     @property
     def held(self) -> int:
-        """Bytes of the largest moment: the pseudo-labeler's draws, or the window's states."""
-        m = self._method
-        window = 5 * (m.window + 2) * self._features * m.students * m.hidden
+        """Bytes of the largest moment: the pseudo-labeler's draws, or minibatches and a window."""
+        nodes = self._all if self.labeler else self._train
+        batches = min(BATCHES, -(-nodes // BATCH_NODES))
+        reached = batches * self._reached * min(self._features, self._propagated_row * LARGE)
+        learned = self._method.held_bytes(self._nodes, self._features, self._classes)
         columns = consistent.columns_read(self._all, self._features)
         rows = self._train + min(consistent.POOL, self._all - self._train)
         drawn = (6 * self._all + consistent.DRAWS * rows) * columns
-        return FLOAT * max(window, drawn if self.labeler else 0)
+        held = FLOAT * int(reached) + learned if self._method.iterations else 0
+        return max(held, FLOAT * drawn if self.labeler else 0)
 
     def _consistent(self) -> float:
         columns = consistent.columns_read(self._all, self._features)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -22,7 +23,7 @@ class Start:
     """Initial features, and the training nodes they were sampled from.
 
     ``targets`` are class shares ``(n', C)`` of nodes that are nobody's in particular, ``temperature``
-    what the predictions behind them were brought to.
+    what the predictions behind them were brought to, ``labeler`` who made these, if anybody.
     """
 
     x: Tensor
@@ -30,11 +31,17 @@ class Start:
     notes: tuple[str, ...] = ()
     targets: Tensor | None = None
     temperature: float | None = None
+    labeler: str | None = None
 
     @property
-    def told(self) -> dict[str, float]:
+    def told(self) -> dict[str, Any]:
         """For the provenance."""
-        return {} if self.temperature is None else {"teacher_temperature": self.temperature}
+        told: dict[str, Any] = {}
+        if self.temperature is not None:
+            told["teacher_temperature"] = self.temperature
+        if self.labeler is not None:
+            told["pseudo_labels"] = {"labeler": self.labeler, "temperature": self.temperature}
+        return told
 
 
 def rows_after(

@@ -83,7 +83,6 @@ REMOVED: dict[str, tuple[str, ...]] = {
     "draw": ("gcsr", "mtt", "sfgc", "clusters", "auto"),
     "tempered": ("auto",),
     "grouping": ("auto",),
-    "teacher": ("auto",),
     "soft_labels": ("auto",),
 }
 
@@ -107,6 +106,11 @@ def known_setting(chosen: type[Condenser], given: str) -> str:
     """The setting of the method that a user means; any other is explained."""
     key = setting_name(given)
     kinds = setting_kinds(chosen)
+    require(
+        key in kinds or (chosen.name, key) != ("auto", "teacher"),
+        f"{given}: is called pseudo_labels in the automatic mode; accepted: auto, none, consistent,"
+        " gcn, appnp.",
+    )
     require(
         key in kinds or chosen.name not in REMOVED.get(key, ()),
         f"{given}: was a setting of {chosen.name} until version 0.1 and is gone, because it made"

@@ -14,7 +14,12 @@ from torch import Tensor
 from gcsr.condense.sparsify import Sparsifier
 from gcsr.condensed import STORED_DTYPES, CondensedGraph
 from gcsr.devices import pick_device
-from gcsr.evaluate.origin import PSEUDO_LABELS_NOTE, require_origin, used_pseudo_labels
+from gcsr.evaluate.origin import (
+    PSEUDO_LABELS_NOTE,
+    labeler_of,
+    require_origin,
+    used_pseudo_labels,
+)
 from gcsr.evaluate.protocol import check_numbers
 from gcsr.evaluate.pseudo import PseudoLabels
 from gcsr.evaluate.sheet import Accuracy, CostSheet, StoredForm, TrainedOn, break_even, verdict
@@ -98,7 +103,7 @@ def cost(
     labels = None
     # Every visible node of an inductive graph has a label.
     if used_pseudo_labels(small) and not graph.inductive:
-        labels = PseudoLabels.of(trial, progress)
+        labels = PseudoLabels.of(trial, progress, labeler_of(small))
         groups[PSEUDO] = labels.batches(trial, range(runs))
     accuracy = _accuracies(trial, groups, ways, progress)
     timed = {SMALL: groups[in_file][0]}

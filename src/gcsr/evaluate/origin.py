@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gcsr.condense.teachers import TEACHERS
 from gcsr.condensed import CondensedGraph
 from gcsr.errors import InputError, require
 from gcsr.graph import Graph
 
+# Who makes pseudo-labels unless another is asked for.
+LABELER = "consistent"
 # Said wherever a graph that was condensed with pseudo-labels is compared with the whole graph.
 PSEUDO_LABELS_NOTE = (
     "This graph was condensed with pseudo-labels of unlabeled nodes, so it can beat a GNN trained on"
@@ -19,6 +22,13 @@ PSEUDO_LABELS_NOTE = (
 def used_pseudo_labels(small: CondensedGraph) -> bool:
     """Whether a graph was condensed with pseudo-labels of unlabeled nodes, as its file says."""
     return bool(small.provenance.get("pseudo_labels"))
+
+
+def labeler_of(small: CondensedGraph) -> str:
+    """Who made the pseudo-labels of a condensed graph; a file that does not say had the default."""
+    found = small.provenance.get("pseudo_labels")
+    name = found.get("labeler") if isinstance(found, dict) else None
+    return name if name in TEACHERS else LABELER
 
 
 def require_graph(graph: object) -> None:

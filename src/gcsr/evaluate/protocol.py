@@ -13,11 +13,12 @@ import torch
 from torch import Tensor, nn
 
 from gcsr.cluster import Cluster, connected
+from gcsr.condense.teachers import TEACHERS
 from gcsr.condensed import CondensedGraph
 from gcsr.devices import pick_device
-from gcsr.errors import require
+from gcsr.errors import require, require_one_of
 from gcsr.evaluate.evaluation import WHOLE, WITH_PSEUDO_LABELS, Evaluation
-from gcsr.evaluate.origin import require_graph, require_origin
+from gcsr.evaluate.origin import LABELER, require_graph, require_origin
 from gcsr.evaluate.pseudo import PseudoLabels, require_unlabeled_nodes
 from gcsr.evaluate.spread import scores_spread
 from gcsr.evaluate.task import ModelChoice, Task
@@ -108,7 +109,7 @@ def evaluate_full(
     device: str | torch.device = "auto",
     progress: Progress = silent,
     cluster: str | Cluster | None = None,
-    pseudo_labels: bool = False,
+    pseudo_labels: bool | str = False,
 ) -> Evaluation:
     """The same protocol with networks trained on the whole graph, for comparison.
 
@@ -124,7 +125,8 @@ def evaluate_full(
         cluster: as in :func:`evaluate`.
         pseudo_labels: train on predicted class shares of every unlabeled node as well as on the
             training labels. This is the fair reference of a graph that was condensed with
-            pseudo-labels. The pseudo-labels do not depend on ``seed``. Only a transductive graph has
+            pseudo-labels. A name says who predicts them: ``consistent`` (also ``True``), ``gcn`` or
+            ``appnp``. The pseudo-labels do not depend on ``seed``. Only a transductive graph has
             unlabeled nodes; ``cluster`` cannot be used with it.
 
     Returns:
@@ -137,6 +139,8 @@ def evaluate_full(
     testing_model(model, hidden)
     labeler = None
     if pseudo_labels:
+        who = LABELER if pseudo_labels is True else pseudo_labels
+        require_one_of("pseudo_labels", who, TEACHERS)
         require_unlabeled_nodes(graph)
         require(
             cluster is None,
@@ -144,7 +148,7 @@ def evaluate_full(
         )
         began = time.perf_counter()
         trial = Trial(testing_model(model, hidden), View(graph), pick_device(device), recipe, seed)
-        labels = PseudoLabels.of(trial, progress)
+        labels = PseudoLabels.of(trial, progress, who)
         test, validation = trial.scores(labels.batches(trial, range(runs)), progress)
         labeler = labels.accuracies(trial)
         seconds = time.perf_counter() - began

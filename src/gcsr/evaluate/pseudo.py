@@ -9,13 +9,14 @@ from torch import Tensor
 
 from gcsr.condense.teachers import class_shares
 from gcsr.errors import require
+from gcsr.evaluate.origin import LABELER
 from gcsr.evaluate.trial import Batch, Trial, batches_of
 from gcsr.graph import Graph
 from gcsr.parallel import suitable_threads
 from gcsr.progress import Progress
 from gcsr.views import Target, VisibleGraph
 
-LABELER, SEED = "consistent", 0
+SEED = 0
 
 
 def require_unlabeled_nodes(graph: Graph) -> None:
@@ -39,13 +40,13 @@ class PseudoLabels:
     shares: Tensor
 
     @classmethod
-    def of(cls, trial: Trial, progress: Progress) -> PseudoLabels:
+    def of(cls, trial: Trial, progress: Progress, labeler: str = LABELER) -> PseudoLabels:
         """Train the pseudo-labeler, whose seed is fixed, and predict every visible node."""
         condensing = trial.view.condensing()
         with suitable_threads(condensing.visible.x.numel(), trial.device):
             found = class_shares(
                 condensing,
-                LABELER,
+                labeler,
                 seed=SEED,
                 device=trial.device,
                 tempered=True,

@@ -14,7 +14,7 @@ from gcsr.api import condense_many
 from gcsr.condensed import CondensedGraph
 from gcsr.errors import require
 from gcsr.evaluate import Evaluation, evaluate, evaluate_full
-from gcsr.evaluate.origin import used_pseudo_labels
+from gcsr.evaluate.origin import labeler_of, used_pseudo_labels
 from gcsr.graph import Graph
 from gcsr.progress import Progress, silent
 from gcsr.report.said import number, part
@@ -175,15 +175,16 @@ def tested(
         Scored("whole graph", WHOLE, _train_whole(graph, trial, progress), graph.stored_bytes)
     )
     # Every visible node of an inductive graph has a label.
-    if not graph.inductive and any(used_pseudo_labels(small) for _, small in results):
-        found = _train_whole(graph, trial, progress, pseudo_labels=True)
+    helped = [small for _, small in results if used_pseudo_labels(small)]
+    if helped and not graph.inductive:
+        found = _train_whole(graph, trial, progress, pseudo_labels=labeler_of(helped[0]))
         scores.append(Scored("whole graph with pseudo-labels", PSEUDO, found, graph.stored_bytes))
         scores.append(_pseudo_labels(found))
     return scores
 
 
 def _train_whole(
-    graph: Graph, trial: Trial, progress: Progress, *, pseudo_labels: bool = False
+    graph: Graph, trial: Trial, progress: Progress, *, pseudo_labels: str | None = None
 ) -> Evaluation:
     what = "whole graph with pseudo-labels" if pseudo_labels else "whole graph"
     return evaluate_full(
@@ -194,7 +195,7 @@ def _train_whole(
         seed=trial.seed,
         device=trial.device,
         progress=_named(progress, what),
-        pseudo_labels=pseudo_labels,
+        pseudo_labels=pseudo_labels or False,
     )
 
 

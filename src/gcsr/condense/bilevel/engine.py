@@ -19,11 +19,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
-from gcsr.capture import record, warm_up
+from gcsr.capture import Eager, record, warm_up
 from gcsr.condense.bilevel.real import RealLoss
 from gcsr.condense.bilevel.window import InnerAdam, SmallGraph, Students, Window
 from gcsr.condense.gradient.adam import Adam
@@ -116,10 +117,8 @@ class BilevelStep:
         classes = int(y.shape[-1])
         widths = (int(features), schedule.hidden, classes)
         self.students = Students.zeros(graphs, schedule.students, widths, x)
-        self.window = Window(self.students, schedule.inner, schedule.window)
         # New students train alone until they are old enough.
         self._newcomers = Students.zeros(graphs, 1, widths, x)
-        self._burn_in = Window(self._newcomers, schedule.inner, schedule.burn_in, keep=False)
         self._model = MLP(schedule.hidden)
         # Rates as they are now, and before the cosine.
         self._feature_lr = both(schedule.feature_lr * column_unit(x))
@@ -128,6 +127,17 @@ class BilevelStep:
         self._y_adam = Adam((self.logits,), self._label_lr[0])
         self._upstream = tuple(torch.zeros_like(p) for p in self.students.params)
         self._recorded: dict[str, Callable[[], None]] = {}
+        # What is recorded reads what was recorded before it: all of it, or nothing.
+        self._records = x.is_cuda and structure is None
+
+    @cached_property
+    def window(self) -> Window:
+        """Steps that are differentiated. Its memory is taken when a first step is."""
+        return Window(self.students, self.schedule.inner, self.schedule.window)
+
+    @cached_property
+    def _burn_in(self) -> Window:
+        return Window(self._newcomers, self.schedule.inner, self.schedule.burn_in, keep=False)
 
     def buffers(self) -> tuple[Tensor, ...]:
         """Everything that a step changes."""
@@ -219,17 +229,19 @@ class BilevelStep:
 
     def _run(self, name: str, body: Callable[[], None]) -> None:
         """Eagerly on a CPU; on CUDA recorded once and replayed."""
-        if not self.x.is_cuda or self._structure is not None:
-            body()
-            return
-        if name not in self._recorded:
+        if self._records and name not in self._recorded:
             buffers = (*self.buffers(), *self._newcomers.buffers())
             before = tuple(buffer.clone() for buffer in buffers)
             warm_up(body)
             for buffer, saved in zip(buffers, before, strict=True):
                 buffer.copy_(saved)
             self._recorded[name] = record(body)
-        self._recorded[name]()
+            if isinstance(self._recorded[name], Eager):
+                self._records = False
+        if self._records:
+            self._recorded[name]()
+        else:
+            body()
 
     def release(self) -> None:
         """Free what was recorded on a device: it and this object refer to each other."""

@@ -3,9 +3,9 @@ r"""The outer loss: how well students do on minibatches of the real graph.
 .. math:: L_\text{real}(\theta) = \frac1{|B|} \sum_{i \in B}
           -\langle T_i, \log\mathrm{softmax}(f_\theta(X, A)_i)\rangle
 
-with T the true label of a training node and tempered pseudo-labels of any other node. At most
-``BATCHES`` minibatches of ``BATCH_NODES`` nodes are drawn once and used in turns, so that a step does
-not grow with the number of nodes; the nodes of a larger graph that no minibatch has are not used.
+with T the true label of a training node and tempered pseudo-labels of any other node. Minibatches of
+at most ``BATCH_NODES`` nodes are drawn once and used in turns, so that a step does not grow with the
+number of nodes. At most ``BATCHES`` of them are kept: of a graph with more nodes a random part is used.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from gcsr.views import VisibleGraph
 
 # Networks that are the same two layers on a condensed graph without edges.
 STUDENT_MODELS = ("gcn", "sgc", "appnp", "mlp")
-BATCH_NODES, BATCHES = 2048, 12
+BATCH_NODES, BATCHES = 2048, 48
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,15 +65,12 @@ class RealLoss:
     ) -> None:
         self._models = tuple(testing_model(name, hidden) for name in models)
         source = _Source(visible, device, dtype, propagated="gcn" in models)
-        order = torch.randperm(nodes.numel(), generator=stream(0, "real minibatches"))
-        parts = [nodes] if nodes.numel() <= BATCH_NODES else nodes[order].split(BATCH_NODES)
         self._batches = [
             _Batch(
                 tuple(source.prepared(model, part) for model in self._models),
                 targets[part.to(targets.device)].to(device, dtype),
             )
-            for part in (some.sort().values for some in parts[:BATCHES])
-            if part.numel() == BATCH_NODES or len(parts) == 1
+            for part in minibatches(nodes)
         ]
 
     def losses_and_gradients(
@@ -95,6 +92,13 @@ class RealLoss:
         )
         gradients = torch.autograd.grad(losses.sum(), params)
         return losses.detach().view_as(students.age), gradients
+
+
+def minibatches(nodes: Tensor) -> list[Tensor]:
+    """The nodes in random parts of equal size, up to one node; the first ``BATCHES`` of them."""
+    parts = -(-nodes.numel() // BATCH_NODES)
+    order = torch.randperm(nodes.numel(), generator=stream(0, "real minibatches"))
+    return [part.sort().values for part in nodes[order].tensor_split(parts)[:BATCHES]]
 
 
 class _Source:

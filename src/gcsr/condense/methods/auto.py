@@ -31,7 +31,7 @@ from gcsr.condense.condenser import Condenser, Made
 from gcsr.condense.costs import Costs
 from gcsr.condense.fields import real_number
 from gcsr.condense.labels import class_budget
-from gcsr.condense.methods.bilevel import QUICK, QUICK_HIDDEN, Bilevel, labeler_of
+from gcsr.condense.methods.bilevel import QUICK, QUICK_HIDDEN, Bilevel, few_labels, labeler_of
 from gcsr.condense.methods.herding import Herding
 from gcsr.condense.methods.random import Random
 from gcsr.condense.select import QuickScore
@@ -187,7 +187,7 @@ class Automatic(Condenser):
         costs, fixed = self._costs(view, nodes, kind), self._fixed
         hops: tuple[int, ...] = (fixed["k"],) if "k" in fixed else HOPS
         wanted = fixed.get("iterations", ITERATIONS)
-        if costs.labeler and "iterations" not in fixed:
+        if few_labels(view.visible) and "iterations" not in fixed:
             within = int(SECONDS_FEW_LABELS / costs.iteration)
             wanted = max(LEAST_ITERATIONS, min(ITERATIONS_FEW_LABELS, within))
         least = costs.seconds(starts=1, iterations=0)

@@ -40,6 +40,7 @@ QUICK_HIDDEN, QUICK_NETWORKS = 128, 3
 QUICK = TrainingRecipe(epochs=150, validate_every=10)
 # Weights of the paper's structure inside the loop (Eq. 8, 14, 15).
 ALPHA, BETA, TAU, GAMMA = 1.0, 1.0, 0.9, 0.5
+FLOAT = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,7 +165,16 @@ class Bilevel(Condenser):
                 better(plain, structured) for plain, structured in zip(found, other, strict=True)
             ]
 
-        return advance_together(run, seeds, device, progress)
+        features, classes = int(visible.x.shape[1]), visible.num_classes
+        each = self.held_bytes(nodes, features, classes)
+        return advance_together(run, seeds, device, progress, bytes_each=each)
+
+    def held_bytes(self, nodes: int, features: int, classes: int) -> int:
+        """Bytes of one graph while it is learned: the states of the window and its activations."""
+        width = self.students * self.hidden
+        states = 6 * (self.window + 2) * (features + classes) * width
+        activations = self.window * nodes * (4 * width + 3 * classes * self.students)
+        return FLOAT * (states + activations)
 
     def _starts(
         self,
@@ -280,8 +290,12 @@ def labeler_of(method: Bilevel, visible: VisibleGraph) -> str | None:
         return None
     if method.pseudo_labels != "auto":
         return method.pseudo_labels
-    few = visible.train.numel() < FEW_LABELS * visible.num_nodes
-    return "consistent" if few else None
+    return "consistent" if few_labels(visible) else None
+
+
+def few_labels(visible: VisibleGraph) -> bool:
+    """Whether pseudo-labels are worth training for."""
+    return visible.train.numel() < FEW_LABELS * visible.num_nodes
 
 
 @dataclass(frozen=True, eq=False)
