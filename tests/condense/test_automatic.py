@@ -453,9 +453,11 @@ def test_the_states_of_a_window_are_counted_tensor_by_tensor():
     method = Automatic(nodes=9, pins=tuple(pins.items()))
     counted = method._costs(View(wide).condensing(), 9).held
     students = Students.zeros(1, 3, (200, 20, 3), torch.zeros(()))
-    (track, *_) = Window(students, InnerAdam(), 7)._tracks
+    window = Window(students, InnerAdam(), 7)
+    (track, *_) = window._tracks
     parts = (track.value, track.first, track.second, track.gradient, track.root)
-    kept = sum(one.nbytes for part in parts for one in part)
+    kept = sum(one.nbytes for part in (*parts, window._directions) for one in part)
+    # Minibatches and activations come on top.
     assert kept <= counted < 1.5 * kept
 
 
@@ -465,7 +467,7 @@ def test_the_labeler_is_counted_tensor_by_tensor():
     material = _Material(view, 0, CPU)
     kept = sum(one.nbytes for one in (material.undropped, material._x, *material._draws))
     whole, less = (short(without=off)._costs(view, 9).held for off in ("", "pseudo-labels"))
-    assert kept < whole < 2 * kept and less < whole / 4
+    assert kept < whole < 2 * kept and less < whole / 3
 
 
 def test_an_estimate_knows_what_will_be_done(graph, few_labels):
