@@ -33,7 +33,7 @@ lint: setup
 	$(BIN)/mypy
 
 bench: setup
-	$(BIN)/gcsr bench step --device cpu
+	$(BIN)/python -m benchmarks step --device cpu
 
 # Every target for that long; what was counted is in results/fuzz.json and docs/fuzzing.md.
 SECONDS ?= 600

@@ -3,7 +3,7 @@
     python benchmarks/ablation.py --out results/ablation.json
     python benchmarks/ablation.py --graphs 1 --only cora:70 --only digits:100 --out rows.json
 
-Each part is switched off in turn (``without=...``), and the whole is beside them.
+Each part is switched off in turn (``disable=...``), and the whole is beside them.
 Rows that are in the file already are left as they are: a run that was stopped goes on.
 """
 
@@ -55,7 +55,7 @@ def main() -> None:
         seed=0,
         dropout=None,
         epochs=None,
-        hidden=None,
+        hidden_channels=None,
     )
     for cell in wanted:
         method, name = cell.split("/", 1)

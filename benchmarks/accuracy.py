@@ -66,7 +66,7 @@ def main() -> None:
     parser.add_argument("--graphs", type=int, default=5)
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
-    for name, kind in (("dropout", float), ("epochs", int), ("hidden", int)):
+    for name, kind in (("dropout", float), ("epochs", int), ("hidden_channels", int)):
         parser.add_argument(f"--{name}", type=kind, default=None, help="of the test networks")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--root", default=None)
@@ -109,11 +109,11 @@ def measured(cell: str, arguments: argparse.Namespace) -> Iterator[dict[str, Any
         options: dict[str, Any] = {"model": test, "runs": arguments.runs, "device": device}
         other = {
             name: getattr(arguments, name)
-            for name in ("dropout", "epochs", "hidden")
+            for name in ("dropout", "epochs", "hidden_channels")
             if getattr(arguments, name) is not None
         }
         recipe = {name: value for name, value in other.items() if name != "hidden"}
-        options |= {"hidden": other["hidden"]} if "hidden" in other else {}
+        options |= {"hidden_channels": other["hidden_channels"]} if "hidden" in other else {}
         options |= {"recipe": gcsr.TrainingRecipe(**recipe)} if recipe else {}
         told: dict[str, Any] = {}
         if on_the_whole:

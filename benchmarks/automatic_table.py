@@ -16,12 +16,12 @@ from automatic_cells import (
     TRANSFER,
     with_settings,
 )
-from gcsr.condense.methods.auto import PARTS
+from gcsr.auto.automatic import PARTS
 from gcsr.paper.published import TABLE2
 
 Row = dict[str, Any]
 # Parts switched off in turn, as settings of a cell.
-OFF = {f"without {name}: {what}": f"without={name}" for name, what in PARTS.items()}
+OFF = {f"without {name}: {what}": f"disable={name}" for name, what in PARTS.items()}
 
 
 def automatic_section(rows: list[Row], alone: list[Row]) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from typer.models import ArgumentInfo, CommandInfo
 
-from gcsr.cli import app
+from gcsr.cli.app import app
 
 HEAD = """# Command line
 

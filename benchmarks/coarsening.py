@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from gcsr import Coarsening
-from gcsr.devices import peak_memory_bytes, pick_device
+from gcsr.utils.devices import peak_memory_bytes, pick_device
 from standin import standin
 
 

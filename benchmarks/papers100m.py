@@ -1,4 +1,4 @@
-"""What ogbn-papers100M would take, calculated from the largest size of `gcsr bench scale`.
+"""What ogbn-papers100M would take, calculated from the largest size of `python -m benchmarks scale`.
 
     python benchmarks/papers100m.py
 
@@ -21,7 +21,7 @@ DISK_RATE, NETWORK_RATE = 1 * GB, 1.25 * GB
 USABLE = 0.75
 # Stages that a cluster divides.
 DIVIDED = ("propagate", "experts", "prior")
-# Bytes per node that are in memory whatever is done in blocks: see gcsr.blocks.costs.
+# Bytes per node that are in memory whatever is done in blocks: see gcsr.outofcore.estimate.
 NODE_BYTES = 40
 HIDDEN, EXPERTS, EPOCHS = 256, 20, 100
 
@@ -54,7 +54,7 @@ class Shape:
         return self.edges + self.nodes
 
     def reached(self, nodes: int) -> int:
-        """Nodes and their neighbours, at most."""
+        """Nodes and their neighbors, at most."""
         return min(self.nodes, int(nodes * self.entries / self.nodes))
 
 
@@ -63,7 +63,7 @@ PAPERS = Shape(111_059_956, 2 * 1_615_685_872, 128, 172, 1_207_179, 125_265, 214
 
 
 def measured_shape(rows: list[dict[str, Any]]) -> Shape:
-    """The largest graph of the bench, by its rules (gcsr.bench.planted)."""
+    """The largest graph of the bench, by its rules (benchmarks.speed.planted)."""
     nodes, edges = rows[0]["sizes"][-1], rows[0]["edges"][-1]
     train = 20 * max(20, nodes // 20_000)
     val = train * 3 // 2
@@ -135,8 +135,8 @@ def calculation(
         "propagate": "edges x features",
         "experts": "training nodes x features x classes",
         "prior": "nodes x features x classes",
-        "condense": "neighbourhood of the validation nodes x features",
-        "evaluate": "neighbourhood of the test nodes x (features + classes)",
+        "condense": "neighborhood of the validation nodes x features",
+        "evaluate": "neighborhood of the test nodes x (features + classes)",
     }
     return [
         f"From the costs at {at.nodes:,} nodes ({at.edges:,} edges, {at.features} features), each stage"

@@ -14,7 +14,7 @@ import torch
 from sklearn.manifold import TSNE
 
 import gcsr
-from gcsr.condense.initialise import propagated_features
+from gcsr.starts.sample import propagated_features
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
@@ -22,7 +22,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.colors import LinearSegmentedColormap
 
-# Ten colours of equal weight that stay apart for most eyes.
+# Ten colors of equal weight that stay apart for most eyes.
 COLOURS = np.array(
     [
         *("#4363d8", "#e6194b", "#3cb44b", "#f58231", "#911eb4"),

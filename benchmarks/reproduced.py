@@ -14,11 +14,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from gcsr.paper import EXPERIMENTS, Cell, Experiment, Outcome, Protocol
-from gcsr.paper.cells import STATISTICS, WHOLE_GRAPH
-from gcsr.paper.compare import Compared, compare
-from gcsr.paper.render import NUMERIC, text_table
-from gcsr.paper.tally import tally, verdict
+from gcsr.paper.cells import STATISTICS, WHOLE_GRAPH, Cell, Experiment, Protocol
+from gcsr.paper.experiments import EXPERIMENTS
+from gcsr.paper.tables import NUMERIC, Compared, compare, tally, text_table, verdict
+from gcsr.paper.work import Outcome
 
 Row = dict[str, Any]
 Place = tuple[Any, ...]

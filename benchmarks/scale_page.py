@@ -1,6 +1,6 @@
-"""The measured parts of docs/scale.md, from the rows of `gcsr bench scale --json`.
+"""The measured parts of docs/scale.md, from the rows of `python -m benchmarks scale --json`.
 
-    gcsr bench scale --json > results/bench/scale.json
+    python -m benchmarks scale --json > results/bench/scale.json
     python benchmarks/scale_page.py
 
 writes them between the marks of the page. The calculation for ogbn-papers100M is in papers100m.py.
@@ -21,7 +21,7 @@ from papers100m import calculation  # noqa: E402 - beside this file
 
 ROWS = ROOT / "results" / "bench" / "scale.json"
 PAGE = ROOT / "docs" / "scale.md"
-NOT_YET = "*Not measured yet: `gcsr bench scale` makes the rows.*"
+NOT_YET = "*Not measured yet: `python -m benchmarks scale` makes the rows.*"
 Row = dict[str, Any]
 
 

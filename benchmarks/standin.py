@@ -2,7 +2,7 @@
 
     python benchmarks/standin.py ogbn-arxiv.structure.npz --width 128 --out ogbn-arxiv-standin.npz
 
-Features are a random centre per class plus noise, with a fixed seed. Accuracies on such a graph say
+Features are a random center per class plus noise, with a fixed seed. Accuracies on such a graph say
 nothing about the real dataset and must not be set beside published ones.
 """
 
@@ -15,15 +15,15 @@ import numpy as np
 import scipy.sparse as sp
 
 from gcsr import Graph
-from gcsr.graph.npz import load_arrays
+from gcsr.data.npz import load_arrays
 
 
 def standin(structure: Path, width: int, *, noise: float, seed: int) -> Graph:
     arrays = load_arrays(structure)
     y = arrays["y"].astype(np.int64)
     random = np.random.default_rng(seed)
-    centres = random.standard_normal((int(y.max()) + 2, width), dtype=np.float32)
-    x = centres[y] + noise * random.standard_normal((y.size, width), dtype=np.float32)
+    centers = random.standard_normal((int(y.max()) + 2, width), dtype=np.float32)
+    x = centers[y] + noise * random.standard_normal((y.size, width), dtype=np.float32)
     indices = arrays["adj_indices"]
     adjacency = sp.csr_array(
         (np.ones(indices.size, np.float32), indices, arrays["adj_indptr"]), shape=(y.size, y.size)

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from fuzz.target import FindingError, Target, survives
-from gcsr.untrusted import allowed_bytes
+from gcsr.utils.safe_io import allowed_bytes
 
 # A reader unfolds what it may, checks it and copies it to the type it computes in.
 COPIES = 3

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from gcsr import Graph
-from gcsr.condense import methods
+from gcsr.methods.registry import methods
 
 torch.set_num_threads(1)
 CPU = torch.device("cpu")
@@ -20,7 +20,7 @@ CPU = torch.device("cpu")
 TINY: dict[str, Any] = {
     "iterations": 6,
     "experts": 2,
-    "hidden": 8,
+    "hidden_channels": 8,
     "student_steps": 2,
     "max_start": 4,
     "expert_epochs": 8,
@@ -126,9 +126,9 @@ def plain_logits(name: str, params: Sequence[Tensor], x: Tensor, a: Tensor) -> T
         return p @ (p @ ((x @ w1 + b1) @ w2 + b2))
     if name == "sgc":
         return p @ (p @ ((x @ w1 + b1).relu() @ w2 + b2))
-    if name in ("gcn", "sage"):
+    if name in ("gcn", "sage-paper"):
         return p @ (p @ x @ w1 + b1).relu() @ w2 + b2
-    if name in ("gcn-linear", "sage-linear"):
+    if name in ("gcn-linear", "sage-paper-linear"):
         return p @ (p @ x @ w1 + b1) @ w2 + b2
     if name in ("appnp", "appnp-linear"):
         h = x @ w1 + b1
@@ -137,14 +137,14 @@ def plain_logits(name: str, params: Sequence[Tensor], x: Tensor, a: Tensor) -> T
         for _ in range(2):
             z = 0.9 * (p @ z) + 0.1 * h
         return z
-    if name == "cheby":
+    if name == "cheby-paper":
         hidden = ((x + p @ x) @ w1 + b1).relu()
         return (hidden + p @ hidden) @ w2 + b2
-    if name == "sage-textbook":
+    if name == "sage":
         sums = a.sum(1, keepdim=True)
         mean = torch.where(sums > 0, a / sums.clamp_min(1e-300), torch.zeros_like(a))
         return _pair(params, x, mean)
-    if name == "cheby-textbook":
+    if name == "cheby":
         sums = a.sum(1)
         root = torch.diag(torch.where(sums > 0, sums.clamp_min(1e-300) ** -0.5, 0.0))
         return _pair(params, x, -root @ a @ root)

@@ -58,7 +58,7 @@ def test_nodes_without_a_label(tmp_path):
     small = made(y=torch.tensor([0, -1, 1, -1]))
     assert small.targets.tolist() == [[1, 0, 0], [0, 0, 0], [0, 1, 0], [0, 0, 0]]
     assert small.classes.tolist() == [0, -1, 1, -1]
-    assert small.labelled.tolist() == [True, False, True, False]
+    assert small.labeled.tolist() == [True, False, True, False]
     assert small.describe()["nodes_per_class"] == [1, 1, 0]
     assert small.describe()["unlabelled_nodes"] == 2
     data = small.to_pyg()

@@ -13,7 +13,7 @@ STATUS = Path("/proc/self/status")
 HUGE = 2**30
 PEAK = """
 import torch
-from gcsr.devices import peak_memory_bytes
+from gcsr.utils.devices import peak_memory_bytes
 before = peak_memory_bytes(torch.device("cpu"))
 taken = bytearray(before)
 del taken

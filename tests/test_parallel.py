@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 import torch
 
-from gcsr import MTT, InputError, Random, parallel
-from gcsr.parallel import MANY_NUMBERS, limited_to, run_jobs, suitable_threads
-from gcsr.progress import silent
+from gcsr import MTT, InputError, Random
+from gcsr.utils import parallel
+from gcsr.utils.parallel import MANY_NUMBERS, limited_to, run_jobs, suitable_threads
+from gcsr.utils.progress import silent
 from helpers import CPU, planted_graph
 
 USERS = 3
@@ -113,7 +114,7 @@ def test_a_run_that_ends_early_gives_the_threads_back(graph, ended):
         assert torch.get_num_threads() == 1
         raise ended
 
-    quick = MTT(nodes=6, iterations=4, experts=2, expert_epochs=8, max_start=4, hidden=8)
+    quick = MTT(nodes=6, iterations=4, experts=2, expert_epochs=8, max_start=4, hidden_channels=8)
     with pytest.raises(ended):
         quick.condense(graph, device="cpu", progress=end)
     assert torch.get_num_threads() == USERS

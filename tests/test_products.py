@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from gcsr import products
-from gcsr.products import RowBlock, Table
+from gcsr.utils import products
+from gcsr.utils.products import RowBlock, Table
 
 
 def rows_of(share: float) -> RowBlock:

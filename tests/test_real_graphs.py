@@ -8,10 +8,10 @@ import torch
 import gcsr
 import helpers  # noqa: F401 - one thread
 from gcsr import CondensedGraph, Evaluation, Graph, TrainingRecipe
-from gcsr.condense import paper_settings
+from gcsr.methods.presets import paper_settings
 
-SHORT = {"recipe": TrainingRecipe(epochs=200), "runs": 3, "hidden": 64, "device": "cpu"}
-FEW = {"experts": 3, "iterations": 150, "feature_rate": 1e-3, "iterate": "last", "device": "cpu"}
+SHORT = {"recipe": TrainingRecipe(epochs=200), "runs": 3, "hidden_channels": 64, "device": "cpu"}
+FEW = {"experts": 3, "iterations": 150, "feature_lr": 1e-3, "iterate": "last", "device": "cpu"}
 
 
 @pytest.fixture(scope="module")
@@ -79,8 +79,14 @@ def test_citeseer_gcsr_beats_random(citeseer):
 
 def test_citeseer_isolated_nodes_and_empty_rows_stay_finite(citeseer):
     assert (citeseer.x.abs().sum(1) == 0).any()
-    short = {"iterations": 2, "experts": 1, "max_start": 3, "expert_epochs": 6, "hidden": 32}
-    for model in ("cheby", "sage-textbook", "cheby-textbook"):
+    short = {
+        "iterations": 2,
+        "experts": 1,
+        "max_start": 3,
+        "expert_epochs": 6,
+        "hidden_channels": 32,
+    }
+    for model in ("cheby-paper", "sage", "cheby"):
         small = gcsr.condense(citeseer, method="gcsr", nodes=30, model=model, **(FEW | short))
         assert torch.isfinite(small.x).all()
 

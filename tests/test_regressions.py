@@ -125,7 +125,11 @@ def test_setting_must_be_that_of_the_condensed_graph(graph, small):
 
 @pytest.mark.parametrize(
     ("options", "named"),
-    [({"runs": 1.5}, "runs"), ({"hidden": 0}, "hidden"), ({"hidden": 4, "model": "gat"}, "hidden")],
+    [
+        ({"runs": 1.5}, "runs"),
+        ({"hidden_channels": 0}, "hidden_channels"),
+        ({"hidden_channels": 4, "model": "gat"}, "hidden_channels"),
+    ],
 )
 def test_numbers_that_cannot_be_used_are_named(graph, small, options, named):
     with pytest.raises(InputError, match=rf"^{named}: "):

@@ -10,7 +10,7 @@ from safetensors import safe_open
 from safetensors.torch import save
 
 from gcsr import CondensedGraph, InputError
-from gcsr.stored import MOST_SPARSE_NODES
+from gcsr.data.condensed import MOST_SPARSE_NODES
 
 N, D = 20, 3
 

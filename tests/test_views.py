@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from gcsr.views import View
+from gcsr.data.views import View
 from helpers import planted_graph, with_other_test_labels
 
 

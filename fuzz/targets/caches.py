@@ -12,14 +12,13 @@ import torch
 from fuzz.containers import Lines, Safetensors
 from fuzz.target import Target
 from fuzz.targets.small import written
-from gcsr.experts.cache import ExpertCache
-from gcsr.paper import EXPERIMENTS
 from gcsr.paper.cells import Protocol
-from gcsr.paper.compare import compare
-from gcsr.paper.render import csv_text, markdown
+from gcsr.paper.experiments import EXPERIMENTS
 from gcsr.paper.store import Store
+from gcsr.paper.tables import compare, csv_text, markdown
 from gcsr.paper.work import Outcome, recalled
-from gcsr.report import folder_report
+from gcsr.reporting.report import folder_report
+from gcsr.training.expert_cache import ExpertCache
 
 _LIKE = (torch.empty(2, 3, 2, 2), torch.empty(2, 3, 2))
 _CPU = torch.device("cpu")

@@ -14,8 +14,8 @@ import typer
 from fuzz.containers import Lines
 from fuzz.target import FindingError, Target
 from fuzz.targets.small import file_bytes, small_condensed, small_graph, written
-from gcsr import InputError, bench, datasets, paper
-from gcsr.cli import main
+from gcsr import InputError
+from gcsr.cli.app import main
 
 _COMMANDS = """
 condense cora --nodes 70 --set alpha=0.5 --sparsify auto --dtype float16 --seed 1 --out a.safetensors
@@ -24,7 +24,7 @@ condense digits --nodes 20 --method auto --budget 30 --expert-memory 1GB --exper
 evaluate a.safetensors --data graph.npz --model gcn --runs 2 --epochs 3 --any-graph
 inspect a.safetensors --json
 inspect a.safetensors
-analyse a.safetensors --data graph.npz --json
+analyze a.safetensors --data graph.npz --json
 cost a.safetensors --data cora
 report a.safetensors --out page.html --no-evaluate
 tune graph.npz --nodes 4 --set alpha=0.1..10:log --trials 3 --study s.sqlite --plot p.png
@@ -68,10 +68,8 @@ def _read(data: bytes, folder: Path) -> object:
     try:
         with (
             mock.patch.object(typer.main, "get_command", _command),
-            mock.patch.object(datasets, "load", _stop),
-            mock.patch.object(paper, "reproduce", _stop),
-            mock.patch.object(bench, "run_bench", _stop),
-            mock.patch.object(bench, "bench_growth", _stop),
+            mock.patch("gcsr.datasets.loading.load", _stop),
+            mock.patch("gcsr.paper.runner.reproduce", _stop),
             contextlib.redirect_stdout(io.StringIO()),
             contextlib.redirect_stderr(said),
         ):

@@ -9,8 +9,8 @@ from fuzz.target import FindingError, Target
 from fuzz.targets.small import file_bytes, small_condensed, written
 from gcsr import CondensedGraph, InputError, report
 from gcsr.cli.inspect import _rows
-from gcsr.paper.graphs import Shelf
-from gcsr.report.sources import condensed_files, known_dataset
+from gcsr.paper.work import GraphCache
+from gcsr.reporting.report import condensed_files, known_dataset
 
 _WORDS = (b'"dataset"', b'"notes"', b"1e999", b"NaN", b"null", b"{}", b"[[]]", b"9" * 400)
 
@@ -42,7 +42,7 @@ def _page(data: bytes, folder: Path) -> object:
 
 def _kept(data: bytes, folder: Path) -> object:
     written(folder, "kept-0.safetensors", data)
-    return Shelf(folder).load("kept", [0])
+    return GraphCache(folder).load("kept", [0])
 
 
 TARGETS = (

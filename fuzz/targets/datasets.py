@@ -18,16 +18,17 @@ from fuzz.containers import Archive, Array, Bundle, Lines
 from fuzz.target import Target
 from fuzz.targets.small import small_graph, written
 from gcsr.datasets.gnnbench import gnnbench_reader
-from gcsr.datasets.graphsaint import GRAPHSAINT_FILES, read_graphsaint
-from gcsr.datasets.loading import _graph
-from gcsr.datasets.ogb_csv import (
+from gcsr.datasets.graphsaint import read_graphsaint
+from gcsr.datasets.layout import (
     ARXIV_ARCHIVE,
     ARXIV_FILES,
-    read_arxiv_archive,
-    read_arxiv_folder,
+    GRAPHSAINT_FILES,
+    RawGraph,
+    planetoid_files,
 )
-from gcsr.datasets.planetoid import planetoid_files, planetoid_reader
-from gcsr.datasets.raw import RawGraph
+from gcsr.datasets.loading import _graph
+from gcsr.datasets.ogb_csv import read_arxiv_archive, read_arxiv_folder
+from gcsr.datasets.planetoid import planetoid_reader
 
 _PLANETOID = Bundle(planetoid_files("cora"))
 _SAINT = Bundle(

@@ -11,12 +11,10 @@ import torch
 from fuzz.containers import Array, Bundle, Lines, Safetensors
 from fuzz.target import Target
 from fuzz.targets.small import small_graph, written
-from gcsr.checkpoint import Checkpoint, State, opened
-from gcsr.checkpoint.packing import packed
+from gcsr.data.folder import FILES, MANIFEST, verify, write_folder
+from gcsr.data.stored_graph import open_folder
 from gcsr.datasets.convert import convert_tables, from_lists
-from gcsr.graph.folder import verify, write_folder
-from gcsr.graph.manifest import FILES, MANIFEST
-from gcsr.graph.stored import open_folder
+from gcsr.utils.checkpoint import Checkpoint, State, opened, packed
 
 _CPU = torch.device("cpu")
 _ARRAYS = tuple(f"{name}.npy" for name in FILES if name != "weights")

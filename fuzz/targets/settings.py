@@ -9,12 +9,11 @@ from fuzz.target import Target
 from fuzz.targets.small import small_graph, written
 from gcsr import InputError
 from gcsr.api import make_condenser
-from gcsr.cli.settings import SIZES, parse_settings
-from gcsr.cli.sizes import parse_bytes
-from gcsr.condense import methods
-from gcsr.condense.sparsify import Sparsifier
-from gcsr.tune.question import Question
-from gcsr.tune.space import Space
+from gcsr.cli.options import SIZES, parse_bytes, parse_settings
+from gcsr.evaluation.sparsify import Sparsifier
+from gcsr.methods.registry import methods
+from gcsr.tuning.space import Space
+from gcsr.tuning.study import Question
 
 _GRAPH = small_graph()
 

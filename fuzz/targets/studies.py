@@ -9,9 +9,8 @@ from pathlib import Path
 from fuzz.containers import Database
 from fuzz.target import Target
 from fuzz.targets.small import small_graph, written
-from gcsr.tune.question import Question
-from gcsr.tune.search import Search
-from gcsr.tune.study import open_study
+from gcsr.tuning.search import Search
+from gcsr.tuning.study import Question, open_study
 
 
 @functools.cache

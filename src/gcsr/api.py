@@ -8,17 +8,21 @@ from typing import Any
 
 import torch
 
-from gcsr.checkpoint import Checkpoint
-from gcsr.cluster import Cluster
-from gcsr.condense import PRESETS, Condenser, build, preset_settings, setting_name
-from gcsr.condense.sparsify import Sparsifier
-from gcsr.condensed import CondensedGraph, StoredDtype
-from gcsr.devices import pick_device
-from gcsr.errors import require, require_one_of
-from gcsr.evaluate.origin import require_graph, require_origin
-from gcsr.graph import Graph
-from gcsr.progress import Progress, silent
-from gcsr.views import View
+from gcsr.data.condensed import CondensedGraph, StoredDtype
+from gcsr.data.graph import Graph
+from gcsr.data.views import View
+from gcsr.distributed.pool import Cluster
+from gcsr.evaluation.origin import require_graph, require_origin
+from gcsr.evaluation.sparsify import Sparsifier
+from gcsr.methods.base import Condenser
+from gcsr.methods.presets import PRESETS, preset_settings
+from gcsr.methods.registry import build, setting_kinds, setting_name
+from gcsr.methods.registry import method as find_method
+from gcsr.utils.checkpoint import Checkpoint
+from gcsr.utils.devices import pick_device
+from gcsr.utils.errors import require, require_one_of
+from gcsr.utils.progress import Progress, silent
+from gcsr.utils.renamed import new_name
 
 
 def condense(
@@ -26,7 +30,7 @@ def condense(
     *,
     nodes: int | None = None,
     ratio: float | None = None,
-    method: str | None = None,
+    method: str | Condenser | None = None,
     preset: str = "default",
     seed: int = 0,
     device: str | torch.device = "auto",
@@ -42,7 +46,8 @@ def condense(
         nodes: number of condensed nodes; every class with training nodes gets at least one.
         ratio: the same as a share of all nodes, or of the training nodes of an inductive graph.
             Exactly one of the two must be given.
-        method: a registered name, such as ``gcsr``, ``gcond`` or ``random``.
+        method: a registered name, such as ``gcsr``, ``gcond`` or ``random``, or an instance such as
+            ``gcsr.GCond(nodes=70)``, which has the size and all settings.
         preset: ``default`` leaks nothing; ``paper`` holds the authors' settings per dataset and size,
             and ``official`` those of SFGC's own authors.
         seed: the same seed on the same machine gives the same bytes.
@@ -81,7 +86,7 @@ def condense_many(
     seeds: Sequence[int],
     nodes: int | None = None,
     ratio: float | None = None,
-    method: str | None = None,
+    method: str | Condenser | None = None,
     preset: str = "default",
     device: str | torch.device = "auto",
     checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
@@ -98,7 +103,7 @@ def condense_many(
             rounding.
         nodes: number of condensed nodes.
         ratio: the same as a share of the nodes that may be seen.
-        method: a registered name.
+        method: a registered name, or an instance.
         preset: ``default``, ``paper`` or ``official``; see :func:`condense`.
         device: ``auto``, ``cpu`` or ``cuda``.
         checkpoint: a folder where the run writes down how far it is; see :func:`condense`.
@@ -160,7 +165,7 @@ def make_condenser(
     *,
     nodes: int | None,
     ratio: float | None,
-    method: str | None,
+    method: str | Condenser | None,
     preset: str,
     settings: dict[str, Any],
 ) -> tuple[Condenser, str]:
@@ -170,6 +175,15 @@ def make_condenser(
         isinstance(graph, Graph),
         f"graph: a gcsr.Graph is needed, not {type(graph).__name__}; gcsr.load makes one.",
     )
+    if isinstance(method, Condenser):
+        given = [name for name, value in (("nodes", nodes), ("ratio", ratio)) if value is not None]
+        given += [*settings, *(["preset"] if preset != "default" else [])]
+        require(
+            not given,
+            f"method: {method.name} is an instance with settings of its own; leave"
+            f" {', '.join(given)} out, or name the method.",
+        )
+        return method, preset
     size = {"nodes": nodes, "ratio": ratio}
     method = method or default_method(preset)
     if preset == "default":
@@ -177,6 +191,11 @@ def make_condenser(
     visible = graph.train.numel() if graph.inductive else graph.num_nodes
     wanted = build(method, size).size(visible)
     model = settings.get("model")
-    base, name = preset_settings(preset, method, graph.name, wanted, model=model)
-    own = {setting_name(key): value for key, value in settings.items()}
+    chosen = find_method(method)
+    if preset in chosen.presets:
+        base, name = chosen.presets[preset], preset
+    else:
+        base, name = preset_settings(preset, method, graph.name, wanted, model=model)
+    kinds = setting_kinds(chosen)
+    own = {new_name(setting_name(key), method, kinds): value for key, value in settings.items()}
     return build(method, {**base, **size, **own}), name

@@ -13,10 +13,10 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
 from gcsr.api import condense, default_method
-from gcsr.condense import build
-from gcsr.condensed import CondensedGraph
-from gcsr.errors import require
-from gcsr.graph import Graph
+from gcsr.data.condensed import CondensedGraph
+from gcsr.data.graph import Graph
+from gcsr.methods.registry import build
+from gcsr.utils.errors import require
 
 
 class Condense(BaseTransform):  # type: ignore[misc]
@@ -24,7 +24,7 @@ class Condense(BaseTransform):  # type: ignore[misc]
 
     ``Condense(nodes=70)`` or ``Condense(ratio=0.01)``; every argument of :func:`gcsr.condense`
     (``method``, ``preset``, ``seed``, ``device``) and every setting of the method can follow. The
-    result has ``x``, ``edge_index``, ``edge_weight`` and ``y``; its ``train_mask`` are its labelled
+    result has ``x``, ``edge_index``, ``edge_weight`` and ``y``; its ``train_mask`` are its labeled
     nodes, ``val_mask`` and ``test_mask`` are empty: scores belong to the real graph. Test labels of
     the real graph are not read. ``condensed_`` is the last result with its provenance.
 
@@ -72,9 +72,9 @@ class Condense(BaseTransform):  # type: ignore[misc]
         small = condense(graph, **self.size, **self.settings)
         self.condensed_ = small
         made = small.to_pyg(self.threshold)
-        made.train_mask = small.labelled
-        made.val_mask = torch.zeros_like(small.labelled)
-        made.test_mask = torch.zeros_like(small.labelled)
+        made.train_mask = small.labeled
+        made.val_mask = torch.zeros_like(small.labeled)
+        made.test_mask = torch.zeros_like(small.labeled)
         return made.to(data.x.device)
 
     def __repr__(self) -> str:

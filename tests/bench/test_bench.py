@@ -10,30 +10,22 @@ from pathlib import Path
 
 import pytest
 import torch
+from benchmarks.__main__ import main
+from benchmarks.speed import cases, evaluate, experts, scale
+from benchmarks.speed.bilevel import BILEVEL_CASES
+from benchmarks.speed.cases import CASES, Case, step_inputs
+from benchmarks.speed.growth import GROWTHS, Growth, bench_growth
+from benchmarks.speed.planted import Planted
+from benchmarks.speed.protocol import Work
+from benchmarks.speed.reference import condensing_loss
+from benchmarks.speed.row import BenchRow, relative_error
+from benchmarks.speed.run import BENCHES, run_bench
+from benchmarks.speed.standin import graph_of, standin
+from benchmarks.speed.step import bench_step, engine_step
 
 from gcsr import GCSR, load
-from gcsr.bench import (
-    BENCHES,
-    CASES,
-    bench_growth,
-    cases,
-    evaluate,
-    experts,
-    run_bench,
-    scale,
-)
-from gcsr.bench.bilevel import BILEVEL_CASES
-from gcsr.bench.cases import Case, step_inputs
-from gcsr.bench.growth import GROWTHS, Growth
-from gcsr.bench.planted import Planted
-from gcsr.bench.protocol import Work
-from gcsr.bench.reference import condensing_loss
-from gcsr.bench.row import BenchRow, relative_error
-from gcsr.bench.standin import graph_of, standin
-from gcsr.bench.step import bench_step, engine_step
-from gcsr.cli import main
-from gcsr.errors import InputError
-from gcsr.graph.stored import open_folder
+from gcsr.data.stored_graph import open_folder
+from gcsr.utils.errors import InputError
 
 CPU = torch.device("cpu")
 # Fewer condensed nodes than features, and more of them: the two forms of a student.
@@ -83,7 +75,7 @@ def test_reference_step_equals_engine(shape: Case) -> None:
             alpha=s["alpha"],
             beta=s["beta"],
             steps=s["student_steps"],
-            rate=s["student_rate"],
+            rate=s["student_lr"],
         )
         (gradient,) = torch.autograd.grad(loss, x)
         assert relative_error(losses[g], loss.detach()) < 1e-10
@@ -140,7 +132,7 @@ def test_protocol_row() -> None:
 
 
 def test_checkpoint_row(capsys: pytest.CaptureFixture[str]) -> None:
-    argv = ["bench", "checkpoint", "--case=wide", "--repeats=1", "--fraction=0.5", "--json"]
+    argv = ["checkpoint", "--case=wide", "--repeats=1", "--fraction=0.5", "--json"]
     assert main(argv) == 0
     (row,) = json.loads(capsys.readouterr().out)
     assert row["bench"] == "checkpoint" and row["iterations"] == 2
@@ -203,7 +195,7 @@ def test_growth() -> None:
 
 def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
     capsys.readouterr()
-    code = main(["bench", *words])
+    code = main(list(words))
     captured = capsys.readouterr()
     return code, captured.out, captured.err
 
@@ -260,7 +252,7 @@ def test_default_cases(monkeypatch: pytest.MonkeyPatch) -> None:
         return BenchRow("b", name, "cpu", 1, 1, 0, 0, "u")
 
     for bench in BENCHES:
-        monkeypatch.setattr(f"gcsr.bench.run.bench_{bench}", fake)
+        monkeypatch.setattr(f"benchmarks.speed.run.bench_{bench}", fake)
     for bench in BENCHES[1:]:
         seen.clear()
         run_bench(bench, device=CPU)

@@ -10,9 +10,9 @@ import torch
 
 import gcsr
 from gcsr import TrainingRecipe
-from gcsr.experts import forget_experts
-from gcsr.graph.folder import write_folder
-from gcsr.graph.stored import open_folder
+from gcsr.data.folder import write_folder
+from gcsr.data.stored_graph import open_folder
+from gcsr.training.obtain_experts import forget_experts
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 

@@ -15,21 +15,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from benchmarks.speed.planted import Planted
 
 import gcsr
 from gcsr import InputError
-from gcsr.bench.planted import Planted
-from gcsr.blocks import Propagated, hops
-from gcsr.graph.array_file import ArrayFile
-from gcsr.graph.folder import write_folder
-from gcsr.graph.stored import StoredGraph, open_folder
-from gcsr.models import SparseTopology
+from gcsr.data.array_file import ArrayFile
+from gcsr.data.folder import write_folder
+from gcsr.data.stored_graph import StoredGraph, open_folder
+from gcsr.models.sparse import SparseTopology
+from gcsr.outofcore import hops
+from gcsr.outofcore.hops import Propagated
 from helpers import CPU, planted_graph
 
 PROGRAM = """
 import sys
-from gcsr.blocks import Propagated, hops
-from gcsr.graph.stored import open_folder
+from gcsr.outofcore import hops
+from gcsr.outofcore.hops import Propagated
+from gcsr.data.stored_graph import open_folder
 hops.SAVE_EVERY = 0.0
 Propagated(open_folder(sys.argv[1], memory=200_000).disk).features(2)
 """
@@ -42,7 +44,7 @@ def stored(tmp_path: Path) -> StoredGraph:
 
 def expected(stored: StoredGraph) -> np.ndarray:
     graph = stored.to_memory()
-    operator = SparseTopology(graph.adjacency, CPU).normalised
+    operator = SparseTopology(graph.adjacency, CPU).normalized
     return operator(operator(graph.x)).numpy()
 
 
@@ -153,7 +155,7 @@ def test_too_little_disk_is_known_before(
 def test_too_little_memory_is_known_before(
     stored: StoredGraph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gcsr.blocks.costs.free_memory_bytes", lambda _: 10**6)
+    monkeypatch.setattr("gcsr.outofcore.estimate.free_memory_bytes", lambda _: 10**6)
     with pytest.raises(InputError, match="--memory"):
         gcsr.condense(stored, nodes=6, method="gcsr", device="cpu")
 
@@ -181,7 +183,7 @@ def test_killed_again_and_again(tmp_path: Path) -> None:
     folder = Planted(20_000).write(tmp_path / "graph")
     graph = open_folder(folder, memory=10**9)
     killed = killed_until_done(folder, 12, 5.0)
-    operator = SparseTopology(graph.to_memory().adjacency, torch.device("cpu")).normalised
+    operator = SparseTopology(graph.to_memory().adjacency, torch.device("cpu")).normalized
     assert killed >= 3, "too quick to be killed"
     found = Propagated(graph.disk).features(2).read()
     assert np.array_equal(found, operator(operator(graph.to_memory().x)).numpy())
@@ -193,7 +195,7 @@ def test_fifty_runs_killed_at_random_moments(tmp_path: Path) -> None:
     kept = Planted(20_000).write(tmp_path / "graph")
     graph = open_folder(kept, memory=10**9)
     whole = graph.to_memory()
-    operator = SparseTopology(whole.adjacency, CPU).normalised
+    operator = SparseTopology(whole.adjacency, CPU).normalized
     right = operator(operator(whole.x)).numpy()
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     rng = np.random.default_rng(1)

@@ -13,24 +13,31 @@ import torch
 
 import gcsr
 from gcsr import Graph, InputError, TrainingRecipe
-from gcsr.blocks import Propagated
-from gcsr.experts import forget_experts
-from gcsr.graph.folder import write_folder
-from gcsr.graph.stored import StoredGraph, open_folder
-from gcsr.models import SparseTopology, base
+from gcsr.data.folder import write_folder
+from gcsr.data.stored_graph import StoredGraph, open_folder
+from gcsr.models import base
+from gcsr.models.sparse import SparseTopology
+from gcsr.outofcore.hops import Propagated
+from gcsr.training.obtain_experts import forget_experts
 from helpers import CPU, planted_graph
 
 Opened = Callable[[Graph, int], StoredGraph]
 TINY = 2000  # bytes: every block is as small as blocks get
 QUICK: dict[str, dict[str, Any]] = {
-    "gcsr": {"iterations": 2, "experts": 3, "expert_epochs": 12, "max_start": 8, "hidden": 16},
+    "gcsr": {
+        "iterations": 2,
+        "experts": 3,
+        "expert_epochs": 12,
+        "max_start": 8,
+        "hidden_channels": 16,
+    },
     "mtt": {
         "iterations": 3,
         "iterate": "last",
         "experts": 2,
         "expert_epochs": 12,
         "max_start": 8,
-        "hidden": 16,
+        "hidden_channels": 16,
     },
     "random": {},
 }
@@ -79,7 +86,7 @@ def same(first: gcsr.CondensedGraph, second: gcsr.CondensedGraph) -> bool:
 @pytest.mark.parametrize("weighted", [False, True])
 def test_propagation(opened: Opened, memory: int, weighted: bool) -> None:
     graph = large(weighted=weighted)
-    operator = SparseTopology(graph.adjacency, CPU).normalised
+    operator = SparseTopology(graph.adjacency, CPU).normalized
     work = Propagated(opened(graph, memory).disk)
     ones = torch.ones(graph.num_nodes, 1)
     assert np.array_equal(work.features(2).read(), operator(operator(graph.x)).numpy())
@@ -104,7 +111,7 @@ def test_condensing(
 
 
 @pytest.mark.parametrize(
-    "model", ["gcn", "gcn-linear", "sage", "sgc", "sgc-linear", "appnp", "mlp"]
+    "model", ["gcn", "gcn-linear", "sage-paper", "sgc", "sgc-linear", "appnp", "mlp"]
 )
 @pytest.mark.parametrize("make", [large, sparse_featured])
 def test_evaluating(
@@ -120,7 +127,7 @@ def test_evaluating(
             graph,
             model=model,
             runs=2,
-            hidden=16,
+            hidden_channels=16,
             recipe=TrainingRecipe(epochs=8),
             device="cpu",
         )
@@ -134,8 +141,9 @@ def test_evaluating(
 
 def test_scores_are_those_of_memory_bit_by_bit(opened: Opened) -> None:
     """Accuracies could agree where scores do not."""
-    from gcsr.blocks.predict import _scores
-    from gcsr.models import init_batch, testing_model
+    from gcsr.models.base import init_batch
+    from gcsr.models.registry import testing_model
+    from gcsr.outofcore.predict import _scores
 
     for make in (large, sparse_featured):
         graph = make()
@@ -176,9 +184,9 @@ def test_inductive(opened: Opened) -> None:
     [
         ({"method": "gcond"}, "gcond"),
         ({"method": "auto"}, "auto"),
-        ({"method": "gcsr", "initialise": "clusters"}, "initialise"),
+        ({"method": "gcsr", "init": "clusters"}, "init"),
         ({"method": "gcsr", "dtype": "float64"}, "dtype"),
-        ({"method": "gcsr", "model": "cheby"}, "cheby"),
+        ({"method": "gcsr", "model": "cheby-paper"}, "cheby-paper"),
         ({"method": "gcsr", "model": "gcn", "prior": "predicted"}, "prior"),
     ],
 )
@@ -198,7 +206,7 @@ def test_other_verbs_say_so(opened: Opened) -> None:
     verbs: list[Callable[[], object]] = [
         lambda: gcsr.evaluate_full(stored, runs=1),
         lambda: gcsr.evaluate(small, stored, model="gat", runs=1),
-        lambda: gcsr.analyse(small, stored),
+        lambda: gcsr.analyze(small, stored),
         lambda: gcsr.cost(small, stored),
         lambda: stored.to_npz("never.npz"),
         stored.to_pyg,

@@ -21,7 +21,7 @@ TINY = [
     "--set=experts=1",
     "--set=expert-epochs=4",
     "--set=max-start=3",
-    "--set=hidden=8",
+    "--set=hidden_channels=8",
 ]
 PROGRAM = str(Path(sysconfig.get_path("scripts")) / "gcsr")
 
@@ -48,7 +48,7 @@ def program(*argv: object, cwd: Path) -> Result:
 
 
 def small_graph(seed: int = 0) -> Graph:
-    """60 nodes of 3 classes: features around a centre per class, edges mostly within classes."""
+    """60 nodes of 3 classes: features around a center per class, edges mostly within classes."""
     rng = np.random.default_rng(seed)
     y = np.repeat(np.arange(3), 20)
     x = np.eye(3, 8)[y] + 0.3 * rng.standard_normal((60, 8))

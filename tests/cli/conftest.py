@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from cli_helpers import TINY, Result, Run, small_graph
 
-from gcsr.cli import main
+from gcsr.cli.app import main
 
 
 @pytest.fixture

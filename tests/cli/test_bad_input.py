@@ -133,7 +133,10 @@ CASES: dict[str, Case] = {
     "setting twice": (lambda b: b.condense(None, "--set", "K=5"), ["'K'", "twice"]),
     "size as a setting": (lambda b: b.condense(None, "--set", "nodes=5"), ["'nodes'", "--nodes"]),
     "setting not a number": (lambda b: b.condense(None, "--set", "tau=much"), ["tau: 'much'"]),
-    "setting not whole": (lambda b: b.condense(None, "--set", "k=1.5"), ["k: '1.5'", "whole"]),
+    "setting not whole": (
+        lambda b: b.condense(None, "--set", "num_hops=1.5"),
+        ["num_hops: '1.5'", "whole"],
+    ),
     "unknown choice": (lambda b: b.condense(None, "--set", "prior=test"), ["prior: 'test'"]),
     "negative alpha": (lambda b: b.condense(None, "--set", "alpha=-1"), ["alpha: -1"]),
     "alpha + beta = 0": (
@@ -205,39 +208,39 @@ CASES: dict[str, Case] = {
         ["dropout: 1"],
     ),
     # -- analysing -----------------------------------------------------------------------------
-    "analyse no file": (
-        lambda b: ["analyse", b.folder / "none.safetensors", "--data", b.data],
+    "analyze no file": (
+        lambda b: ["analyze", b.folder / "none.safetensors", "--data", b.data],
         ["none.safetensors", "no such file"],
     ),
-    "analyse corrupt": (lambda b: ["analyse", b.cut(), "--data", b.data], ["cut.safetensors"]),
-    "analyse nothing": (lambda b: ["analyse", "--data", b.data], ["FILE"]),
-    "analyse without data": (lambda b: ["analyse", b.made], ["--data"]),
-    "analyse another graph": (
-        lambda b: ["analyse", b.made, "--data", b.other()],
+    "analyze corrupt": (lambda b: ["analyze", b.cut(), "--data", b.data], ["cut.safetensors"]),
+    "analyze nothing": (lambda b: ["analyze", "--data", b.data], ["FILE"]),
+    "analyze without data": (lambda b: ["analyze", b.made], ["--data"]),
+    "analyze another graph": (
+        lambda b: ["analyze", b.made, "--data", b.other()],
         ["content hash", "--any-graph"],
     ),
     "unknown space": (
-        lambda b: ["analyse", b.made, "--data", b.data, "--space", "latent"],
+        lambda b: ["analyze", b.made, "--data", b.data, "--space", "latent"],
         ["space: 'latent'", "propagated"],
     ),
-    "too many neighbours": (
-        lambda b: ["analyse", b.made, "--data", b.data, "--nearest", 21],
+    "too many neighbors": (
+        lambda b: ["analyze", b.made, "--data", b.data, "--nearest", 21],
         ["nearest: 21", "1 to 20"],
     ),
     "threshold not finite": (
-        lambda b: ["analyse", b.made, "--data", b.data, "--threshold", "nan"],
+        lambda b: ["analyze", b.made, "--data", b.data, "--threshold", "nan"],
         ["threshold: nan"],
     ),
     "negative sample": (
-        lambda b: ["analyse", b.made, "--data", b.data, "--tsne-nodes", -1],
+        lambda b: ["analyze", b.made, "--data", b.data, "--tsne-nodes", -1],
         ["--tsne-nodes"],
     ),
     "figures into a file": (
-        lambda b: ["analyse", b.made, "--data", b.data, "--figures", b.data],
+        lambda b: ["analyze", b.made, "--data", b.data, "--figures", b.data],
         ["figures: ", "not a folder"],
     ),
     "figures into no folder": (
-        lambda b: ["analyse", b.made, "--data", b.data, "--figures", b.folder / "no" / "figures"],
+        lambda b: ["analyze", b.made, "--data", b.data, "--figures", b.folder / "no" / "figures"],
         ["figures: ", "does not exist"],
     ),
     # -- the verb ------------------------------------------------------------------------------

@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from gcsr import CondensedGraph
-from gcsr.cli import main
-from gcsr.experts import forget_experts
-from gcsr.graph.folder import write_folder
+from gcsr.cli.app import main
+from gcsr.data.folder import write_folder
+from gcsr.training.obtain_experts import forget_experts
 from helpers import planted_graph
 
 QUICK = ["--set", "iterations=2", "--set", "experts=2", "--set", "iterate=last"]
@@ -79,7 +79,7 @@ def test_estimate(capsys: pytest.CaptureFixture[str], tmp_path: Path, folder: st
 STATUS = Path("/proc/self/status")
 PEAK = f"""
 import sys
-from gcsr.cli import main
+from gcsr.cli.app import main
 assert main(sys.argv[1:]) == 0
 print(*(line.split()[1] for line in open({str(STATUS)!r}) if line.startswith("VmHWM:")))
 """

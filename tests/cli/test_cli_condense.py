@@ -9,7 +9,7 @@ import torch
 from cli_helpers import TINY, Run, folder_content, program, small_graph, unwrapped
 
 from gcsr import CondensedGraph, InputError
-from gcsr.cli.files import output_paths
+from gcsr.cli.data import output_paths
 
 
 def test_one_graph_goes_exactly_to_out(gcsr: Run, data: Path, tmp_path: Path) -> None:

@@ -94,11 +94,11 @@ def test_files_that_disagree_need_a_word(gcsr: Run, data: Path, tmp_path: Path) 
     assert given.code == 0
 
 
-@pytest.mark.parametrize("verb", ["evaluate", "cost", "analyse"])
+@pytest.mark.parametrize("verb", ["evaluate", "cost", "analyze"])
 def test_data_are_found_by_the_name_in_the_file(gcsr: Run, tmp_path: Path, verb: str) -> None:
     out = tmp_path / "out.safetensors"
     gcsr("condense", "digits", "--nodes", 10, "--method", "random", "--out", out)
-    quick = [] if verb == "analyse" else ["--runs", 1, "--epochs", 2, "--model", "mlp"]
+    quick = [] if verb == "analyze" else ["--runs", 1, "--epochs", 2, "--model", "mlp"]
     found = gcsr(verb, out, *quick)
     assert (found.code, found.err) == (0, "")
     assert found.out.startswith("data: digits, which the file says it was made from\n")

@@ -13,9 +13,9 @@ from cli_helpers import TINY, Run
 
 from gcsr import CondensedGraph, api
 from gcsr.cli import demo
-from gcsr.cli.documents import plain_text
-from gcsr.condense import methods
-from gcsr.evaluate.origin import PSEUDO_LABELS_NOTE
+from gcsr.cli.output import plain_text
+from gcsr.evaluation.origin import PSEUDO_LABELS_NOTE
+from gcsr.methods.registry import methods
 from gcsr.version import __version__
 
 
@@ -48,7 +48,7 @@ def test_methods(gcsr: Run) -> None:
 def test_one_method_is_explained(gcsr: Run) -> None:
     done = gcsr("methods", "gcond")
     assert done.code == 0
-    for word in ("structure_rate", "threshold", "aligned", "feature_rate=", "ratio"):
+    for word in ("structure_lr", "threshold", "aligned", "feature_lr=", "ratio"):
         assert word in done.out
     wrong = gcsr("methods", "gcon")
     assert wrong.code == 2
@@ -63,29 +63,29 @@ def test_a_method_is_explained_in_plain_text(gcsr: Run, name: str) -> None:
 
 
 def test_markup_becomes_plain_text() -> None:
-    document = r"""Centres of :math:`\hat A^k X, \dots, \mu`; see :class:`~gcsr.condense.Condenser`.
+    document = r"""Centers of :math:`\hat A^k X, \dots, \mu`; see :class:`~gcsr.condense.Condenser`.
 
     It takes ``k``.
 
     Args:
-        k: hops (:mod:`gcsr.views`).
+        k: hops (:mod:`gcsr.data.views`).
         pins: pairs,
             handed on.
         a, b: numbers.
     """
     assert plain_text(cleandoc(document), {"k", "b"}) == (
-        "Centres of Â^k X, ..., mu; see Condenser.\n\nIt takes 'k'.\n\nSettings:\n"
+        "Centers of Â^k X, ..., mu; see Condenser.\n\nIt takes 'k'.\n\nSettings:\n"
         "    k: hops (views).\n    a, b: numbers."
     )
 
 
 def test_what_cannot_be_set_is_not_listed(gcsr: Run) -> None:
     (auto,) = gcsr("methods", "auto", "--json").json
-    assert auto["settings"] == {"budget": 240.0, "without": ""}
+    assert auto["settings"] == {"budget": 240.0, "disable": ""}
     text = gcsr("methods", "auto").out
-    assert "pins" not in text and "settings: budget=240.0, without=''\n" in text
+    assert "fixed" not in text and "settings: budget=240.0, disable=''\n" in text
     assert "any setting of bilevel" in text
-    assert "pins" not in gcsr("methods").out
+    assert "fixed" not in gcsr("methods").out
 
 
 def test_datasets(gcsr: Run, tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_datasets_that_are_there(gcsr: Run, shared_data: Path, tmp_path: Path) -
 
 @pytest.fixture
 def quick_demo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
-    settings = {"iterations": 2, "hidden": 8, "without": "pseudo-labels"}
+    settings = {"iterations": 2, "hidden_channels": 8, "disable": "pseudo-labels"}
     monkeypatch.setattr(demo, "SETTINGS", settings)
     monkeypatch.setattr(demo, "EPOCHS", 3)
     monkeypatch.chdir(tmp_path)

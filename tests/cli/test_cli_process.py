@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import pty
 import signal
@@ -14,8 +13,8 @@ from pathlib import Path
 import pytest
 from cli_helpers import PROGRAM, TINY, program
 
-from gcsr.cli.bars import prefixed, progress_bars
-from gcsr.progress import silent
+from gcsr.cli.output import prefixed, progress_bars
+from gcsr.utils.progress import silent
 
 
 def test_results_alone_go_into_a_pipe(data: Path, tmp_path: Path) -> None:
@@ -131,15 +130,3 @@ def test_bars_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
             report("training", done, 20)
     shown = terminal.getvalue()
     assert "first [1]: training" in shown and "5/20" in shown and "remaining" in shown
-
-
-def test_help_does_not_load_what_it_does_not_need(tmp_path: Path) -> None:
-    """Beyond the package itself the command line imports nothing that takes long."""
-    code = (
-        "import sys, json, gcsr; before = set(sys.modules); import gcsr.cli;"
-        "print(json.dumps(sorted(set(sys.modules) - before)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = json.loads(done.stdout)
-    assert not [name for name in loaded if name.split(".")[0] in ("torch", "sklearn", "matplotlib")]
-    assert "rich.progress" not in loaded

@@ -8,8 +8,8 @@ import pytest
 from cli_helpers import Run
 
 from gcsr import InputError, Random
-from gcsr.cli.settings import parse_settings
-from gcsr.condense import registry
+from gcsr.cli.options import parse_settings
+from gcsr.methods import registry
 
 
 @pytest.mark.parametrize(
@@ -18,11 +18,11 @@ from gcsr.condense import registry
         ("iterations=10", {"iterations": 10}),
         ("iterations=1e3", {"iterations": 1000}),
         ("K=10", {"iterations": 10}),
-        ("k=3", {"k": 3}),
-        ("hops = 3", {"k": 3}),
+        ("num_hops=3", {"num_hops": 3}),
+        ("hops = 3", {"num_hops": 3}),
         ("expert-epochs=7", {"expert_epochs": 7}),
         ("alpha=2", {"alpha": 2.0}),
-        ("eta2=1e-3", {"feature_rate": 1e-3}),
+        ("eta2=1e-3", {"feature_lr": 1e-3}),
         ("prior=all", {"prior": "all"}),
         ("expert_memory=none", {"expert_memory": None}),
         ("expert_memory=5", {"expert_memory": 5}),
@@ -56,7 +56,8 @@ def test_settings_of_a_method_from_elsewhere(monkeypatch: pytest.MonkeyPatch) ->
         flag: bool = False
         limit: float | None = None
 
-    monkeypatch.setattr(registry, "BUILT_IN", (*registry.BUILT_IN, Plugin))
+    monkeypatch.setattr(registry, "_REGISTERED", {})
+    registry.register(Plugin)
     assert parse_settings("plugin", ["flag=True", "limit=None"]) == {"flag": True, "limit": None}
     assert parse_settings("plugin", ["flag=false", "limit=2"]) == {"flag": False, "limit": 2.0}
     with pytest.raises(InputError, match="flag: 'maybe' is not accepted; true or false is"):
@@ -67,13 +68,13 @@ def test_settings_of_a_method_from_elsewhere(monkeypatch: pytest.MonkeyPatch) ->
     ("words", "said"),
     [
         (
-            ["--method=gcsr", "--set=without=hops"],
-            "without: belongs to the automatic mode, not to gcsr; leave the method out (command line:"
+            ["--method=gcsr", "--set=disable=hops"],
+            "disable: belongs to the automatic mode, not to gcsr; leave the method out (command line:"
             " --method) or say auto.",
         ),
         (["--method=mtt", "--set=budget=3"], "budget: belongs to the automatic mode, not to mtt"),
         (
-            ["--set=without=pseudo_labels"],
+            ["--set=disable=pseudo_labels"],
             "'pseudo_labels' is not known (did you mean pseudo-labels?); acc",
         ),
         (["--set=feature-l=1"], "not a setting of auto (did you mean feature_lr?); accepted: "),

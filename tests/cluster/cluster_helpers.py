@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from gcsr import CondensedGraph
-from gcsr.models import SparseTopology
+from gcsr.models.sparse import SparseTopology
 from helpers import CPU
 
 UNIT = b"ray::execute"
@@ -33,10 +33,10 @@ def content(graphs: Sequence[CondensedGraph]) -> list[Any]:
     ]
 
 
-def random_matrix(nodes: int, neighbours: int, features: int) -> tuple[SparseTopology, np.ndarray]:
+def random_matrix(nodes: int, neighbors: int, features: int) -> tuple[SparseTopology, np.ndarray]:
     """A random graph's topology, and features."""
     rng = np.random.default_rng(0)
-    ends = rng.integers(0, nodes, (2, nodes * neighbours // 2), dtype=np.int32)
+    ends = rng.integers(0, nodes, (2, nodes * neighbors // 2), dtype=np.int32)
     half = sp.coo_array((np.ones(ends.shape[1], np.float32), tuple(ends)), shape=(nodes, nodes))
     adjacency = sp.csr_array(half + half.T)
     return SparseTopology(adjacency, CPU), rng.standard_normal((nodes, features), dtype=np.float32)

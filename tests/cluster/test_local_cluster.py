@@ -18,18 +18,20 @@ from cluster_helpers import Killer, content, random_matrix, units_at_work
 
 import gcsr
 from gcsr import InputError, TrainingRecipe
-from gcsr.cluster import Cluster, connected, propagate, row_blocks
-from gcsr.graph.folder import write_folder
-from gcsr.graph.stored import open_folder
-from gcsr.paper import Experiment, Line, Protocol, Store, reproduce
-from gcsr.paper.cells import cell
+from gcsr.data.folder import write_folder
+from gcsr.data.stored_graph import open_folder
+from gcsr.distributed.pool import Cluster, connected
+from gcsr.distributed.propagation import propagate, row_blocks
+from gcsr.paper.cells import Experiment, Line, Protocol, cell
+from gcsr.paper.runner import reproduce
+from gcsr.paper.store import Store
 from helpers import planted_graph
 
 GRAPH = planted_graph(per_class=36, val_per_class=20, noise=9)
 TINY: dict[str, Any] = {
     "iterations": 6,
     "experts": 5,
-    "hidden": 8,
+    "hidden_channels": 8,
     "student_steps": 2,
     "max_start": 4,
     "expert_epochs": 8,
@@ -111,7 +113,7 @@ def torch_module() -> torch.nn.Module:
 
 
 def tuned(cluster: Cluster) -> None:
-    searched = {"feature_rate": "0.03..30:log", "alpha": "0.1,1,10"}
+    searched = {"feature_lr": "0.03..30:log", "alpha": "0.1,1,10"}
     asked: dict[str, Any] = {"nodes": 9, "trials": 3, "device": "cpu", **TINY, **searched}
     found = [gcsr.tune(GRAPH, **asked, **more) for more in ({}, {"cluster": cluster})]
     here, there = (
@@ -145,9 +147,9 @@ def reproduced(cluster: Cluster, folder: Path) -> None:
 
 def propagated(cluster: Cluster) -> None:
     topology, x = random_matrix(3001, 10, 5)
-    once = topology.normalised(torch.from_numpy(x))
-    twice = topology.normalised(once).numpy()
-    blocks = row_blocks(topology.normalised_matrix, 700)
+    once = topology.normalized(torch.from_numpy(x))
+    twice = topology.normalized(once).numpy()
+    blocks = row_blocks(topology.normalized_matrix, 700)
     cut = [x[first : first + 700] for first in range(0, 3001, 700)]
     there = np.concatenate(list(propagate(blocks, cut, 2, cluster=cluster)))
     assert there.tobytes() == twice.tobytes()
@@ -177,7 +179,7 @@ def from_disk(cluster: Cluster, folder: Path) -> None:
     for name in names:
         ours, theirs = (graph.disk.scratch / name for graph in (alone, shared))
         assert ours.read_bytes() == theirs.read_bytes()
-    tested = {"runs": 4, "recipe": QUICK, "hidden": 8, "device": "cpu"}
+    tested = {"runs": 4, "recipe": QUICK, "hidden_channels": 8, "device": "cpu"}
     scores = [
         gcsr.evaluate(here, graph, **tested, **where).scores
         for graph, where in ((alone, {}), (shared, {"cluster": cluster}))

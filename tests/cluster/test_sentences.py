@@ -14,11 +14,11 @@ import torch
 
 import gcsr
 from gcsr import InputError
-from gcsr.cli import main
-from gcsr.cluster import check_cluster, propagate, row_blocks
-from gcsr.cluster.rows import product_of_block
-from gcsr.cluster.worker import Kept, Terms
-from gcsr.models import SparseTopology
+from gcsr.cli.app import main
+from gcsr.distributed.propagation import product_of_block, propagate, row_blocks
+from gcsr.distributed.start import check_cluster
+from gcsr.distributed.worker import Kept, Terms
+from gcsr.models.sparse import SparseTopology
 from helpers import CPU, planted_graph
 
 NOBODY = "127.0.0.1:9"
@@ -93,7 +93,7 @@ def test_verbs_without_a_cluster_import_no_ray(file):
 
 @pytest.mark.needs("ray")
 def test_jobs_and_a_cluster_do_not_go_together(capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr("gcsr.cluster.start.reachable", lambda address: True)
+    monkeypatch.setattr("gcsr.distributed.start.reachable", lambda address: True)
     words = [
         "reproduce",
         "table2",

@@ -18,8 +18,8 @@ from cluster_helpers import Killer, content, random_matrix, units_at_work
 
 import gcsr
 from gcsr import Graph, TrainingRecipe
-from gcsr.cluster import propagate, row_blocks
-from gcsr.condense import methods
+from gcsr.distributed.propagation import propagate, row_blocks
+from gcsr.methods.registry import methods
 from helpers import planted_graph, tiny
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs("ray")]
@@ -35,7 +35,7 @@ PROTOCOL: dict[str, Any] = {
     "device": "cpu",
     "iterations": 60,
     "experts": 6,
-    "hidden": 64,
+    "hidden_channels": 64,
     "max_start": 20,
     "expert_epochs": 40,
 }
@@ -97,8 +97,8 @@ def large() -> tuple[list[Any], list[np.ndarray], bytes]:
     topology, x = random_matrix(NODES, NEIGHBOURS, FEATURES)
     here = torch.from_numpy(x)
     for _ in range(HOPS):
-        here = topology.normalised(here)
-    blocks = row_blocks(topology.normalised_matrix, BLOCK)
+        here = topology.normalized(here)
+    blocks = row_blocks(topology.normalized_matrix, BLOCK)
     return (
         blocks,
         [x[first : first + BLOCK] for first in range(0, NODES, BLOCK)],
@@ -128,7 +128,7 @@ def test_a_machine_that_is_lost_costs_nothing(nodes):
     """A whole node goes, with every object and worker on it."""
     graph = planted_graph(per_class=36)
     asked = {"nodes": 9, "method": "gcsr", "seeds": range(4), "device": "cpu", "iterations": 800}
-    asked |= {"experts": 2, "hidden": 8}
+    asked |= {"experts": 2, "hidden_channels": 8}
     here = gcsr.condense_many(graph, **asked)
     extra = nodes.add_node(num_cpus=1, object_store_memory=STORE_BYTES // 4)
     gone: list[str] = []
@@ -145,7 +145,7 @@ def test_a_machine_that_is_lost_costs_nothing(nodes):
 
 PROGRAM = """
 import sys
-from gcsr.cli import main
+from gcsr.cli.app import main
 sys.exit(main(sys.argv[1:]))
 """
 

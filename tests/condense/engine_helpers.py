@@ -5,13 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from gcsr.condense.structure import SelfExpressiveStructure
-from gcsr.condense.trajectory.engine import (
-    Iterate,
-    Matching,
-    Step,
-)
-from gcsr.models import Params, condensing_model, init_batch
+from gcsr.engines.structure import SelfExpressiveStructure
+from gcsr.engines.trajectory.engine import Iterate, Matching, Step
+from gcsr.models.base import Params, init_batch
+from gcsr.models.registry import condensing_model
 from helpers import one_network, plain_adjacency, plain_matching
 
 C, H, STEPS, RATE = 4, 32, 5, 0.01
@@ -30,8 +27,8 @@ class Problem:
             return torch.randn(*size, generator=generator, dtype=torch.float64)
 
         self.y = torch.arange(n) * C // n
-        centres = normal(graphs, C, self.d)
-        self.x = 0.3 * (centres[:, self.y] + normal(graphs, n, self.d))
+        centers = normal(graphs, C, self.d)
+        self.x = 0.3 * (centers[:, self.y] + normal(graphs, n, self.d))
         blocks = (self.y[:, None] == self.y[None, :]).double()
         self.prior = (0.8 * blocks + 0.05 + 0.01 * normal(graphs, n, n).abs()).clone()
         self.history = torch.eye(n, dtype=torch.float64) + 0.1 * normal(graphs, n, n).abs()

@@ -16,26 +16,34 @@ import torch
 
 import gcsr
 from gcsr import CondensedGraph, Graph, InputError, View
-from gcsr.condense import Automatic, Bilevel, Herding, build
-from gcsr.condense.bilevel.window import InnerAdam, Students, Window
-from gcsr.condense.consistent import _Material
-from gcsr.condense.registry import REMOVED
-from gcsr.condense.select import QuickScore
-from gcsr.training import TrainingRecipe
+from gcsr.auto.automatic import Automatic
+from gcsr.engines.bilevel.window import InnerAdam, Students, Window
+from gcsr.engines.iterates import QuickScore
+from gcsr.methods.bilevel import Bilevel
+from gcsr.methods.herding import Herding
+from gcsr.methods.registry import REMOVED, build
+from gcsr.starts.consistent import _Material
+from gcsr.training.fit import TrainingRecipe
 from helpers import CPU, planted_graph, with_other_test_labels
 
 # By name: the packages' own attributes are functions and classes.
-auto = importlib.import_module("gcsr.condense.methods.auto")
-bilevel = importlib.import_module("gcsr.condense.methods.bilevel")
+auto = importlib.import_module("gcsr.auto.automatic")
+bilevel = importlib.import_module("gcsr.methods.bilevel")
 # Bilevel condensation that takes a moment.
-SHORT: dict[str, Any] = {"students": 2, "hidden": 8, "window": 3, "longest": 12, "burn_in": 2}
+SHORT: dict[str, Any] = {
+    "students": 2,
+    "hidden_channels": 8,
+    "window": 3,
+    "longest": 12,
+    "burn_in": 2,
+}
 STEPS = 8
 MUCH = 1e6
 STATUS = Path("/proc/self/status")
 # Estimated and then measured, in a process of its own.
 PEAK = f"""
 import sys
-from gcsr.cli import main
+from gcsr.cli.app import main
 words = sys.argv[1:]
 assert main([*words, "--estimate", "--json"]) == 0
 assert main([*words, "--out", "made.safetensors", "--no-checkpoint", "--json"]) == 0
@@ -45,12 +53,12 @@ print(*(line.split()[1] for line in open({str(STATUS)!r}) if line.startswith("Vm
 
 @pytest.fixture(autouse=True)
 def brief(monkeypatch):
-    for name in ("teachers", "consistent"):
-        module = importlib.import_module(f"gcsr.condense.{name}")
+    for name in ("pseudo_labels", "consistent"):
+        module = importlib.import_module(f"gcsr.starts.{name}")
         monkeypatch.setattr(module, "RECIPE", TrainingRecipe(epochs=10, dropout=0.5))
     for module in (auto, bilevel):
         monkeypatch.setattr(module, "QUICK", TrainingRecipe(epochs=20, validate_every=5))
-    monkeypatch.setattr(auto, "BRIEF_EMBEDDING", {"hidden": 8, "epochs": 5})
+    monkeypatch.setattr(auto, "BRIEF_EMBEDDING", {"hidden_channels": 8, "epochs": 5})
 
 
 @pytest.fixture(scope="module")
@@ -63,10 +71,10 @@ def few_labels() -> Graph:
     return planted_graph(train_per_class=4, noise=2.0)
 
 
-def short(*, without: str = "", budget: float = MUCH, **pins: Any) -> Automatic:
-    given = SHORT | {"iterations": STEPS} | pins
+def short(*, disable: str = "", budget: float = MUCH, **fixed: Any) -> Automatic:
+    given = SHORT | {"iterations": STEPS} | fixed
     chosen = tuple((name, value) for name, value in given.items() if value is not None)
-    return Automatic(nodes=9, budget=budget, without=without, pins=chosen)
+    return Automatic(nodes=9, budget=budget, disable=disable, fixed=chosen)
 
 
 def made(graph: Graph, seed: int = 0, **settings: Any) -> CondensedGraph:
@@ -241,7 +249,7 @@ def test_a_budget_below_the_least_is_said_before_the_work_begins(graph, caplog):
     assert caplog.text == ""
 
 
-# -- parts and pins ------------------------------------------------------------------------------------
+# -- parts and fixed settings ------------------------------------------------------------------------
 
 
 def test_every_part_has_a_setting_and_a_sentence():
@@ -255,25 +263,25 @@ def test_every_part_can_be_switched_off(few_labels, monkeypatch, part):
     # As many steps as the budget buys: few are enough here.
     monkeypatch.setattr(auto, "ITERATIONS_FEW_LABELS", auto.LEAST_ITERATIONS)
     name, value = auto.AS_SETTING[part]
-    pins: dict[str, Any] = {"iterations": None, "iterate": "last"}
+    fixed: dict[str, Any] = {"iterations": None, "iterate": "last"}
     if part == "burn-in":
-        pins |= {name: None, "longest": Bilevel(nodes=9).longest}
-    whole, less = (made(few_labels, without=off, **pins) for off in ("", f" {part} "))
+        fixed |= {name: None, "longest": Bilevel(nodes=9).longest}
+    whole, less = (made(few_labels, disable=off, **fixed) for off in ("", f" {part} "))
     stories = [small.provenance["automatic"] for small in (whole, less)]
     values = [{getattr(one, name) for one in learned(story)} for story in stories]
     assert values[0] != {value} and values[1] == {value}
     # The best start may be that after one hop.
     assert part == "hops" or content(whole) != content(less)
-    assert less.provenance["settings"]["without"] == f" {part} "
+    assert less.provenance["settings"]["disable"] == f" {part} "
     if part == "pseudo-labels":
         assert "pseudo_labels" in whole.provenance and "pseudo_labels" not in less.provenance
     elif part == "hops":
         assert [story["plan"]["hops"] for story in stories] == [list(auto.HOPS), [1]]
     elif part == "clusters":
-        rows = made(few_labels, without=f"{part},bilevel", iterations=None, k=0).x
+        rows = made(few_labels, disable=f"{part},bilevel", iterations=None, num_hops=0).x
         assert all((few_labels.x[few_labels.train] == row).all(1).any() for row in rows)
     elif part == "labels":
-        start = made(few_labels, without=f"{part},bilevel", iterations=None)
+        start = made(few_labels, disable=f"{part},bilevel", iterations=None)
         torch.testing.assert_close(less.y, start.y, rtol=1e-4, atol=1e-6)
     elif part == "bilevel":
         assert stories[1]["plan"]["iterations"] == 0
@@ -281,37 +289,42 @@ def test_every_part_can_be_switched_off(few_labels, monkeypatch, part):
 
 
 def test_parts_can_be_switched_off_together(few_labels):
-    story = made(few_labels, without="hops, labels,pseudo-labels").provenance["automatic"]
+    story = made(few_labels, disable="hops, labels,pseudo-labels").provenance["automatic"]
     for one in learned(story):
-        assert (one.k, one.label_lr, one.pseudo_labels) == (1, 0.0, "none")
+        assert (one.num_hops, one.label_lr, one.pseudo_labels) == (1, 0.0, "none")
 
 
 def test_pins_reach_bilevel(few_labels):
-    small = made(few_labels, k=3, models="gcn,mlp", pseudo_labels="appnp", expert_seed=4)
+    small = made(few_labels, num_hops=3, models="gcn,mlp", pseudo_labels="appnp", expert_seed=4)
     story = small.provenance["automatic"]
     assert story["plan"]["hops"] == [3]
     for one in learned(story):
-        assert (one.k, one.models, one.pseudo_labels, one.expert_seed) == (3, "gcn,mlp", "appnp", 4)
-        assert (one.students, one.hidden, one.burn_in) == (2, 8, 2)
-    assert small.provenance["settings"]["k"] == 3
-    assert build("auto", {"nodes": 9, "k": 3, "label-lr": 0.1}).pins == (
-        ("k", 3),
+        assert (one.num_hops, one.models, one.pseudo_labels, one.expert_seed) == (
+            3,
+            "gcn,mlp",
+            "appnp",
+            4,
+        )
+        assert (one.students, one.hidden_channels, one.burn_in) == (2, 8, 2)
+    assert small.provenance["settings"]["num_hops"] == 3
+    assert build("auto", {"nodes": 9, "num_hops": 3, "label-lr": 0.1}).fixed == (
         ("label_lr", 0.1),
+        ("num_hops", 3),
     )
 
 
 @pytest.mark.parametrize(
-    "pins", [{"iterate": "last"}, {"structure": "self-expressive"}, {"initialise": "sample"}]
+    "fixed", [{"iterate": "last"}, {"structure": "self-expressive"}, {"init": "sample"}]
 )
-def test_any_pin_leads_to_a_result(graph, pins):
-    small = made(graph, **pins)
+def test_any_pin_leads_to_a_result(graph, fixed):
+    small = made(graph, **fixed)
     assert torch.isfinite(small.x).all()
     story = small.provenance["automatic"]
     found = [one["validation"] for one in story["candidates"] if one["method"] == "bilevel"]
     assert len(found) == len(auto.HOPS) + 1
-    # Starts are compared whatever is kept later.
+    # InitSpec are compared whatever is kept later.
     assert all("quick" in one for one in found[:-1])
-    assert ("quick" in found[-1]) == (pins.get("iterate") != "last")
+    assert ("quick" in found[-1]) == (fixed.get("iterate") != "last")
 
 
 @pytest.mark.parametrize(
@@ -320,24 +333,24 @@ def test_any_pin_leads_to_a_result(graph, pins):
         ({"budget": -1}, "budget: -1 is not accepted"),
         ({"budget": 0}, "^budget: 0 is not accepted; a number > 0 is.$"),
         ({"budget": float("nan")}, "^budget: nan is not accepted; a number > 0 is.$"),
-        ({"without": "luck"}, "without: 'luck' is not known"),
-        ({"without": 3}, "without: 3 is not a text"),
-        ({"pins": [("k", 1)]}, "is not a tuple of pairs"),
-        ({"pins": (("colour", 1),)}, "pins: bilevel has no setting 'colour'"),
-        ({"pins": (("nodes", 3),)}, "pins: bilevel has no setting 'nodes'"),
-        ({"pins": (("k", -1),)}, "k: -1 is not accepted"),
-        ({"pins": (("longest", 1),)}, "longest: 1 is less than burn_in"),
+        ({"disable": "luck"}, "disable: 'luck' is not known"),
+        ({"disable": 3}, "disable: 3 is not a text"),
+        ({"fixed": [("num_hops", 1)]}, "is not a tuple of pairs"),
+        ({"fixed": (("color", 1),)}, "fixed: bilevel has no setting 'color'"),
+        ({"fixed": (("nodes", 3),)}, "fixed: bilevel has no setting 'nodes'"),
+        ({"fixed": (("num_hops", -1),)}, "num_hops: -1 is not accepted"),
+        ({"fixed": (("longest", 1),)}, "longest: 1 is less than burn_in"),
         (
-            {"pins": (("k", 2),), "without": "hops"},
-            "^without: 'hops' contradicts the pinned k=2; leave one out.$",
+            {"fixed": (("num_hops", 2),), "disable": "hops"},
+            "^disable: 'hops' contradicts the fixed num_hops=2; leave one out.$",
         ),
         (
-            {"pins": (("pseudo_labels", "gcn"),), "without": "pseudo-labels"},
-            "without: 'pseudo-labels' contradicts the pinned pseudo_labels=gcn",
+            {"fixed": (("pseudo_labels", "gcn"),), "disable": "pseudo-labels"},
+            "disable: 'pseudo-labels' contradicts the fixed pseudo_labels=gcn",
         ),
         (
-            {"pins": (("iterations", 5),), "without": "labels,bilevel"},
-            "without: 'bilevel' contradicts the pinned iterations=5",
+            {"fixed": (("iterations", 5),), "disable": "labels,bilevel"},
+            "disable: 'bilevel' contradicts the fixed iterations=5",
         ),
     ],
 )
@@ -347,7 +360,7 @@ def test_bad_settings_are_refused_before_any_work(settings, said):
 
 
 def test_a_pin_that_says_the_same_is_no_contradiction():
-    assert Automatic(nodes=9, without="hops", pins=(("k", 1),)).settings["k"] == 1
+    assert Automatic(nodes=9, disable="hops", fixed=(("num_hops", 1),)).settings["num_hops"] == 1
 
 
 @pytest.mark.parametrize(
@@ -377,13 +390,13 @@ def failing(monkeypatch: pytest.MonkeyPatch, method: type, when: Any, error: Exc
 
 
 def test_a_start_that_fails_is_left_out_with_its_reason(graph, monkeypatch):
-    error = InputError("k: not today.\nNor ever.")
-    failing(monkeypatch, Bilevel, lambda one: one.k == 1, error)
+    error = InputError("num_hops: not today.\nNor ever.")
+    failing(monkeypatch, Bilevel, lambda one: one.num_hops == 1, error)
     story = made(graph).provenance["automatic"]
     (out,) = story["left_out"]
     assert out["method"] == "bilevel" and out["settings"]["iterations"] == 0
-    assert out["reason"] == "k: not today."
-    assert {one.k for one in learned(story)} == set(auto.HOPS) - {1}
+    assert out["reason"] == "num_hops: not today."
+    assert {one.num_hops for one in learned(story)} == set(auto.HOPS) - {1}
 
 
 def test_where_the_last_stage_fails_the_start_is_kept(graph, monkeypatch):
@@ -406,7 +419,7 @@ def test_a_simple_method_that_fails_is_left_out(graph, monkeypatch):
 
 
 def test_a_labeler_that_fails_ends_nothing(few_labels, monkeypatch):
-    teachers = importlib.import_module("gcsr.condense.teachers")
+    teachers = importlib.import_module("gcsr.starts.pseudo_labels")
 
     def broken(*args, **more):
         raise torch.OutOfMemoryError("too little memory")
@@ -419,13 +432,13 @@ def test_a_labeler_that_fails_ends_nothing(few_labels, monkeypatch):
 
 
 def test_what_is_wrong_with_the_program_is_no_failure_of_a_candidate(graph, monkeypatch):
-    failing(monkeypatch, Bilevel, lambda one: one.k == 0, ZeroDivisionError("a defect"))
+    failing(monkeypatch, Bilevel, lambda one: one.num_hops == 0, ZeroDivisionError("a defect"))
     with pytest.raises(ZeroDivisionError, match="a defect"):
         made(graph)
 
 
 def test_labels_are_guessed_once_for_all_candidates(few_labels, monkeypatch):
-    teachers = importlib.import_module("gcsr.condense.teachers")
+    teachers = importlib.import_module("gcsr.starts.pseudo_labels")
     honest, asked = teachers._taught, []
     monkeypatch.setattr(teachers, "_taught", lambda *a: asked.append(a[1]) or honest(*a))
     short().condense_many(few_labels, seeds=[0, 1], device="cpu")
@@ -449,8 +462,8 @@ def test_seconds_are_those_of_the_plan_even_where_it_takes_longer_than_the_budge
 
 def test_the_states_of_a_window_are_counted_tensor_by_tensor():
     wide = planted_graph(features=200)
-    pins = {"students": 3, "hidden": 20, "window": 7}
-    method = Automatic(nodes=9, pins=tuple(pins.items()))
+    fixed = {"students": 3, "hidden_channels": 20, "window": 7}
+    method = Automatic(nodes=9, fixed=tuple(fixed.items()))
     counted = method._costs(View(wide).condensing(), 9).held
     students = Students.zeros(1, 3, (200, 20, 3), torch.zeros(()))
     window = Window(students, InnerAdam(), 7)
@@ -466,15 +479,15 @@ def test_the_labeler_is_counted_tensor_by_tensor():
     view = View(few).condensing()
     material = _Material(view, 0, CPU)
     kept = sum(one.nbytes for one in (material.undropped, material._x, *material._draws))
-    whole, less = (short(without=off)._costs(view, 9).held for off in ("", "pseudo-labels"))
+    whole, less = (short(disable=off)._costs(view, 9).held for off in ("", "pseudo-labels"))
     assert kept < whole < 2 * kept and less < whole / 3
 
 
 def test_an_estimate_knows_what_will_be_done(graph, few_labels):
     wide = planted_graph(features=400)
-    narrow = estimated(wide, pins=(("hidden", 8),)).memory_bytes
+    narrow = estimated(wide, fixed=(("hidden_channels", 8),)).memory_bytes
     assert estimated(wide).memory_bytes > narrow
-    assert estimated(graph).seconds > estimated(graph, without="bilevel").seconds
+    assert estimated(graph).seconds > estimated(graph, disable="bilevel").seconds
     assert estimated(few_labels).seconds > estimated(few_labels, budget=0.001).seconds
 
 

@@ -15,15 +15,15 @@ import torch
 from torch import Tensor
 
 from gcsr import Bilevel, CondensedGraph, Graph, InputError, View
-from gcsr.condense.bilevel import real as real_module
-from gcsr.condense.bilevel.engine import BilevelSchedule, BilevelStep, balanced, label_logits
-from gcsr.condense.bilevel.real import STUDENT_MODELS, RealLoss
-from gcsr.condense.bilevel.window import TINY as SMALLEST_ROOT
-from gcsr.condense.bilevel.window import InnerAdam, SmallGraph, Students, Window, as_batch
-from gcsr.condense.select import QuickScore
-from gcsr.condense.structure import SelfExpressiveStructure
+from gcsr.engines.bilevel import real_loss as real_module
+from gcsr.engines.bilevel.engine import BilevelSchedule, BilevelStep, balanced, label_logits
+from gcsr.engines.bilevel.real_loss import STUDENT_MODELS, RealLoss
+from gcsr.engines.bilevel.window import TINY as SMALLEST_ROOT
+from gcsr.engines.bilevel.window import InnerAdam, SmallGraph, Students, Window, as_batch
+from gcsr.engines.iterates import QuickScore
+from gcsr.engines.structure import SelfExpressiveStructure
 from gcsr.models.sparse import SparseOperator
-from gcsr.training import TrainingRecipe
+from gcsr.training.fit import TrainingRecipe
 from helpers import (
     CPU,
     dense,
@@ -34,12 +34,12 @@ from helpers import (
     with_other_test_labels,
 )
 
-method_module = importlib.import_module("gcsr.condense.methods.bilevel")
+method_module = importlib.import_module("gcsr.methods.bilevel")
 TINY: dict[str, Any] = {
     "nodes": 9,
     "iterations": 6,
     "students": 2,
-    "hidden": 8,
+    "hidden_channels": 8,
     "window": 3,
     "burn_in": 2,
     "longest": 12,
@@ -51,8 +51,8 @@ TINIEST = SMALLEST_ROOT**2
 @pytest.fixture(autouse=True)
 def brief(monkeypatch):
     """Networks that label or judge are trained for a moment."""
-    for name in ("teachers", "consistent"):
-        module = importlib.import_module(f"gcsr.condense.{name}")
+    for name in ("pseudo_labels", "consistent"):
+        module = importlib.import_module(f"gcsr.starts.{name}")
         monkeypatch.setattr(module, "RECIPE", TrainingRecipe(epochs=10, dropout=0.5))
     monkeypatch.setattr(method_module, "QUICK", TrainingRecipe(epochs=10, validate_every=5))
 
@@ -259,7 +259,7 @@ def schedule(**changes: Any) -> BilevelSchedule:
     given: dict[str, Any] = {
         "iterations": 40,
         "students": 3,
-        "hidden": 16,
+        "hidden_channels": 16,
         "window": 10,
         "burn_in": 20,
         "longest": 80,
@@ -362,7 +362,7 @@ def test_every_student_is_replaced_once_in_a_life_and_ages_are_spread(
 
 
 def test_students_have_the_ages_of_the_schedule(graph):
-    plan = schedule(iterations=9, students=2, hidden=4, window=2, burn_in=3, longest=12)
+    plan = schedule(iterations=9, students=2, hidden_channels=4, window=2, burn_in=3, longest=12)
     view = View(graph).condensing()
     shares = torch.nn.functional.one_hot(graph.y.clamp_min(0), 3).float()
     real = RealLoss(view.visible, shares, graph.train, ["gcn"], 4, CPU)
@@ -480,7 +480,7 @@ def test_features_and_labels_are_learned(graph):
 
 
 def test_the_real_loss_falls(graph):
-    long = LAST | {"iterations": 60, "feature_lr": 0.05, "initialise": "sample"}
+    long = LAST | {"iterations": 60, "feature_lr": 0.05, "init": "sample"}
     curve = made(graph, **long).provenance["real_loss"]["values"]
     assert np.mean(curve[-10:]) < 0.9 * np.mean(curve[:10])
 
@@ -534,7 +534,7 @@ def test_a_result_never_validates_below_its_start(graph):
             small.y,
             range(method_module.QUICK_NETWORKS),
             0,
-            hidden=method_module.QUICK_HIDDEN,
+            hidden_channels=method_module.QUICK_HIDDEN,
             recipe=method_module.QUICK,
         )
         assert again == pytest.approx(max(values), abs=0.02)
@@ -650,7 +650,7 @@ def test_several_student_models_make_another_graph(graph, models):
         ({"feature_lr": 0}, "feature_lr: 0 is not accepted; a number > 0 is."),
         ({"label_lr": -0.1}, "label_lr: -0.1 is not accepted; a number >= 0 is."),
         ({"student_lr": float("inf")}, "student_lr: inf is not accepted; a number > 0 is."),
-        ({"initialise": "zeros"}, "initialise: 'zeros' is not known; accepted: clusters, sample."),
+        ({"init": "zeros"}, "init: 'zeros' is not known; accepted: clusters, sample."),
         (
             {"pseudo_labels": "oracle"},
             "pseudo_labels: 'oracle' is not known; accepted: auto, none,",

@@ -1,4 +1,4 @@
-"""Class-wise centres, and who says the classes."""
+"""Class-wise centers, and who says the classes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gcsr import GCSR, MTT, InputError, View
-from gcsr.condense import Clusters
-from gcsr.condense.centres import cluster_start, k_means
-from gcsr.condense.consistent import columns_read, consistent_prediction
-from gcsr.condense.halves import halves_of_halves
-from gcsr.condense.teachers import TEACHERS, at_temperature, best_temperature, class_shares
-from gcsr.devices import stream
-from gcsr.progress import silent
-from gcsr.training import TrainingRecipe
+from gcsr.engines.result import Context
+from gcsr.methods.clusters import Clusters
+from gcsr.starts.clusters import balanced_bisection, cluster_start, k_means
+from gcsr.starts.consistent import columns_read, consistent_prediction
+from gcsr.starts.pseudo_labels import TEACHERS, at_temperature, best_temperature, class_shares
+from gcsr.training.fit import TrainingRecipe
+from gcsr.utils.devices import make_generator
+from gcsr.utils.progress import silent
 from helpers import planted_graph
 
 CPU = torch.device("cpu")
@@ -26,17 +26,19 @@ CPU = torch.device("cpu")
 
 @pytest.fixture(autouse=True)
 def brief_teachers(monkeypatch):
-    teachers = importlib.import_module("gcsr.condense.teachers")
+    teachers = importlib.import_module("gcsr.starts.pseudo_labels")
     monkeypatch.setattr(teachers, "RECIPE", TrainingRecipe(epochs=30, validate_every=5))
-    consistent = importlib.import_module("gcsr.condense.consistent")
+    consistent = importlib.import_module("gcsr.starts.consistent")
     monkeypatch.setattr(consistent, "RECIPE", TrainingRecipe(epochs=60, dropout=0.5))
 
 
 def test_k_means_finds_groups_that_lie_apart():
-    centres = torch.tensor([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]])
-    x = centres.repeat_interleave(5, 0) + 0.1 * torch.randn(15, 2, generator=stream(0, "noise"))
+    centers = torch.tensor([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]])
+    x = centers.repeat_interleave(5, 0) + 0.1 * torch.randn(
+        15, 2, generator=make_generator(0, "noise")
+    )
     # Rows that k-means begins with may lie in the same group: some begin well.
-    tries = [k_means(x, 3, stream(seed, "clusters")) for seed in range(10)]
+    tries = [k_means(x, 3, make_generator(seed, "clusters")) for seed in range(10)]
     found, groups = min(tries, key=lambda one: float((x - one[0][one[1]]).square().sum()))
     order = groups[::5]
     assert sorted(order.tolist()) == [0, 1, 2]
@@ -46,22 +48,22 @@ def test_k_means_finds_groups_that_lie_apart():
 
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10_000), n=st.integers(1, 30), k=st.integers(1, 6))
-def test_every_row_is_with_the_nearest_centre_and_every_centre_is_a_mean(seed, n, k):
+def test_every_row_is_with_the_nearest_center_and_every_center_is_a_mean(seed, n, k):
     k = min(n, k)
-    x = torch.randn(n, 3, generator=stream(seed, "rows"), dtype=torch.float64)
-    centres, groups = k_means(x, k, stream(seed, "clusters"))
-    assert torch.isfinite(centres).all()
-    distances = torch.cdist(x, centres)
+    x = torch.randn(n, 3, generator=make_generator(seed, "rows"), dtype=torch.float64)
+    centers, groups = k_means(x, k, make_generator(seed, "clusters"))
+    assert torch.isfinite(centers).all()
+    distances = torch.cdist(x, centers)
     chosen = distances.gather(1, groups[:, None]).flatten()
-    # The last round moves the centres after it has grouped the rows: so small a graph has settled.
+    # The last round moves the centers after it has grouped the rows: so small a graph has settled.
     assert torch.all(chosen <= distances.min(1).values + 1e-9)
     for group in groups.unique().tolist():
-        torch.testing.assert_close(centres[group], x[groups == group].mean(0))
+        torch.testing.assert_close(centers[group], x[groups == group].mean(0))
 
 
 def test_equal_rows_are_no_trouble():
-    centres, groups = k_means(torch.ones(6, 4), 3, stream(0, "clusters"))
-    assert torch.equal(centres, torch.ones(3, 4))
+    centers, groups = k_means(torch.ones(6, 4), 3, make_generator(0, "clusters"))
+    assert torch.equal(centers, torch.ones(3, 4))
     assert groups.numel() == 6
 
 
@@ -69,7 +71,7 @@ def test_labels_are_the_mean_of_what_is_known_of_the_grouped_nodes():
     x = torch.tensor([[0.0], [0.1], [5.0], [9.0], [9.1]])
     shares = torch.tensor([[1.0, 0.0], [0.6, 0.4], [0.7, 0.3], [0.0, 1.0], [0.2, 0.8]])
     budget = torch.tensor([2, 1])
-    soft = cluster_start(x, shares, budget, stream(0, "clusters"), "k-means")
+    soft = cluster_start(x, shares, budget, make_generator(0, "clusters"), "k-means")
     assert soft.targets is not None
     order = soft.x[:2, 0].argsort()
     torch.testing.assert_close(soft.x[:2][order], torch.tensor([[0.05], [5.0]]))
@@ -81,66 +83,70 @@ def test_labels_are_the_mean_of_what_is_known_of_the_grouped_nodes():
 @given(seed=st.integers(0, 10_000), n=st.integers(1, 40), k=st.integers(1, 12))
 def test_halves_of_halves_are_of_equal_size(seed, n, k):
     k = min(n, k)
-    x = torch.randn(n, 3, generator=stream(seed, "rows"))
-    groups = halves_of_halves(x, k, stream(seed, "clusters"))
+    x = torch.randn(n, 3, generator=make_generator(seed, "rows"))
+    groups = balanced_bisection(x, k, make_generator(seed, "clusters"))
     sizes = torch.bincount(groups, minlength=k)
     assert sizes.numel() == k and sizes.sum() == n
     assert sizes.max() - sizes.min() <= 1
     # Scaled, even to where squares are infinite, rows stay together.
     for scale in (4.0, 2.0**60, 2.0**-60):
-        assert torch.equal(halves_of_halves(scale * x, k, stream(seed, "clusters")), groups)
+        assert torch.equal(
+            balanced_bisection(scale * x, k, make_generator(seed, "clusters")), groups
+        )
 
 
 def test_rows_are_cut_where_they_vary_most():
-    generator = stream(0, "rows")
+    generator = make_generator(0, "rows")
     long = torch.linspace(-50, 50, 16)[torch.randperm(16, generator=generator)]
     x = torch.stack([torch.randn(16, generator=generator), long], 1)
     for seed in range(5):
-        groups = halves_of_halves(x, 4, stream(seed, "clusters"))
+        groups = balanced_bisection(x, 4, make_generator(seed, "clusters"))
         quarters = long.argsort().argsort() // 4
-        # The same four neighbours along the long side, from either end.
+        # The same four neighbors along the long side, from either end.
         assert all(len(set(groups[quarters == one].tolist())) == 1 for one in range(4))
-    assert torch.bincount(halves_of_halves(torch.ones(6, 4), 3, generator)).tolist() == [2, 2, 2]
+    assert torch.bincount(balanced_bisection(torch.ones(6, 4), 3, generator)).tolist() == [2, 2, 2]
 
 
-def test_centres_of_halves_are_means_of_as_many_nodes():
+def test_centers_of_halves_are_means_of_as_many_nodes():
     x = torch.arange(12.0)[:, None]
     shares = torch.nn.functional.one_hot(torch.tensor([0] * 8 + [1] * 4), 2).float()
-    start = cluster_start(x, shares, torch.tensor([4, 2]), stream(0, "clusters"), "halves")
+    start = cluster_start(
+        x, shares, torch.tensor([4, 2]), make_generator(0, "clusters"), "bisection"
+    )
     found = [sorted(block.flatten().tolist()) for block in start.x.split([4, 2])]
     assert found == [[0.5, 2.5, 4.5, 6.5], [8.5, 10.5]]
 
 
 def test_a_new_seed_leaves_the_starts_of_others_as_they_are(monkeypatch):
-    module = importlib.import_module("gcsr.condense.clusters")
+    module = importlib.import_module("gcsr.starts.clusters")
     view = View(planted_graph()).condensing()
-    Clusters(nodes=9)._make(view, 9, [0], CPU, silent)
+    Clusters(nodes=9).run(Context(view, 9, [0], CPU, silent))
     made = []
     whole = module.cluster_start
     monkeypatch.setattr(module, "cluster_start", lambda *a: made.append(a) or whole(*a))
-    Clusters(nodes=9)._make(view, 9, [0, 1], CPU, silent)
+    Clusters(nodes=9).run(Context(view, 9, [0, 1], CPU, silent))
     assert len(made) == 1
 
 
-def test_hard_labels_belong_to_the_same_centres():
+def test_hard_labels_belong_to_the_same_centers():
     view = View(planted_graph()).condensing()
     soft, again = (
-        Clusters(nodes=9, soft_labels=True)._make(view, 9, [0], CPU, silent)[0] for _ in "ab"
+        Clusters(nodes=9, soft_labels=True).run(Context(view, 9, [0], CPU, silent))[0] for _ in "ab"
     )
     # What one run was handed out is its own.
     soft.x.zero_()
-    hard = Clusters(nodes=9, soft_labels=False)._make(view, 9, [0], CPU, silent)[0]
+    hard = Clusters(nodes=9, soft_labels=False).run(Context(view, 9, [0], CPU, silent))[0]
     assert torch.equal(hard.x, again.x)
     assert torch.equal(hard.y, again.y.argmax(1))
 
 
 @pytest.mark.parametrize(
     "change",
-    [{"k": 0}, {"tempered": False}, {"teacher": "gcn"}, {"grouping": "k-means"}],
+    [{"num_hops": 0}, {"tempered": False}, {"teacher": "gcn"}, {"grouping": "k-means"}],
 )
 def test_a_start_is_that_of_its_settings_whatever_was_asked_before(change):
     def made(view, nodes=9, **settings):
-        return Clusters(nodes=nodes, **settings)._make(view, nodes, [0], CPU, silent)[0]
+        return Clusters(nodes=nodes, **settings).run(Context(view, nodes, [0], CPU, silent))[0]
 
     shared = View(planted_graph()).condensing()
     made(shared)
@@ -150,29 +156,29 @@ def test_a_start_is_that_of_its_settings_whatever_was_asked_before(change):
 
 
 def test_many_wide_rows_are_grouped_in_a_projection(monkeypatch):
-    module = importlib.import_module("gcsr.condense.centres")
-    generator = stream(0, "rows")
+    module = importlib.import_module("gcsr.starts.clusters")
+    generator = make_generator(0, "rows")
     far = 3 * torch.randn(4, 3000, generator=generator)
     x = far.repeat_interleave(30, 0) + torch.randn(120, 3000, generator=generator)
-    whole = [k_means(x, 4, stream(seed, "clusters")) for seed in range(8)]
+    whole = [k_means(x, 4, make_generator(seed, "clusters")) for seed in range(8)]
     monkeypatch.setattr(module, "MANY", 1)
-    narrow = [k_means(x, 4, stream(seed, "clusters")) for seed in range(8)]
+    narrow = [k_means(x, 4, make_generator(seed, "clusters")) for seed in range(8)]
 
     def missed(found):
-        centres, groups = found
-        return float((x - centres[groups]).square().sum())
+        centers, groups = found
+        return float((x - centers[groups]).square().sum())
 
-    # The groups are found, and centres are means of the rows themselves.
+    # The groups are found, and centers are means of the rows themselves.
     assert min(map(missed, narrow)) == pytest.approx(min(map(missed, whole)), rel=1e-5)
-    for centres, groups in narrow:
+    for centers, groups in narrow:
         for group in groups.unique().tolist():
-            torch.testing.assert_close(centres[group], x[groups == group].mean(0))
+            torch.testing.assert_close(centers[group], x[groups == group].mean(0))
 
 
 def test_a_class_with_fewer_nodes_than_its_share_repeats_them_with_jitter():
     x = torch.tensor([[1.0], [2.0], [3.0]])
     shares = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
-    start = cluster_start(x, shares, torch.tensor([2, 3]), stream(0, "clusters"))
+    start = cluster_start(x, shares, torch.tensor([2, 3]), make_generator(0, "clusters"))
     assert start.x.shape == (5, 1)
     assert start.x.unique().numel() == 5
     assert (start.x[2:] - 3.0).abs().max() < 0.1
@@ -226,7 +232,7 @@ def test_validation_labels_temper_and_nothing_else_does():
 
 
 def test_a_consistent_teacher_learns_from_nodes_without_a_label(monkeypatch):
-    consistent = importlib.import_module("gcsr.condense.consistent")
+    consistent = importlib.import_module("gcsr.starts.consistent")
     view = View(planted_graph()).condensing()
     told = consistent_prediction(view, seed=0, device=CPU)
     assert torch.equal(told, consistent_prediction(view, seed=0, device=CPU))
@@ -238,7 +244,7 @@ def test_a_consistent_teacher_learns_from_nodes_without_a_label(monkeypatch):
 
 
 def test_a_consistent_teacher_reads_what_fits_of_wide_features(monkeypatch):
-    consistent = importlib.import_module("gcsr.condense.consistent")
+    consistent = importlib.import_module("gcsr.starts.consistent")
     assert columns_read(3_000, 1_400) == 1_400
     assert columns_read(3_000, 9_000) == consistent.WIDEST
     assert columns_read(10**6, 9_000) == consistent.NARROWEST
@@ -250,8 +256,8 @@ def test_a_consistent_teacher_reads_what_fits_of_wide_features(monkeypatch):
     assert chosen.tolist() == sorted(chosen.tolist())
 
 
-@pytest.mark.parametrize("method", [Clusters(nodes=9), MTT(nodes=9, initialise="clusters",
-    iterations=3, experts=2, expert_epochs=8, max_start=4, hidden=8)])  # fmt: skip
+@pytest.mark.parametrize("method", [Clusters(nodes=9), MTT(nodes=9, init="clusters",
+    iterations=3, experts=2, expert_epochs=8, max_start=4, hidden_channels=8)])  # fmt: skip
 def test_test_labels_change_nothing(method):
     graph = planted_graph()
     y = graph.y.clone()
@@ -261,24 +267,32 @@ def test_test_labels_change_nothing(method):
     assert torch.equal(ours.y, theirs.y)
 
 
-def test_matching_from_centres_begins_where_the_centres_are():
+def test_matching_from_centers_begins_where_the_centers_are():
     graph = planted_graph()
-    short = {"experts": 2, "expert_epochs": 8, "max_start": 4, "hidden": 8, "iterate": "last"}
-    centres = Clusters(nodes=9, teacher="gcn", soft_labels=True, k=2).condense(graph, device="cpu")
-    begin = {"initialise": "clusters", "teacher": "gcn", "soft_labels": True, "k": 2}
+    short = {
+        "experts": 2,
+        "expert_epochs": 8,
+        "max_start": 4,
+        "hidden_channels": 8,
+        "iterate": "last",
+    }
+    centers = Clusters(nodes=9, teacher="gcn", soft_labels=True, num_hops=2).condense(
+        graph, device="cpu"
+    )
+    begin = {"init": "clusters", "teacher": "gcn", "soft_labels": True, "num_hops": 2}
     for method in (GCSR, MTT):
         still = method(nodes=9, iterations=0, **begin, **short).condense(graph, device="cpu")
         moved = method(nodes=9, iterations=5, **begin, **short).condense(graph, device="cpu")
-        assert torch.equal(still.x, centres.x)
-        assert torch.equal(still.y, centres.y)
-        assert not torch.equal(moved.x, centres.x)
-        assert torch.equal(moved.y, centres.y)
+        assert torch.equal(still.x, centers.x)
+        assert torch.equal(still.y, centers.y)
+        assert not torch.equal(moved.x, centers.x)
+        assert torch.equal(moved.y, centers.y)
     assert not torch.equal(GCSR(nodes=9, iterations=0, **begin, **short).condense(
         graph, device="cpu").adjacency, torch.eye(9))  # fmt: skip
 
 
 def test_soft_labels_of_sampled_rows_are_refused():
-    with pytest.raises(InputError, match="soft_labels: true needs initialise 'clusters'"):
+    with pytest.raises(InputError, match="soft_labels: true needs init 'clusters'"):
         MTT(nodes=9, soft_labels=True)
     with pytest.raises(InputError, match="teacher: 'oracle'"):
         Clusters(nodes=9, teacher="oracle")

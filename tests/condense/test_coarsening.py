@@ -11,19 +11,23 @@ import scipy.sparse as sp
 import torch
 
 from gcsr import Coarsening, Graph, InputError, View
-from gcsr.condense.selection.coarsen import Rules, coarsen_graph, projected, super_labels
-from gcsr.condense.selection.coarsen.components import shares
-from gcsr.condense.selection.coarsen.contraction import contract_edges, contract_neighbourhoods
-from gcsr.condense.selection.coarsen.levels import coarsen
-from gcsr.condense.selection.coarsen.spectrum import (
+from gcsr.engines.selection.coarsening import (
+    Rules,
+    Variation,
+    coarsen,
+    coarsen_graph,
+    contract_edges,
+    contract_neighborhoods,
     laplacian,
+    projected,
     rescaled,
     residual,
+    shares,
     smooth_directions,
+    super_labels,
 )
-from gcsr.condense.selection.coarsen.variation import Variation
-from gcsr.devices import stream
-from gcsr.progress import silent
+from gcsr.utils.devices import make_generator
+from gcsr.utils.progress import silent
 from helpers import planted_graph, random_adjacency
 
 
@@ -101,8 +105,8 @@ def test_cost_keeps_its_digits_where_directions_hardly_differ():
 def test_contraction_is_the_plain_greedy(seed, budget):
     w = connected(40, density=0.08, seed=seed)
     weights = sp.csr_array(w)
-    a = smooth_directions(weights, 6, stream(0, "start"))
-    groups = contract_neighbourhoods(weights, Variation(weights, a), budget)
+    a = smooth_directions(weights, 6, make_generator(0, "start"))
+    groups = contract_neighborhoods(weights, Variation(weights, a), budget)
     assert as_sets(groups) == plain_level(w, a, budget)
     assert 40 - (groups.max() + 1) <= budget
 
@@ -110,7 +114,7 @@ def test_contraction_is_the_plain_greedy(seed, budget):
 def test_edges_are_a_cheap_matching():
     w = connected(20, density=0.2)
     weights = sp.csr_array(w)
-    a = smooth_directions(weights, 5, stream(0, "start"))
+    a = smooth_directions(weights, 5, make_generator(0, "start"))
     groups = contract_edges(weights, Variation(weights, a), 1)
     pairs = [(i, j) for i in range(20) for j in range(i) if w[i, j] > 0]
     cheapest = min(pairs, key=lambda pair: plain_cost(w, a, list(pair)))
@@ -129,7 +133,7 @@ def test_directions_are_the_smallest_eigenpairs(n):
     w = connected(n, density=4 / n)
     values, vectors = np.linalg.eigh(plain_laplacian(w))
     expected = (vectors[:, 1:6] / values[1:6]) @ vectors[:, 1:6].T
-    found = smooth_directions(sp.csr_array(w), 6, stream(0, "start"))
+    found = smooth_directions(sp.csr_array(w), 6, make_generator(0, "start"))
     assert found.shape == (n, 5)
     # Signs are free and so are rotations among equals: the sum of outer products is neither.
     size = np.abs(expected).max()
@@ -147,10 +151,10 @@ def clusters_in_a_row(count: int, size: int) -> sp.csr_array:
 
 def test_directions_are_settled_and_do_not_depend_on_the_start():
     weights = clusters_in_a_row(60, 8)
-    ours, theirs = (smooth_directions(weights, 10, stream(s, "start")) for s in (0, 1))
+    ours, theirs = (smooth_directions(weights, 10, make_generator(s, "start")) for s in (0, 1))
     assert residual(weights, ours) < 1e-5
     assert residual(weights, np.roll(ours, 1, axis=0)) > 1e-3
-    a, b = (contract_neighbourhoods(weights, Variation(weights, d), 300) for d in (ours, theirs))
+    a, b = (contract_neighborhoods(weights, Variation(weights, d), 300) for d in (ours, theirs))
     assert as_sets(a) == as_sets(b)
 
 
@@ -158,7 +162,7 @@ def test_nearly_separate_parts_have_finite_directions():
     w = clusters_in_a_row(2, 12).toarray()
     w[w == 1] = 1.0
     w[12, 11] = w[11, 12] = 1e-16
-    assert np.isfinite(smooth_directions(sp.csr_array(w), 6, stream(0, "start"))).all()
+    assert np.isfinite(smooth_directions(sp.csr_array(w), 6, make_generator(0, "start"))).all()
 
 
 def test_rescaling_is_by_the_symmetric_root():
@@ -186,13 +190,15 @@ def test_rescaling_leaves_out_what_has_no_energy():
 
 def test_levels_multiply_to_c():
     w = connected(80, density=0.05)
-    made = coarsen(sp.csr_array(w), 6, Rules(directions=5), stream(0, "start"), lambda gone: None)
+    made = coarsen(
+        sp.csr_array(w), 6, Rules(directions=5), make_generator(0, "start"), lambda gone: None
+    )
     assert made.sizes[0] == 80
     assert made.sizes[-1] == 6
     assert len(made.sizes) >= 3
     # The first level again, plainly; then what is known of every product of levels.
-    a = smooth_directions(sp.csr_array(w), 5, stream(0, "start"))
-    first = as_sets(contract_neighbourhoods(sp.csr_array(w), Variation(sp.csr_array(w), a), 74))
+    a = smooth_directions(sp.csr_array(w), 5, make_generator(0, "start"))
+    first = as_sets(contract_neighborhoods(sp.csr_array(w), Variation(sp.csr_array(w), a), 74))
     assert len(first) == made.sizes[1]
     groups = as_sets(made.groups)
     assert all(any(small <= group for group in groups) for small in first)
@@ -207,7 +213,7 @@ def test_levels_multiply_to_c():
 
 def test_one_level_has_one_over_root_size():
     w = connected(30, density=0.1)
-    made = coarsen(sp.csr_array(w), 20, Rules(), stream(0, "start"), lambda gone: None)
+    made = coarsen(sp.csr_array(w), 20, Rules(), make_generator(0, "start"), lambda gone: None)
     assert len(made.sizes) == 2
     sizes = np.bincount(made.groups)
     np.testing.assert_allclose(made.shares, 1 / np.sqrt(sizes[made.groups]))
@@ -226,26 +232,28 @@ SHAPES = {
 def test_count_is_exact(shape, target):
     w = SHAPES[shape]
     w = ((w + w.T) > 0) & ~np.eye(14, dtype=bool)
-    made = coarsen(sp.csr_array(w * 1.0), target, Rules(), stream(0, "x"), lambda gone: None)
+    made = coarsen(
+        sp.csr_array(w * 1.0), target, Rules(), make_generator(0, "x"), lambda gone: None
+    )
     assert np.unique(made.groups).tolist() == list(range(target))
     assert made.weights.shape == (target, target)
 
 
-def test_no_neighbourhood_fits_then_edges_do():
-    """All closed neighbourhoods of a clique are the clique, which is too much to remove."""
+def test_no_neighborhood_fits_then_edges_do():
+    """All closed neighborhoods of a clique are the clique, which is too much to remove."""
     w = sp.csr_array(np.ones((14, 14)) - np.eye(14))
-    made = coarsen(w, 3, Rules(), stream(0, "x"), lambda gone: None)
+    made = coarsen(w, 3, Rules(), make_generator(0, "x"), lambda gone: None)
     assert made.edges == 11
     assert made.sizes == (14, 7, 4, 3)
 
 
 def test_levels_are_bounded_and_edges_do_the_rest():
     w = sp.csr_array(connected(60, density=0.05))
-    free = coarsen(w, 4, Rules(), stream(0, "x"), lambda gone: None)
-    bounded = coarsen(w, 4, Rules(levels=1), stream(0, "x"), lambda gone: None)
+    free = coarsen(w, 4, Rules(), make_generator(0, "x"), lambda gone: None)
+    bounded = coarsen(w, 4, Rules(levels=1), make_generator(0, "x"), lambda gone: None)
     assert free.sizes[1] == bounded.sizes[1]
     assert bounded.edges == bounded.sizes[1] - 4
-    slow = coarsen(w, 4, Rules(reduction=0.1), stream(0, "x"), lambda gone: None)
+    slow = coarsen(w, 4, Rules(reduction=0.1), make_generator(0, "x"), lambda gone: None)
     assert slow.sizes[1] >= 54
 
 
@@ -285,7 +293,7 @@ def test_small_component_without_known_nodes_is_dropped_unless_needed():
 def test_whole_graph_is_its_components():
     weights = blocks(12, 5)
     whole = coarsen_graph(
-        weights, 4, np.array([0, 13]), np.array([], int), Rules(), stream(0, "x"), silent
+        weights, 4, np.array([0, 13]), np.array([], int), Rules(), make_generator(0, "x"), silent
     )
     c = whole.matrix.toarray()
     assert c.shape == (4, 17)
@@ -330,7 +338,7 @@ def test_method_has_the_size_and_unweighted_edges(nodes, inductive):
     assert small.adjacency.diagonal().sum() == 0
     assert small.provenance["eigen_residual"] < 1e-6
     more = Coarsening(nodes=nodes, labels="majority").condense(graph, device="cpu")
-    assert more.labelled.sum() >= small.labelled.sum()
+    assert more.labeled.sum() >= small.labeled.sum()
     heavy = Coarsening(nodes=nodes, weights=True).condense(graph, device="cpu")
     assert torch.equal(heavy.adjacency > 0, small.adjacency > 0)
     if not inductive:

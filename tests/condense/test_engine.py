@@ -8,19 +8,14 @@ import pytest
 import torch
 from engine_helpers import RATE, STEPS, TALL, WIDE, C, Problem, error
 
-from gcsr.condense.points import Points
-from gcsr.condense.recovery import Recovery
-from gcsr.condense.structure import IdentityStructure, SelfExpressiveStructure
-from gcsr.condense.trajectory.engine import (
-    Iterate,
-    Matching,
-    Step,
-    match_trajectories,
-)
-from gcsr.condense.trajectory.students import student_for
-from gcsr.errors import InputError
-from gcsr.models import CONDENSING_MODELS, init_batch
-from gcsr.progress import silent
+from gcsr.engines.divergence import DivergenceGuard
+from gcsr.engines.structure import IdentityStructure, SelfExpressiveStructure, SyntheticFeatures
+from gcsr.engines.trajectory.engine import Iterate, Matching, Step, match_trajectories
+from gcsr.engines.trajectory.students import student_for
+from gcsr.models.base import init_batch
+from gcsr.models.registry import CONDENSING_MODELS
+from gcsr.utils.errors import InputError
+from gcsr.utils.progress import silent
 from helpers import plain_adjacency, plain_matching
 
 
@@ -102,7 +97,7 @@ def test_loop_is_algorithm_1(shape):
     problem = Problem(shape)
     structure = problem.structure()
     iterate, losses, paths = run_loop(problem, structure, problem.state(), iterations=6)
-    adjacency = structure.topology(Points(iterate.x), iterate.state)[1]
+    adjacency = structure.topology(SyntheticFeatures(iterate.x), iterate.state)[1]
     for g in range(problem.graphs):
         x, p, h, a, expected = plain_loop(problem, paths, g, 1e-3, 0.9, 0.5)
         assert error(iterate.x[g], x) < 1e-8
@@ -197,13 +192,13 @@ def test_no_iterations_leave_the_start_as_it_is():
 def test_loss_that_is_not_finite_is_one_sentence():
     problem = Problem((8, 10), graphs=1)
     problem.x[0, 0, 0] = torch.nan
-    with pytest.raises(InputError, match=r"^expert_rate: .* not a number from the start"):
+    with pytest.raises(InputError, match=r"^expert_lr: .* not a number from the start"):
         run_loop(problem, problem.structure(), problem.state(), iterations=3)
 
 
 def test_loss_that_stops_being_finite_is_another_sentence():
     problem = Problem((8, 10))
-    with pytest.raises(InputError, match=r"^feature_rate: .* stopped being finite by iteration 5,"):
+    with pytest.raises(InputError, match=r"^feature_lr: .* stopped being finite by iteration 5,"):
         run_loop(problem, problem.structure(), problem.state(), rate=1e200)
 
 
@@ -216,14 +211,14 @@ def test_one_graph_goes_back_and_the_other_stays_as_it_was(monkeypatch):
 
     def spoiled(self, start, goal):
         loss, gradients, adjacency = honest(self, start, goal)
-        calls.append(self.feature_rate.flatten().tolist())
+        calls.append(self.feature_lr.flatten().tolist())
         if len(calls) == 71:
             loss = loss * torch.tensor([1.0, torch.nan])
             gradients[0][1] = torch.nan
         return loss, gradients, adjacency
 
     monkeypatch.setattr(Step, "loss_and_gradients", spoiled)
-    recovery = Recovery()
+    recovery = DivergenceGuard()
     iterate, losses, paths = run_loop(
         problem, problem.structure(), problem.state(), recovery=recovery, **settings
     )
@@ -256,8 +251,9 @@ def test_progress_ends_at_the_last_iteration():
 @pytest.mark.parametrize("shape", [(16, 20), (20, 9)], ids=["wide", "tall"])
 def test_captured_loop_on_cuda_is_the_loop_on_the_cpu(model, shape, caplog):
     """Real expert trajectories, so that the iteration is captured as a CUDA graph."""
-    from gcsr.experts import ExpertRecipe, train_experts
-    from gcsr.views import View
+    from gcsr.data.views import View
+    from gcsr.training.expert_recipe import ExpertRecipe
+    from gcsr.training.experts import train_experts
     from helpers import planted_graph
 
     caplog.set_level("DEBUG", logger="gcsr")

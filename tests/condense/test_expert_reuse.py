@@ -12,13 +12,13 @@ import pytest
 import torch
 
 from gcsr import GCSR, MTT, CondensedGraph, InputError
-from gcsr.cli import main
-from gcsr.cli.sizes import parse_bytes
-from gcsr.experts import forget_experts
+from gcsr.cli.app import main
+from gcsr.cli.options import parse_bytes
+from gcsr.training.obtain_experts import forget_experts
 from helpers import planted_graph
 
 SMALL: dict[str, Any] = {
-    "hidden": 8,
+    "hidden_channels": 8,
     "iterations": 4,
     "student_steps": 2,
     "max_start": 4,
@@ -93,7 +93,7 @@ def test_other_sizes_seeds_priors_and_methods_train_once(graph):
     assert not run(GCSR(nodes=12, **SMALL))
     assert not run(GCSR(nodes=9, prior="train", **SMALL), seed=3)
     assert not run(MTT(nodes=9, **SMALL))
-    assert run(GCSR(nodes=9, **(SMALL | {"expert_rate": 0.02})))
+    assert run(GCSR(nodes=9, **(SMALL | {"expert_lr": 0.02})))
 
 
 PROGRAM = """

@@ -9,15 +9,16 @@ import torch
 
 import gcsr
 from gcsr import GCSR, MTT, InputError
-from gcsr.condense import paper_settings
-from gcsr.condense.initialise import propagated_features, sample_training_rows
-from gcsr.condense.labels import block_labels, class_budget
-from gcsr.condense.trajectory.engine import Matching, schedule
-from gcsr.devices import stream
-from gcsr.equations import class_correlation, class_prior
-from gcsr.experts import ExpertRecipe, train_experts
-from gcsr.models import condensing_model
-from gcsr.views import View
+from gcsr.data.views import View
+from gcsr.engines.trajectory.engine import Matching, schedule
+from gcsr.equations.prior import class_correlation, class_prior
+from gcsr.methods.presets import paper_settings
+from gcsr.models.registry import condensing_model
+from gcsr.starts.budget import block_labels, class_budget
+from gcsr.starts.sample import propagated_features, sample_training_rows
+from gcsr.training.expert_recipe import ExpertRecipe
+from gcsr.training.experts import train_experts
+from gcsr.utils.devices import make_generator
 from helpers import (
     CPU,
     dense,
@@ -30,12 +31,12 @@ from helpers import (
 
 SETTINGS = {
     "nodes": 9,
-    "k": 2,
-    "hidden": 8,
+    "num_hops": 2,
+    "hidden_channels": 8,
     "iterate": "last",
     "iterations": 5,
     "student_steps": 3,
-    "student_rate": 0.05,
+    "student_lr": 0.05,
     "expert_steps": 2,
     "max_start": 5,
     "experts": 3,
@@ -62,7 +63,7 @@ def plain_gcsr(graph, *, labels, units="absolute", rate=1e-2, model="sgc"):
     visible = View(graph).condensing().visible
     y = block_labels(class_budget(visible.train_labels, 3, 9))
     rows = sample_training_rows(
-        propagated_features(visible, 2, CPU), visible, y, stream(2, "initial rows")
+        propagated_features(visible, 2, CPU), visible, y, make_generator(2, "initial rows")
     ).nodes
     norm = plain_norm(dense(graph.adjacency))
     x = (norm @ norm @ graph.x.double())[rows].requires_grad_()
@@ -79,7 +80,7 @@ def plain_gcsr(graph, *, labels, units="absolute", rate=1e-2, model="sgc"):
     paths = train_experts(
         network, visible, recipe, device=CPU, on_trained=lambda e, w: last.update({e.start: w})
     )
-    drawn = schedule(paths, Matching(5, 3, 0.05, 2, 5), stream(2, "expert schedule"))
+    drawn = schedule(paths, Matching(5, 3, 0.05, 2, 5), make_generator(2, "expert schedule"))
     adam = torch.optim.Adam([x], lr=rate)
     for expert, t in drawn:
         start, goal = (one_network(ends) for ends in paths.pairs([expert], [t], 2))
@@ -98,7 +99,7 @@ def plain_gcsr(graph, *, labels, units="absolute", rate=1e-2, model="sgc"):
 @pytest.mark.parametrize("model", ["sgc", "gcn"])
 def test_result_is_that_of_algorithm_1(graph, units, model):
     labels = View(graph).condensing().visible.labels
-    small = made(graph, prior="train", units=units, feature_rate=1e-2, model=model)
+    small = made(graph, prior="train", units=units, feature_lr=1e-2, model=model)
     x, a, y, _ = plain_gcsr(graph, labels=labels, units=units, model=model)
     assert (small.x.double() - x).norm() / x.norm() < 1e-4
     assert (small.adjacency.double() - a).norm() / a.norm() < 1e-4
@@ -106,7 +107,7 @@ def test_result_is_that_of_algorithm_1(graph, units, model):
 
 
 def test_features_move_and_structure_follows(graph):
-    start, end = made(graph, iterations=0), made(graph, feature_rate=1e-2)
+    start, end = made(graph, iterations=0), made(graph, feature_lr=1e-2)
     assert not torch.equal(start.x, end.x)
     assert not torch.equal(start.adjacency, end.adjacency)
     assert start.provenance["matching_loss"]["values"] == []
@@ -138,16 +139,23 @@ def test_substructure_prior_is_the_sampled_subgraph(graph):
     """Without history and features so small that only P speaks, A' is P itself."""
     tiny_features = replace(graph, x=1e-6 * graph.x)
     small = made(
-        tiny_features, regulariser="substructure", units="absolute", beta=0.0, iterations=0, k=0
+        tiny_features,
+        regularizer="substructure",
+        units="absolute",
+        beta=0.0,
+        iterations=0,
+        num_hops=0,
     )
     visible = View(tiny_features).condensing().visible
-    rows = sample_training_rows(visible.x, visible, small.y, stream(2, "initial rows")).nodes
+    rows = sample_training_rows(
+        visible.x, visible, small.y, make_generator(2, "initial rows")
+    ).nodes
     expected = torch.from_numpy(graph.adjacency.toarray()[rows][:, rows])
     torch.testing.assert_close(small.adjacency, expected, rtol=1e-4, atol=1e-6)
 
 
 def test_mtt_has_no_edges_and_raw_rows(graph):
-    start = MTT(nodes=9, iterations=0, hidden=8, experts=1, max_start=2, expert_epochs=4)
+    start = MTT(nodes=9, iterations=0, hidden_channels=8, experts=1, max_start=2, expert_epochs=4)
     small = start.condense(graph, device="cpu")
     assert torch.equal(small.adjacency, torch.eye(9))
     rows = {tuple(row) for row in graph.x[graph.train].tolist()}
@@ -155,7 +163,7 @@ def test_mtt_has_no_edges_and_raw_rows(graph):
 
 
 def test_matching_brings_the_loss_down(graph):
-    small = made(graph, iterations=300, feature_rate=5e-3, student_rate=0.5)
+    small = made(graph, iterations=300, feature_lr=5e-3, student_lr=0.5)
     losses = small.provenance["matching_loss"]["values"]
     assert sum(losses[-20:]) < 0.9 * sum(losses[:20])
 
@@ -167,12 +175,12 @@ def test_small_expert_memory_changes_nothing(graph):
 
 
 def test_best_validated_iterate_is_one_of_those_seen(graph):
-    small = made(graph, iterations=20, feature_rate=0.3, iterate="best-val")
+    small = made(graph, iterations=20, feature_lr=0.3, iterate="best-val")
     curve = small.provenance["validation"]
     assert curve["iterations"][0] == 0
     assert curve["iterations"][-1] == 20
     best = curve["iterations"][curve["values"].index(max(curve["values"]))]
-    there = made(graph, iterations=20, feature_rate=0.3)
+    there = made(graph, iterations=20, feature_lr=0.3)
     if best == 20:
         assert torch.equal(small.x, there.x)
     else:
@@ -181,14 +189,14 @@ def test_best_validated_iterate_is_one_of_those_seen(graph):
 
 
 def test_best_validated_iterate_is_the_first_of_equals(graph, monkeypatch):
-    from gcsr.condense.select import QuickScore
+    from gcsr.engines.iterates import QuickScore
 
     scores = iter([0.5, 0.7, 0.7, 0.6])
     monkeypatch.setattr(QuickScore, "__call__", lambda *_: next(scores))
-    small = made(graph, iterations=3, iterate="best-val", feature_rate=0.1)
+    small = made(graph, iterations=3, iterate="best-val", feature_lr=0.1)
     assert small.provenance["validation"]["values"] == [0.5, 0.7, 0.7, 0.6]
     # The schedule of a shorter run is another one; the iterate is found by its distance instead.
-    moves = [made(graph, iterations=0).x, made(graph, iterations=3, feature_rate=0.1).x]
+    moves = [made(graph, iterations=0).x, made(graph, iterations=3, feature_lr=0.1).x]
     step = 0.1 * moves[0].square().mean().sqrt()
     assert (small.x - moves[0]).abs().max() == pytest.approx(float(step), rel=1e-3)
 
@@ -201,15 +209,15 @@ def test_best_validated_iterate_is_the_first_of_equals(graph, monkeypatch):
         ({"tau": 1.5}, "tau: 1.5 is not accepted; a number >= 0 and <= 1 is"),
         ({"gamma": float("nan")}, "gamma: nan is not accepted"),
         ({"prior": "test"}, "prior: 'test' is not known; accepted: train, predicted, all"),
-        ({"regulariser": "x"}, "regulariser: 'x' is not known"),
+        ({"regularizer": "x"}, "regularizer: 'x' is not known"),
         ({"model": "gat"}, "model: 'gat' is not known"),
         ({"units": "cm"}, "units: 'cm' is not known"),
         ({"iterate": "best-test"}, "iterate: 'best-test' is not known; accepted: last, best-val"),
         ({"iterations": -1}, "iterations: -1 is not accepted; a whole number >= 0 is"),
         ({"iterations": 1.0}, "iterations: 1.0 is not accepted"),
         ({"student_steps": 0}, "student_steps: 0 is not accepted; a whole number >= 1 is"),
-        ({"student_rate": 0.0}, "student_rate: 0.0 is not accepted; a number > 0 is"),
-        ({"feature_rate": float("inf")}, "feature_rate: inf is not accepted"),
+        ({"student_lr": 0.0}, "student_lr: 0.0 is not accepted; a number > 0 is"),
+        ({"feature_lr": float("inf")}, "feature_lr: inf is not accepted"),
         ({"max_start": 100, "expert_epochs": 20}, "max_start: 100 plus expert_steps 2"),
         ({"experts": 0}, "experts: 0 is not accepted"),
         ({"expert_memory": -5}, "expert_memory: -5 is not accepted"),
@@ -228,7 +236,7 @@ SMALL = {key: value for key, value in SETTINGS.items() if key != "nodes"}
 
 def test_condense_takes_the_papers_letters(graph):
     letters = SMALL | {"N": 4, "M": 1, "K": 2, "eta1": 0.1, "eta2": 0.01, "hops": 1}
-    for name in ("student_steps", "expert_steps", "iterations", "student_rate", "k"):
+    for name in ("student_steps", "expert_steps", "iterations", "student_lr", "num_hops"):
         del letters[name]
     settings = gcsr.condense(graph, method="gcsr", nodes=9, device="cpu", **letters).provenance[
         "settings"
@@ -237,9 +245,9 @@ def test_condense_takes_the_papers_letters(graph):
         "student_steps": 4,
         "expert_steps": 1,
         "iterations": 2,
-        "student_rate": 0.1,
-        "feature_rate": 0.01,
-        "k": 1,
+        "student_lr": 0.1,
+        "feature_lr": 0.01,
+        "num_hops": 1,
     }
     assert named.items() <= settings.items()
 
@@ -261,23 +269,23 @@ def test_paper_preset_holds_the_authors_numbers():
     expected = {
         "units": "absolute",
         "iterations": 7000,
-        "feature_rate": 1e-6,
+        "feature_lr": 1e-6,
         "student_steps": 5,
         "expert_steps": 2,
-        "student_rate": 0.01,
+        "student_lr": 0.01,
         "max_start": 60,
-        "k": 2,
+        "num_hops": 2,
         "alpha": 1.0,
         "beta": 1.0,
         "tau": 0.9,
         "gamma": 0.5,
         "prior": "all",
         "experts": 100,
-        "expert_rate": 1e-3,
+        "expert_lr": 1e-3,
     }
     assert expected.items() <= settings.items()
-    assert paper_settings("gcsr", "ogbn-arxiv", 454)[0]["expert_rate"] == 5e-2
-    assert paper_settings("mtt", "citeseer", 60)[0]["k"] == 0
+    assert paper_settings("gcsr", "ogbn-arxiv", 454)[0]["expert_lr"] == 5e-2
+    assert paper_settings("mtt", "citeseer", 60)[0]["num_hops"] == 0
     assert paper_settings("gcsr", "cora", 70, model="appnp")[0]["iterations"] == 4000
     assert paper_settings("gcsr", "cora", 75)[1] == cell
 
@@ -307,12 +315,12 @@ def test_paper_preset_of_an_unknown_graph_is_refused(graph):
 
 def test_settings_win_over_the_preset(graph):
     named = graph.renamed("cora")
-    short = {key: SMALL[key] for key in ("hidden", "expert_epochs", "max_start")}
+    short = {key: SMALL[key] for key in ("hidden_channels", "expert_epochs", "max_start")}
     small = gcsr.condense(
         named, nodes=9, preset="paper", K=2, experts=2, alpha=3.0, device="cpu", **short
     )
     assert small.provenance["settings"]["alpha"] == 3.0
     assert small.provenance["settings"]["iterations"] == 2
-    assert small.provenance["settings"]["student_rate"] == 0.01
+    assert small.provenance["settings"]["student_lr"] == 0.01
     assert small.provenance["preset"] == "paper (cora, 35 nodes)"
     assert small.leaks_test_labels

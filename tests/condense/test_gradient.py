@@ -8,26 +8,35 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from benchmarks.speed.reference_gradient import PlainGenerator, PlainReal, PlainStep
 from torch import nn
 
 from gcsr import Graph, InputError
-from gcsr.bench.reference_gradient import PlainGenerator, PlainReal, PlainStep
-from gcsr.condense import DCG, SGDD, GCond, GCondX, build
-from gcsr.condense.gradient import real
-from gcsr.condense.gradient.condenser import GradientCondenser
-from gcsr.condense.gradient.engine import Schedule, fresh_networks, match_gradients
-from gcsr.condense.gradient.neighbours import chain, sampled_rows
-from gcsr.condense.gradient.step import Step
-from gcsr.condense.gradient.structured import released_order
-from gcsr.devices import stream
-from gcsr.models import SparseTopology, init_batch
-from gcsr.views import View
+from gcsr.data.views import View
+from gcsr.engines.gradient import real
+from gcsr.engines.gradient.blocks import chain, sampled_rows
+from gcsr.engines.gradient.engine import Schedule, Step, fresh_networks, match_gradients
+from gcsr.methods.dcg import DCG
+from gcsr.methods.gcond import GCond
+from gcsr.methods.gcond_x import GCondX
+from gcsr.methods.gradient_matching import GradientCondenser, released_order
+from gcsr.methods.registry import build
+from gcsr.methods.sgdd import SGDD
+from gcsr.models.base import init_batch
+from gcsr.models.sparse import SparseTopology
+from gcsr.utils.devices import make_generator
 from helpers import CPU, dense, plain_norm, planted_graph
 
 MODELS = ("sgc", "sgc2", "sgc-relu", "gcn")
 METHODS: dict[str, type[GradientCondenser]] = {"dcg": DCG, "gcond-x": GCondX, "gcond": GCond}
 SEEDS = [3, 4]
-SMALL: dict[str, Any] = {"nodes": 10, "hidden": 6, "outer": 3, "inner": 2, "dtype": "float64"}
+SMALL: dict[str, Any] = {
+    "nodes": 10,
+    "hidden_channels": 6,
+    "outer": 3,
+    "inner": 2,
+    "dtype": "float64",
+}
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +61,10 @@ def plain_step(condenser: GradientCondenser, graph: Graph, step: Step, g: int) -
     if step.structure is not None:
         generator = PlainGenerator.with_weights(tuple(p[g] for p in step.structure.params))
     network = init_batch(
-        step.learner.model, graph.num_features, graph.num_classes, [stream(SEEDS[g], "theta 0")]
+        step.learner.model,
+        graph.num_features,
+        graph.num_classes,
+        [make_generator(SEEDS[g], "theta 0")],
     )
     theta = [nn.Parameter(p[0].double()) for p in network]
     theta = [nn.Parameter(p.detach().flatten()) if p.shape[0] == 1 else p for p in theta]
@@ -65,13 +77,13 @@ def plain_step(condenser: GradientCondenser, graph: Graph, step: Step, g: int) -
         condenser.model,
         condenser.inner,
         condenser.distance,
-        feature_rate=float(step.feature_rate[g]),
-        structure_rate=getattr(condenser, "structure_rate", 0.0),
+        feature_lr=float(step.feature_lr[g]),
+        structure_lr=getattr(condenser, "structure_lr", 0.0),
     )
 
 
 def begin(step: Step, structural: bool) -> None:
-    generators = [stream(s, "theta 0") for s in SEEDS]
+    generators = [make_generator(s, "theta 0") for s in SEEDS]
     features, classes = step.x.shape[-1], step.classes.targets.shape[-1]
     network = init_batch(step.learner.model, features, classes, generators)
     theta = step.learner.params(tuple(p.double() for p in network))
@@ -177,7 +189,7 @@ def test_every_epoch_has_a_network_of_its_own(graph):
 
 
 def test_sampled_rows_are_rows(graph):
-    operator = SparseTopology(graph.adjacency, CPU, torch.float64).normalised.matrix
+    operator = SparseTopology(graph.adjacency, CPU, torch.float64).normalized.matrix
     nodes = np.arange(graph.num_nodes)
     whole = operator.toarray()
     counts = np.zeros_like(whole)
@@ -195,7 +207,7 @@ def test_sampled_rows_are_rows(graph):
 
 
 def test_large_samples_are_everything(graph):
-    operator = SparseTopology(graph.adjacency, CPU, torch.float64).normalised.matrix
+    operator = SparseTopology(graph.adjacency, CPU, torch.float64).normalized.matrix
     nodes, rng = np.array([5, 9, 30]), np.random.default_rng(0)
     way = chain(operator, nodes, (100, 100), rng)
     full = (operator @ operator).toarray()[nodes]
@@ -206,9 +218,7 @@ def test_large_samples_are_everything(graph):
 def test_generous_samples_give_exact_gradients(graph, model):
     """Fan-outs beyond every degree: the sampled side is the exact one."""
     steps = [
-        engine_step(
-            GCondX(model=model, neighbours=n, fan_out=99, second_fan_out=99, **SMALL), graph
-        )
+        engine_step(GCondX(model=model, neighbors=n, fan_out=99, second_fan_out=99, **SMALL), graph)
         for n in ("all", "sampled")
     ]
     found = []
@@ -220,23 +230,30 @@ def test_generous_samples_give_exact_gradients(graph, model):
 
 
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("neighbours", ["all", "sampled"])
-def test_small_batches_are_drawn_by_the_seed(graph, model, neighbours):
-    settings = {"nodes": 9, "hidden": 4, "epochs": 2, "outer": 2, "inner": 1, "iterate": "last"}
+@pytest.mark.parametrize("neighbors", ["all", "sampled"])
+def test_small_batches_are_drawn_by_the_seed(graph, model, neighbors):
+    settings = {
+        "nodes": 9,
+        "hidden_channels": 4,
+        "epochs": 2,
+        "outer": 2,
+        "inner": 1,
+        "iterate": "last",
+    }
     settings |= {"batch": 3, "fan_out": 2, "second_fan_out": 2}
-    condenser = build("gcond-x", settings | {"model": model, "neighbours": neighbours})
+    condenser = build("gcond-x", settings | {"model": model, "neighbors": neighbors})
     first, again = (condenser.condense(graph, device="cpu") for _ in range(2))
     assert torch.equal(first.x, again.x)
     other = condenser.condense(graph, seed=1, device="cpu")
     assert not torch.equal(first.x, other.x)
-    assert first.provenance["neighbours"] == neighbours
+    assert first.provenance["neighbors"] == neighbors
     whole = build("gcond-x", settings | {"model": model, "batch": 50}).condense(graph, device="cpu")
     assert not torch.equal(first.x, whole.x)
 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_classes_one_after_the_other_give_the_same(graph, model, monkeypatch):
-    condenser = GCondX(model=model, neighbours="sampled", **SMALL)
+    condenser = GCondX(model=model, neighbors="sampled", **SMALL)
     found = []
     for rows in (real.ROWS_AT_ONCE, 1):
         monkeypatch.setattr(real, "ROWS_AT_ONCE", rows)
@@ -296,7 +313,7 @@ def test_released_start_only_by_name(graph):
     # The class with the largest number comes first among the training labels.
     turned = replace(graph, y=2 - graph.y)
     aligned, released = (
-        GCond(initial=initial, **settings).condense(turned, device="cpu")
+        GCond(label_order=initial, **settings).condense(turned, device="cpu")
         for initial in ("aligned", "released")
     )
     assert not torch.equal(aligned.x, released.x)
@@ -312,10 +329,10 @@ def test_released_start_only_by_name(graph):
         ("gcond-x", {"outer": 0}, "outer: 0 is not accepted"),
         ("gcond-x", {"inner": -1}, "inner: -1 is not accepted"),
         ("gcond", {"threshold": 1.5}, "threshold: 1.5 is not accepted"),
-        ("gcond", {"initial": "mixed"}, "initial: 'mixed'"),
-        ("gcond", {"structure_rate": -1.0}, "structure_rate: -1.0"),
+        ("gcond", {"label_order": "mixed"}, "label_order: 'mixed'"),
+        ("gcond", {"structure_lr": -1.0}, "structure_lr: -1.0"),
         ("dcg", {"threshold": 0.1}, "threshold: not a setting of dcg"),
-        ("gcond", {"neighbours": "few"}, "neighbours: 'few'"),
+        ("gcond", {"neighbors": "few"}, "neighbors: 'few'"),
         ("sgdd", {"structure_loss": "on"}, "structure_loss: 'on'"),
         ("sgdd", {"samples": 0}, "samples: 0 is not accepted"),
     ],
@@ -326,9 +343,9 @@ def test_bad_settings_are_refused(method, settings, sentence):
 
 
 def test_a_rate_that_diverges_is_explained(graph):
-    with pytest.raises(InputError, match="feature_rate: the matching loss stopped being finite"):
+    with pytest.raises(InputError, match="feature_lr: the matching loss stopped being finite"):
         GCondX(
-            nodes=9, feature_rate=1e38, units="absolute", epochs=3, iterate="last", model="gcn"
+            nodes=9, feature_lr=1e38, units="absolute", epochs=3, iterate="last", model="gcn"
         ).condense(graph, device="cpu")
 
 

@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import pytest
 import torch
+from benchmarks.speed.reference_gradient import PlainGenerator, plain_distance
 from torch import nn
 
-from gcsr.bench.reference_gradient import PlainGenerator, plain_distance
-from gcsr.condense.gradient.adam import Adam
-from gcsr.condense.gradient.generator import EdgeGenerator
-from gcsr.condense.gradient.graphon import GraphonGenerator
-from gcsr.condense.gradient.step import label_roughness
+from gcsr.engines.adam import Adam
+from gcsr.engines.gradient.engine import label_roughness
+from gcsr.engines.gradient.structures import EdgeGenerator, GraphonGenerator
 from gcsr.equations.gradient_distance import cosine_distance, squared_distance, unit_products
 from helpers import random_adjacency
 
 
 def test_generator_is_the_one_on_concatenated_pairs():
     x = torch.randn(2, 7, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    generator = EdgeGenerator(hidden=9)
+    generator = EdgeGenerator(hidden_channels=9)
     params = tuple(p.double() for p in generator.init(5, [0, 1]))
     # Scales and shifts that are not the initial ones and zeros.
     params = tuple(p + 0.1 * torch.sin(torch.arange(p.numel()).double()).view_as(p) for p in params)
     adjacency = generator.adjacency(x, params)
     for g in range(2):
         plain = PlainGenerator.with_weights(tuple(p[g] for p in params))
-        # Biases in front of a normalisation must not matter.
+        # Biases in front of a normalization must not matter.
         with torch.no_grad():
             plain.layers[0].bias.add_(1.0)
             plain.layers[1].bias.sub_(2.0)
@@ -35,15 +34,15 @@ def test_graphon_by_hand():
     """One graph, pair by pair."""
     n, h = 5, 4
     x = torch.randn(1, n, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-    generator = GraphonGenerator(hidden=h)
+    generator = GraphonGenerator(hidden_channels=h)
     params = tuple(p.double() for p in generator.init(3, [2]))
     c, u = ([p[0] for p in part] for part in (params[:9], params[9:]))
     t = torch.linspace(-1, 1, n, dtype=torch.float64)
 
     def normed(z, scale, shift):
-        centred = z - z.mean(0)
+        centerd = z - z.mean(0)
         return (
-            centred / (centred.square().mean(0) + 1e-5).sqrt() * scale.flatten() + shift.flatten()
+            centerd / (centerd.square().mean(0) + 1e-5).sqrt() * scale.flatten() + shift.flatten()
         ).relu()
 
     features = torch.stack([x[0, i] @ c[0] + x[0, j] @ c[1] for i in range(n) for j in range(n)])

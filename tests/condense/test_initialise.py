@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from gcsr.condense.initialise import sample_training_rows
-from gcsr.condense.labels import block_labels
-from gcsr.views import View
+from gcsr.data.views import View
+from gcsr.starts.budget import block_labels
+from gcsr.starts.sample import sample_training_rows
 from helpers import planted_graph
 
 

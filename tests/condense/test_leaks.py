@@ -11,14 +11,14 @@ import scipy.sparse as sp
 import torch
 
 from gcsr import GCSR, MTT, CondensedGraph, Graph, InputError, Random
-from gcsr.views import View
+from gcsr.data.views import View
 from helpers import planted_graph, with_other_test_labels
 
 TINY: dict[str, Any] = {
     "nodes": 9,
     "iterations": 4,
     "experts": 2,
-    "hidden": 8,
+    "hidden_channels": 8,
     "iterate": "last",
     "student_steps": 2,
     "max_start": 4,
@@ -29,8 +29,8 @@ HONEST = {
     "predicted": GCSR(prior="predicted", **TINY),
     "train best-val": GCSR(prior="train", **(TINY | {"iterate": "best-val"})),
     "predicted best-val": GCSR(prior="predicted", **(TINY | {"iterate": "best-val"})),
-    "substructure": GCSR(regulariser="substructure", prior="all", **TINY),
-    "random prior": GCSR(regulariser="random", **TINY),
+    "substructure": GCSR(regularizer="substructure", prior="all", **TINY),
+    "random prior": GCSR(regularizer="random", **TINY),
     "mtt": MTT(**TINY),
     "mtt best-val": MTT(**(TINY | {"iterate": "best-val"})),
     "random": Random(nodes=9),
@@ -90,12 +90,12 @@ def test_prior_over_all_labels_needs_a_view_that_holds_them(graph):
     assert_same(condensed(HONEST["train"], leaking), condensed(HONEST["train"], graph))
 
 
-def hidden_changed(graph: Graph, hidden: torch.Tensor) -> Graph:
+def hidden_changed(graph: Graph, hidden_channels: torch.Tensor) -> Graph:
     """Other features for hidden nodes, and other edges among them and to the rest."""
     x = graph.x.clone()
-    x[hidden] = 5 * torch.randn(hidden.numel(), x.shape[1])
+    x[hidden_channels] = 5 * torch.randn(hidden_channels.numel(), x.shape[1])
     a = graph.adjacency.toarray()
-    ids = hidden.numpy()
+    ids = hidden_channels.numpy()
     noise = (np.random.default_rng(0).random(a.shape) < 0.5).astype(np.float32)
     noise = np.triu(noise, 1) + np.triu(noise, 1).T
     a[ids] = noise[ids]

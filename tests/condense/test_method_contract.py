@@ -13,10 +13,11 @@ import pytest
 import torch
 from sklearn.base import clone
 
+import gcsr.auto as gcsr_auto
+import gcsr.methods as gcsr_methods
 from gcsr import CondensedGraph, Condenser, Graph, InputError
-from gcsr.condense import build, methods
-from gcsr.condense.registry import setting_kinds
-from gcsr.training import TrainingRecipe
+from gcsr.methods.registry import build, methods, setting_kinds
+from gcsr.training.fit import TrainingRecipe
 from helpers import planted_graph
 
 METHODS = methods()
@@ -24,7 +25,7 @@ METHODS = methods()
 TINY = {
     "iterations": 4,
     "experts": 2,
-    "hidden": 8,
+    "hidden_channels": 8,
     "student_steps": 2,
     "max_start": 4,
     "expert_epochs": 8,
@@ -51,15 +52,17 @@ def graph(request) -> Graph:
 def brief_teachers_and_judges(monkeypatch):
     """Networks that teach or judge are trained for a moment: how well is no matter here."""
     # By name: the package's own attribute ``condense`` is the function.
-    teachers = importlib.import_module("gcsr.condense.teachers")
+    teachers = importlib.import_module("gcsr.starts.pseudo_labels")
     monkeypatch.setattr(teachers, "RECIPE", TrainingRecipe(epochs=4, dropout=0.5))
-    consistent = importlib.import_module("gcsr.condense.consistent")
+    consistent = importlib.import_module("gcsr.starts.consistent")
     monkeypatch.setattr(consistent, "RECIPE", TrainingRecipe(epochs=4, dropout=0.5))
     for name in ("bilevel", "auto"):
-        module = importlib.import_module(f"gcsr.condense.methods.{name}")
+        module = importlib.import_module(
+            {"bilevel": "gcsr.methods.bilevel", "auto": "gcsr.auto.automatic"}[name]
+        )
         monkeypatch.setattr(module, "QUICK", TrainingRecipe(epochs=4, validate_every=2))
         monkeypatch.setattr(module, "QUICK_HIDDEN", 8)
-    monkeypatch.setattr(module, "BRIEF_EMBEDDING", {"hidden": 8, "epochs": 4})
+    monkeypatch.setattr(module, "BRIEF_EMBEDDING", {"hidden_channels": 8, "epochs": 4})
 
 
 @pytest.fixture(params=METHODS)
@@ -91,18 +94,17 @@ def assert_same(first: CondensedGraph, second: CondensedGraph) -> None:
 
 def test_no_method_is_left_out():
     found = set()
-    # By name: the package's own attribute ``methods`` is the function.
-    package = importlib.import_module("gcsr.condense.methods")
-    for module in pkgutil.iter_modules(package.__path__):
-        members = vars(importlib.import_module(f"gcsr.condense.methods.{module.name}")).values()
-        found |= {
-            member
-            for member in members
-            if inspect.isclass(member)
-            and issubclass(member, Condenser)
-            and not inspect.isabstract(member)
-            and member.__module__.endswith(f"methods.{module.name}")
-        }
+    for package in (gcsr_methods, gcsr_auto):
+        for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+            members = vars(importlib.import_module(module.name)).values()
+            found |= {
+                member
+                for member in members
+                if inspect.isclass(member)
+                and issubclass(member, Condenser)
+                and not inspect.isabstract(member)
+                and member.__module__ == module.name
+            }
     assert found <= set(methods().values())
     assert set(methods()) == set(METHODS)
     listed = "random herding kcenter coarsening dcg gcond-x gcond sfgc sgdd mtt gcsr clusters"
@@ -119,7 +121,7 @@ def test_class_budget_is_exact(name, graph):
     assert small.num_nodes == 10
     if METHODS[name].exact_class_budget:
         assert torch.bincount(small.classes, minlength=3).tolist() == BUDGET
-    classes = small.classes[small.labelled]
+    classes = small.classes[small.labeled]
     assert torch.equal(classes, classes.sort().values)
     assert small.x.shape == (10, graph.num_features)
     assert small.num_classes == 3
@@ -204,8 +206,8 @@ def test_provenance_tells_how_it_was_made(name, graph):
     assert told["dataset"]["inductive"] is graph.inductive
     # Bounds on memory and disk cannot change a result and are no part of how it came about.
     # Settings that are handed on to others have their own names there.
-    bounds = {"expert_memory", "expert_disk", "pins"}
-    handed_on = set(dict(getattr(condenser, "pins", ())))
+    bounds = {"expert_memory", "expert_disk", "fixed"}
+    handed_on = set(dict(getattr(condenser, "fixed", ())))
     own = {field.name for field in fields(METHODS[name])} - bounds
     assert set(told["settings"]) == own | handed_on
     assert told["nodes"] == 10
@@ -325,7 +327,7 @@ def test_fit_keeps_what_condense_makes(name, graph):
     assert not hasattr(clone(condenser), "condensed_")
 
 
-def test_set_params_changes_all_or_nothing(name, graph):
+def test_set_params_is_a_copy_with_other_settings(name, graph):
     condenser = tiny(name).fit(graph, device="cpu")
     for params, sentence in (
         ({"nodes": 11, "nods": 3}, rf"^nods: not a setting of {name} \(did you mean nodes\?\);"),
@@ -335,10 +337,11 @@ def test_set_params_changes_all_or_nothing(name, graph):
         with pytest.raises(InputError, match=sentence):
             condenser.set_params(**params)
         assert condenser == tiny(name) and hasattr(condenser, "condensed_")
-    assert condenser.set_params(nodes=None, ratio=0.5) is condenser
-    assert condenser == tiny(name, ratio=0.5) and condenser.get_params()["ratio"] == 0.5
-    # A result of other settings is not shown as that of these.
-    assert not hasattr(condenser, "condensed_")
+    other = condenser.set_params(nodes=None, ratio=0.5)
+    assert other == tiny(name, ratio=0.5) and other.get_params()["ratio"] == 0.5
+    # Settings never change in place, and the result of other settings is not shown as that of these.
+    assert condenser == tiny(name) and hasattr(condenser, "condensed_")
+    assert not hasattr(other, "condensed_")
 
 
 def test_unknown_method_is_refused():

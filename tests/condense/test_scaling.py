@@ -10,7 +10,7 @@ import torch
 
 import gcsr
 from gcsr import InputError
-from gcsr.training import TrainingRecipe
+from gcsr.training.fit import TrainingRecipe
 from helpers import planted_graph, with_other_test_labels
 
 
@@ -21,7 +21,7 @@ def graph():
 
 @pytest.fixture
 def brief(monkeypatch):
-    scaling = importlib.import_module("gcsr.condense.scaling")
+    scaling = importlib.import_module("gcsr.auto.scaling")
     monkeypatch.setattr(scaling, "RECIPE", TrainingRecipe(epochs=30, validate_every=5))
 
 

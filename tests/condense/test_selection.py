@@ -9,13 +9,11 @@ import torch
 from torch import Tensor
 
 from gcsr import Herding, InputError, KCenter, Random, View
-from gcsr.condense import paper_settings
-from gcsr.condense.embed import embed_training_nodes
-from gcsr.condense.selection.herding import herd
-from gcsr.condense.selection.kcenter import k_center
+from gcsr.engines.selection.coreset import embed_training_nodes, herd, k_center
+from gcsr.methods.presets import paper_settings
 from helpers import CPU, dense, plain_norm, planted_graph
 
-QUICK = {"epochs": 30, "hidden": 8}
+QUICK = {"epochs": 30, "hidden_channels": 8}
 
 
 def rows(seed: int, n: int = 40, width: int = 3) -> Tensor:
@@ -73,27 +71,29 @@ def test_by_hand():
 def test_embedding_is_what_the_trained_network_computes(inductive):
     view = View(planted_graph(inductive=inductive, noise=0.5)).condensing()
     scores, hidden = (
-        embed_training_nodes(view, layer=layer, seed=1, device=CPU, epochs=60, hidden=8)
-        for layer in ("scores", "hidden")
+        embed_training_nodes(view, layer=layer, seed=1, device=CPU, epochs=60, hidden_channels=8)
+        for layer in ("scores", "hidden_channels")
     )
     assert scores.shape == (21, 3)
     assert hidden.shape == (21, 8)
     torch.testing.assert_close(scores.exp().sum(1), torch.ones(21))
     assert (scores.argmax(1) == view.visible.train_labels).float().mean() > 0.9
     assert (hidden >= 0).all()
-    other = embed_training_nodes(view, layer="scores", seed=2, device=CPU, epochs=60, hidden=8)
+    other = embed_training_nodes(
+        view, layer="scores", seed=2, device=CPU, epochs=60, hidden_channels=8
+    )
     assert not torch.equal(scores, other)
 
 
 def test_hidden_layer_leads_to_the_scores(monkeypatch):
     """The hidden rows are those that the second layer reads, at the training nodes."""
-    module = importlib.import_module("gcsr.condense.embed")
+    module = importlib.import_module("gcsr.engines.selection.coreset")
     view = View(planted_graph()).condensing()
     kept = []
     fit = module.fit
     monkeypatch.setattr(module, "fit", lambda *a, **k: kept.append(fit(*a, **k)) or kept[-1])
-    arguments = {"seed": 0, "device": CPU, "epochs": 5, "hidden": 8}
-    hidden = embed_training_nodes(view, layer="hidden", **arguments)
+    arguments = {"seed": 0, "device": CPU, "epochs": 5, "hidden_channels": 8}
+    hidden = embed_training_nodes(view, layer="hidden_channels", **arguments)
     scores = embed_training_nodes(view, layer="scores", **arguments)
     w1, b1, w2, b2 = (p[0].double() for p in kept[0].params)
     p = plain_norm(dense(view.visible.adjacency))
@@ -131,7 +131,7 @@ def test_nodes_kept_are_training_nodes_of_their_class():
     ("settings", "sentence"),
     [
         ({"epochs": 0}, "epochs: 0 is not accepted; a whole number >= 1 is"),
-        ({"hidden": 2.5}, r"hidden: 2.5 is not accepted"),
+        ({"hidden_channels": 2.5}, r"hidden_channels: 2.5 is not accepted"),
         ({"weight_decay": -1.0}, r"weight_decay: -1.0 is not accepted; a number >= 0 is"),
     ],
 )

@@ -12,19 +12,17 @@ from torch import Tensor
 
 import gcsr
 from gcsr import SFGC, CondensedGraph, Graph, InputError
-from gcsr.condense import paper_settings, preset_settings
-from gcsr.condense.embed import embed_training_nodes
-from gcsr.condense.presets.cells import SIZES
-from gcsr.condense.select import Best
-from gcsr.condense.selection.kcenter import k_center
-from gcsr.condense.trajectory.gntk_select import BestByKernel, validation_draws
-from gcsr.equations import KernelTarget, kernel_error
-from gcsr.views import View
+from gcsr.data.views import View
+from gcsr.engines.iterates import Best
+from gcsr.engines.selection.coreset import embed_training_nodes, k_center
+from gcsr.engines.trajectory.gntk import BestByKernel, validation_draws
+from gcsr.equations.gntk import KernelTarget, kernel_error
+from gcsr.methods.presets import SIZES, paper_settings, preset_settings
 from helpers import CPU, dense, planted_graph, with_other_test_labels
 
 SMALL: dict[str, Any] = {
     "nodes": 9,
-    "hidden": 8,
+    "hidden_channels": 8,
     "iterations": 6,
     "student_steps": 2,
     "max_start": 4,
@@ -93,11 +91,11 @@ def test_the_kernel_sees_the_graph_of_the_validation_nodes(graph):
 
 def test_features_of_the_classes_score_below_shuffled_ones(graph):
     validation = View(graph).condensing().validation
-    centres = torch.stack([graph.x[graph.y == c].mean(0) for c in range(3)])
+    centers = torch.stack([graph.x[graph.y == c].mean(0) for c in range(3)])
     labels = torch.arange(3)
     shares = one_hot(labels).repeat(2, 1, 1)
     chooser = BestByKernel(shares, validation, CPU)
-    right, wrong = chooser.errors(torch.stack([centres, centres[[1, 2, 0]]])).tolist()
+    right, wrong = chooser.errors(torch.stack([centers, centers[[1, 2, 0]]])).tolist()
     assert right < 1 / 2 * (2 / 9) < wrong
 
 
@@ -116,7 +114,7 @@ def test_draws_are_balanced_bounded_and_the_same_every_time():
 
 
 def test_the_returned_iterate_has_the_lowest_error(graph):
-    small = made(graph, iterations=8, score_every=2, feature_rate=0.3)
+    small = made(graph, iterations=8, score_every=2, feature_lr=0.3)
     told = small.provenance["kernel_error"]
     assert told["iterations"] == [0, 2, 4, 6, 8]
     best = min(told["values"])
@@ -138,10 +136,10 @@ def test_test_labels_have_no_say():
 
 @pytest.mark.parametrize("k", [0, 2])
 def test_start_is_the_k_center_of_hidden_units(graph, k):
-    small = made(graph, iterations=0, k=k)
+    small = made(graph, iterations=0, num_hops=k)
     view = View(graph).condensing()
     visible = view.visible
-    hidden = embed_training_nodes(view, layer="hidden", seed=2, device=CPU, epochs=5)
+    hidden = embed_training_nodes(view, layer="hidden_channels", seed=2, device=CPU, epochs=5)
     assert hidden.shape[1] == 256
     x = visible.x.double()
     a = dense(visible.adjacency) + torch.eye(visible.num_nodes, dtype=torch.float64)
@@ -158,7 +156,7 @@ def test_start_is_the_k_center_of_hidden_units(graph, k):
 
 
 def test_random_start_is_that_of_mtt(graph):
-    ours = made(graph, iterations=0, initial="random")
+    ours = made(graph, iterations=0, selection="random")
     shared = {key: value for key, value in SMALL.items() if key != "embedding_epochs"}
     theirs = gcsr.MTT(**(shared | {"iterations": 0})).condense(graph, seed=2, device="cpu")
     assert torch.equal(ours.x, theirs.x)
@@ -191,18 +189,18 @@ def test_spans_are_counted_in_snapshots_and_only_their_ends_are_kept(graph):
 
 
 def test_a_run_that_diverges_returns_its_best_iterate(graph, tmp_path):
-    settings = {"iterations": 120, "score_every": 1, "feature_rate": 1e30}
+    settings = {"iterations": 120, "score_every": 1, "feature_lr": 1e30}
     small = made(graph, iterate="gntk", **settings)
     assert torch.isfinite(small.x).all()
     assert any("stopped being finite by iteration 50" in n for n in small.provenance["notes"])
     again = CondensedGraph.load(small.save(tmp_path / "small.safetensors"))
     assert again.provenance["matching_loss"]["values"][-1] is None
-    with pytest.raises(InputError, match="feature_rate"):
+    with pytest.raises(InputError, match="feature_lr"):
         made(graph, iterate="last", **settings)
 
 
 def test_student_rate_is_learned_where_asked_for(graph):
-    learned, fixed = (made(graph, iterate="last", learn_rate=on) for on in (True, False))
+    learned, fixed = (made(graph, iterate="last", learn_student_lr=on) for on in (True, False))
     rate = learned.provenance["learned_student_rate"]
     assert rate != torch.tensor(0.01).item()
     assert rate == pytest.approx(0.01, abs=1e-3)
@@ -213,7 +211,7 @@ def test_student_rate_is_learned_where_asked_for(graph):
 @pytest.mark.parametrize("model", ["gcn", "sgc"])
 def test_sgd_experts_and_other_models(graph, model):
     small = made(
-        graph, model=model, expert_optimiser="sgd", expert_rate=0.5, snapshot_every=2, max_start=3
+        graph, model=model, expert_optimizer="sgd", expert_lr=0.5, snapshot_every=2, max_start=3
     )
     assert torch.isfinite(small.x).all()
     assert not torch.equal(small.x, made(graph, model=model, max_start=3).x)
@@ -222,7 +220,7 @@ def test_sgd_experts_and_other_models(graph, model):
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"initial": "best"}, "initial: 'best' is not known; accepted: kcenter, random"),
+        ({"selection": "best"}, "selection: 'best' is not known; accepted: kcenter, random"),
         ({"iterate": "best"}, "iterate: 'best' is not known; accepted: gntk, last, best-val"),
         ({"score_every": 0}, "score_every: 0 is not accepted; a whole number >= 1 is"),
         ({"gntk_ridge": 0.0}, "gntk_ridge: 0.0 is not accepted; a number > 0 is"),
@@ -231,9 +229,9 @@ def test_sgd_experts_and_other_models(graph, model):
         ({"snapshot_every": 0}, "snapshot_every: 0 is not accepted"),
         ({"embedding_weight_decay": -1.0}, "embedding_weight_decay: -1.0 is not accepted"),
         ({"embedding_epochs": 0}, "embedding_epochs: 0 is not accepted"),
-        ({"expert_optimiser": "lion"}, "expert_optimiser: 'lion' is not known; accepted: adam"),
+        ({"expert_optimizer": "lion"}, "expert_optimizer: 'lion' is not known; accepted: adam"),
         ({"expert_restart": 1}, "expert_restart: 1 is not accepted"),
-        ({"learn_rate": "yes"}, "learn_rate: 'yes' is not accepted"),
+        ({"learn_student_lr": "yes"}, "learn_student_lr: 'yes' is not accepted"),
         ({"snapshot_every": 3}, "max_start: 4 plus expert_steps 2, in snapshots every 3 epochs,"),
     ],
 )
@@ -252,7 +250,7 @@ def test_presets_are_accepted_and_fit_the_experts():
             mtt = paper_settings("mtt", dataset, nodes)[0]
             shared = mtt | {"iterate": "gntk"}
             assert shared.items() <= paper.settings.items()
-            assert paper.learn_rate and paper.initial == "kcenter"
+            assert paper.learn_student_lr and paper.selection == "kcenter"
             settings, cell = preset_settings("official", "sfgc", dataset, nodes)
             assert cell == f"official ({dataset}, {nodes} nodes)"
             official = SFGC(nodes=nodes, **settings)

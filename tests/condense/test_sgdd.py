@@ -8,11 +8,9 @@ import pytest
 import torch
 
 from gcsr import Graph, InputError
-from gcsr.condense import SGDD, build, paper_settings
-from gcsr.condense.gradient.adam import Adam
-from gcsr.condense.gradient.step import _guarded
-from gcsr.condense.gradient.transport import TransportTerm
-from gcsr.condense.presets.cells import SIZES
+from gcsr.engines.adam import Adam
+from gcsr.engines.gradient.engine import _guarded
+from gcsr.engines.gradient.structures import TransportTerm
 from gcsr.equations.transport import (
     released_signal_transport,
     root_trace,
@@ -20,6 +18,9 @@ from gcsr.equations.transport import (
     signal_transport,
     transport_plan,
 )
+from gcsr.methods.presets import SIZES, paper_settings
+from gcsr.methods.registry import build
+from gcsr.methods.sgdd import SGDD
 from helpers import plain_norm, planted_graph, random_adjacency
 
 QUICK: dict[str, Any] = {"nodes": 9, "outer": 2, "inner": 1, "iterate": "last", "samples": 20}
@@ -148,19 +149,19 @@ def test_released_form_stops_with_a_sentence(graph, monkeypatch):
         SGDD(structure_loss="released", epochs=12, **QUICK).condense(graph, device="cpu")
 
 
-@pytest.mark.parametrize("structure_loss", ["stabilised", "released", "off"])
+@pytest.mark.parametrize("structure_loss", ["stabilized", "released", "off"])
 def test_each_form_is_its_own(graph, structure_loss):
-    settings = QUICK | {"epochs": 3, "structure_weight": 1e-2, "structure_rate": 0.05}
+    settings = QUICK | {"epochs": 3, "structure_weight": 1e-2, "structure_lr": 0.05}
     small = SGDD(structure_loss=structure_loss, **settings).condense(graph, device="cpu")
     off = SGDD(structure_loss="off", **settings).condense(graph, device="cpu")
     assert torch.isfinite(small.adjacency).all()
     assert torch.equal(small.adjacency, off.adjacency) == (structure_loss == "off")
 
 
-def test_stabilised_term_stays_finite(graph):
+def test_stabilized_term_stays_finite(graph):
     """Many generator phases with a heavy weight, large rates and a sample of the whole graph."""
-    settings = QUICK | {"samples": 66, "structure_weight": 1.0, "structure_rate": 0.05}
-    small = SGDD(epochs=260, feature_rate=0.05, **settings).condense(graph, device="cpu")
+    settings = QUICK | {"samples": 66, "structure_weight": 1.0, "structure_lr": 0.05}
+    small = SGDD(epochs=260, feature_lr=0.05, **settings).condense(graph, device="cpu")
     assert torch.isfinite(small.x).all() and torch.isfinite(small.adjacency).all()
     assert all(v == v for v in small.provenance["matching_loss"]["values"])
     assert small.provenance["notes"] == []
@@ -169,7 +170,7 @@ def test_stabilised_term_stays_finite(graph):
 def test_samples_change_with_the_period(graph):
     x = torch.zeros(2, 9, 12)
     term = TransportTerm(
-        graph.adjacency, x, [0, 1], form="stabilised", weight=1.0, samples=10, rounds=5
+        graph.adjacency, x, [0, 1], form="stabilized", weight=1.0, samples=10, rounds=5
     )
     optimiser = Adam(term.params, 0.1)
     term.begin(0, optimiser)
@@ -205,8 +206,8 @@ def test_preset_of_gcond_on_cora():
     settings, _ = paper_settings("gcond", "cora", 70)
     wanted = {
         "model": "sgc",
-        "feature_rate": 1e-4,
-        "structure_rate": 1e-4,
+        "feature_lr": 1e-4,
+        "structure_lr": 1e-4,
         "outer": 20,
         "inner": 15,
     }

@@ -7,8 +7,8 @@ import torch
 
 import gcsr
 from gcsr import CondensedGraph, InputError
-from gcsr.condense.pruning import Threshold, TopK, candidates, entries, parse_rule, pruned
-from gcsr.condense.select import QuickScore
+from gcsr.engines.iterates import QuickScore
+from gcsr.evaluation.sparsify import Threshold, TopK, candidates, entries, parse_rule, pruned
 from helpers import planted_graph, random_adjacency, with_other_test_labels
 
 A = torch.tensor(

@@ -6,20 +6,18 @@ import pytest
 import torch
 from engine_helpers import RATE, STEPS, TALL, WIDE, C, H, Problem, error
 
-from gcsr.condense.expressed import expressed_operator
-from gcsr.condense.points import Points
-from gcsr.condense.trajectory.engine import (
-    Iterate,
-    LearnedRate,
-    Matching,
-    Step,
+from gcsr.engines.structure import SyntheticFeatures, expressed_operator
+from gcsr.engines.trajectory.engine import Iterate, LearnedRate, Matching, Step
+from gcsr.engines.trajectory.students import (
+    AutogradStudent,
+    FirstLayerStudent,
+    SpanStudent,
+    WeightsStudent,
+    student_for,
 )
-from gcsr.condense.trajectory.students import AutogradStudent, student_for
-from gcsr.condense.trajectory.students.first_layer import FirstLayerStudent
-from gcsr.condense.trajectory.students.span import SpanStudent
-from gcsr.condense.trajectory.students.weights import WeightsStudent
-from gcsr.equations import normalised_adjacency, self_expression_of_gram, symmetric_adjacency
-from gcsr.models import CONDENSING_MODELS, condensing_model
+from gcsr.equations.propagation import normalized_adjacency
+from gcsr.equations.self_expression import self_expression_of_gram, symmetric_adjacency
+from gcsr.models.registry import CONDENSING_MODELS, condensing_model
 from helpers import one_network, plain_adjacency
 
 STUDENTS = {
@@ -103,7 +101,7 @@ def test_gradient_of_a_learned_rate(model):
 
         def at(first: float, form=form):
             iterate = Iterate.begin(problem.x, problem.state(), RATE)
-            iterate.student_rate[0] = first
+            iterate.student_lr[0] = first
             parts = (iterate, problem.targets, problem.structure(), form, matching)
             return Step(*parts, torch.ones(())).loss_and_gradients(problem.start, problem.goal)
 
@@ -127,7 +125,7 @@ def test_learned_rate_moves_by_sgd_with_momentum():
         _, (_, expected.grad), _ = step.loss_and_gradients(problem.start, problem.goal)
         sgd.step()
         step(problem.start, problem.goal)
-        assert error(iterate.student_rate, expected.detach()) < 1e-12
+        assert error(iterate.student_lr, expected.detach()) < 1e-12
     assert not torch.allclose(expected.detach(), torch.full_like(expected, RATE))
 
 
@@ -139,12 +137,12 @@ def test_expressed_operator_is_the_chain_of_equations():
     plain = symmetric_adjacency(self_expression_of_gram(*arguments))
     weights = torch.randn(operator.shape, dtype=torch.float64)
     (found,) = torch.autograd.grad((operator * weights).sum(), gram)
-    (expected,) = torch.autograd.grad((normalised_adjacency(plain) * weights).sum(), gram)
+    (expected,) = torch.autograd.grad((normalized_adjacency(plain) * weights).sum(), gram)
     assert error(adjacency, plain.detach()) < 1e-12
-    assert error(operator.detach(), normalised_adjacency(plain.detach())) < 1e-12
+    assert error(operator.detach(), normalized_adjacency(plain.detach())) < 1e-12
     # A Gram matrix moves symmetrically.
     assert error(found + found.mT, expected + expected.mT) < 1e-10
-    topology, _ = problem.structure().topology(Points.of(problem.x), problem.state())
+    topology, _ = problem.structure().topology(SyntheticFeatures.of(problem.x), problem.state())
     assert topology.mean(torch.ones(2, WIDE[0], 1, dtype=torch.float64)).requires_grad
 
 
@@ -152,10 +150,10 @@ def test_the_smaller_form_is_chosen():
     sgc = condensing_model("sgc", H)
     assert isinstance(student_for(sgc, 20, 50), SpanStudent)
     assert isinstance(student_for(sgc, 50, 20), WeightsStudent)
-    for name in ("gcn", "sage", "appnp", "cheby", "mlp"):
+    for name in ("gcn", "sage-paper", "appnp", "cheby-paper", "mlp"):
         assert isinstance(student_for(condensing_model(name, H), 20, 50), FirstLayerStudent)
         assert isinstance(student_for(condensing_model(name, H), 50, 20), AutogradStudent)
-    assert isinstance(student_for(condensing_model("sage-textbook", H), 20, 50), AutogradStudent)
+    assert isinstance(student_for(condensing_model("sage", H), 20, 50), AutogradStudent)
 
 
 def test_student_that_arrives_has_distance_zero():

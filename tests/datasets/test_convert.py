@@ -14,10 +14,10 @@ from test_ogb_csv import TABLES
 
 import gcsr
 from gcsr import InputError
-from gcsr.cli import main
+from gcsr.cli.app import main
+from gcsr.data import edge_blocks
+from gcsr.data.edge_blocks import EdgeBlocks
 from gcsr.datasets.edge_lists import list_of
-from gcsr.graph import edge_blocks
-from gcsr.graph.edge_blocks import EdgeBlocks
 from helpers import planted_graph
 
 
@@ -160,7 +160,7 @@ def test_edges_in_blocks_follow_the_rules_of_memory(
     for part in np.array_split(np.arange(sources.size), 9):
         blocks.add(sources[part], targets[part], None if weights is None else weights[part])
     blocks.finish(undirected=undirected)
-    expected = gcsr.graph.edges.adjacency_from_edges(
+    expected = gcsr.data.edges.adjacency_from_edges(
         sources, targets, 40, weights, undirected=undirected
     )
     assert np.array_equal(np.load(tmp_path / "indptr.npy"), expected.indptr)

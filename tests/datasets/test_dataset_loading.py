@@ -13,10 +13,9 @@ import numpy as np
 import pytest
 
 from gcsr import datasets
-from gcsr.datasets.folders import data_root
-from gcsr.datasets.splits import per_class_split
-from gcsr.errors import InputError
-from gcsr.graph import Graph
+from gcsr.data.graph import Graph
+from gcsr.datasets.layout import data_root, per_class_split
+from gcsr.utils.errors import InputError
 
 NAMES = [
     "digits",
@@ -206,7 +205,7 @@ def test_import_is_light():
     assert done.stdout.strip() == "[]"
 
 
-def test_per_class_split_of_small_and_unlabelled_classes():
+def test_per_class_split_of_small_and_unlabeled_classes():
     y = np.array([-1] * 5 + [0] * 60 + [1] * 25 + [2] * 3)
     train, val, test = per_class_split(y)
     assert np.bincount(y[train]).tolist() == [20, 20, 3]

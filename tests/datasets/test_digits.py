@@ -20,7 +20,7 @@ def test_digits_is_the_bundled_set_with_a_seeded_split():
     assert datasets.load("digits").content_hash == graph.content_hash
 
 
-def test_every_node_has_its_ten_nearest_neighbours_and_no_edge_is_one_sided():
+def test_every_node_has_its_ten_nearest_neighbors_and_no_edge_is_one_sided():
     graph = datasets.load("digits")
     adjacency = graph.adjacency
     assert (adjacency != adjacency.T).nnz == 0

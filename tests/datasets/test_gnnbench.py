@@ -10,7 +10,7 @@ import scipy.sparse as sp
 import torch
 
 from gcsr import datasets
-from gcsr.errors import InputError
+from gcsr.utils.errors import InputError
 
 NODES, WORDS = 130, 9
 

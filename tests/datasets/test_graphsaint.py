@@ -11,18 +11,18 @@ import scipy.sparse as sp
 import torch
 
 from gcsr import datasets
-from gcsr.errors import InputError
+from gcsr.utils.errors import InputError
 
 NODES = 12
 
 
-def _write(folder: Path, *, directed: bool = False, unlabelled: tuple[int, ...] = (11,)) -> Path:
+def _write(folder: Path, *, directed: bool = False, unlabeled: tuple[int, ...] = (11,)) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(3)
     upper = sp.csr_matrix(np.triu(rng.random((NODES, NODES)) < 0.3, 1))
     sp.save_npz(folder / "adj_full.npz", upper if directed else (upper + upper.T).tocsr())
     np.save(folder / "feats.npy", rng.normal(size=(NODES, 4)))
-    classes = {str(node): node % 3 for node in range(NODES) if node not in unlabelled}
+    classes = {str(node): node % 3 for node in range(NODES) if node not in unlabeled}
     (folder / "class_map.json").write_text(json.dumps(classes))
     roles = {"tr": [0, 1, 2, 3, 4, 5], "va": [6, 7, 8], "te": [9, 10]}
     (folder / "role.json").write_text(json.dumps(roles))

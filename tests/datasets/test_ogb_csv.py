@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gcsr import datasets
-from gcsr.errors import InputError
+from gcsr.utils.errors import InputError
 
 TABLES = {
     "raw/edge.csv.gz": "0,1\n1,0\n1,2\n3,2\n2,2\n4,0\n4,0\n",
@@ -109,9 +109,8 @@ def test_file_that_is_no_archive_is_one_sentence(tmp_path):
 
 def test_published_counts_of_the_real_structure(shared_data):
     """The catalogue's edge count is that of the real graph with reverse edges."""
-    from gcsr.graph.edges import clean_adjacency
-    from gcsr.graph.npy import load_arrays
-    from gcsr.graph.npz import checked_csr
+    from gcsr.data.edges import clean_adjacency
+    from gcsr.data.npz import checked_csr, load_arrays
 
     path = shared_data / "graphs" / "ogbn-arxiv.structure.npz"
     if not path.is_file():

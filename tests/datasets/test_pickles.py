@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from gcsr.datasets.pickles import read_array, read_neighbour_lists
-from gcsr.errors import InputError
+from gcsr.datasets.pickles import read_array, read_neighbor_lists
+from gcsr.utils.errors import InputError
 
 
 def _written(path: Path, content: bytes) -> Path:
@@ -62,7 +62,7 @@ def _payloads(marker: Path) -> dict[str, bytes]:
     }
 
 
-@pytest.mark.parametrize("reader", [read_array, read_neighbour_lists])
+@pytest.mark.parametrize("reader", [read_array, read_neighbor_lists])
 @pytest.mark.parametrize("attack", list(_payloads(Path("x"))))
 def test_hostile_pickle_is_refused_and_does_not_run(tmp_path, attack, reader):
     marker = tmp_path / "ran"
@@ -149,16 +149,16 @@ def test_array_of_other_things_than_numbers_is_refused(tmp_path, array):
         read_array(_written(tmp_path / "f", pickle.dumps(array, protocol=4)))
 
 
-def test_neighbour_lists(tmp_path):
+def test_neighbor_lists(tmp_path):
     lists = collections.defaultdict(list, {0: [1, 2], 1: [0], 2: [0], 5: []})
     for protocol in (2, 4):
-        edges = read_neighbour_lists(_written(tmp_path / "f", pickle.dumps(lists, protocol)))
+        edges = read_neighbor_lists(_written(tmp_path / "f", pickle.dumps(lists, protocol)))
         assert edges.tolist() == [[0, 0, 1, 2], [1, 2, 0, 0]]
 
 
 @pytest.mark.parametrize(
     "content", [{0: ["a"]}, {0: [[1]]}, {0: [1.5]}, {"a": [1]}, {0: 1}, [1], {0: [2**70]}]
 )
-def test_neighbour_lists_of_anything_else_are_refused(tmp_path, content):
+def test_neighbor_lists_of_anything_else_are_refused(tmp_path, content):
     with pytest.raises(InputError, match="node ids"):
-        read_neighbour_lists(_written(tmp_path / "f", pickle.dumps(content, protocol=2)))
+        read_neighbor_lists(_written(tmp_path / "f", pickle.dumps(content, protocol=2)))

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 import torch
 
 from gcsr import datasets
-from gcsr.errors import InputError
+from gcsr.utils.errors import InputError
 
 PYG_NAMES = {"cora": "Cora", "citeseer": "CiteSeer", "pubmed": "PubMed"}
 
@@ -57,8 +57,8 @@ def test_equals_pyg(planetoid_root, tmp_path, name):
     # The copy is PyG's layout, with PyG's processed files beside it.
     ours = datasets.load(name, tmp_path, features="keep")
     assert torch.equal(ours.x, theirs.x)
-    labelled = ours.y >= 0
-    assert torch.equal(ours.y[labelled], theirs.y[labelled])
+    labeled = ours.y >= 0
+    assert torch.equal(ours.y[labeled], theirs.y[labeled])
     mine = ours.to_pyg()
     for split in ("train_mask", "val_mask", "test_mask"):
         assert torch.equal(mine[split], theirs[split])
@@ -77,7 +77,7 @@ def test_citeseer_nodes_missing_from_the_files(planetoid_root):
 
 
 @pytest.mark.parametrize("name", ["cora", "pubmed"])
-def test_other_planetoid_graphs_are_fully_labelled(planetoid_root, name):
+def test_other_planetoid_graphs_are_fully_labeled(planetoid_root, name):
     assert int(datasets.load(name, planetoid_root).y.min()) == 0
 
 
@@ -87,10 +87,10 @@ TEST_INDEX = [8, 6, 9]  # node 7 is missing, as in Citeseer
 def _small_files() -> dict[str, object]:
     features = np.arange(30, dtype=np.float32).reshape(10, 3) % 7
     labels = np.eye(2, dtype=np.int32)[[0, 1, 0, 1, 0, 1, 0, 0, 1, 1]]
-    neighbours = collections.defaultdict(list)
+    neighbors = collections.defaultdict(list)
     for a, b in [(0, 1), (1, 2), (2, 8), (3, 3), (4, 6), (4, 6), (5, 9)]:
-        neighbours[a].append(b)
-        neighbours[b].append(a)
+        neighbors[a].append(b)
+        neighbors[b].append(a)
     return {
         "x": sp.csr_matrix(features[:2]),
         "allx": sp.csr_matrix(features[:6]),
@@ -98,7 +98,7 @@ def _small_files() -> dict[str, object]:
         "y": labels[:2],
         "ally": labels[:6],
         "ty": labels[TEST_INDEX],
-        "graph": neighbours,
+        "graph": neighbors,
         "test.index": "".join(f"{node}\n" for node in TEST_INDEX).encode(),
     }
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from gcsr import CondensedGraph, evaluate, load
-from gcsr.training import TrainingRecipe
+from gcsr.training.fit import TrainingRecipe
 from pages import PAGES, PLAIN, ROOT, RUN, blocks, commands, run_page
 
 ALL = [block for page in PAGES for block in blocks(page)]
@@ -57,9 +57,9 @@ def test_every_block_runs(page, tmp_path, monkeypatch, real_data):
     finally:
         torch.set_num_threads(threads)
     if page.name == "write-a-method.md":
-        sys.modules.pop("averages", None)
+        sys.modules.pop("dm", None)
         small = CondensedGraph.load(tmp_path / "small.safetensors")
-        assert small.provenance["method"] == "averages"
+        assert small.provenance["method"] == "dm"
         outcome = evaluate(small, load("digits"), runs=1, recipe=TrainingRecipe(epochs=100))
         assert outcome.mean > 90
 
@@ -90,8 +90,9 @@ def test_make_and_pip_are_never_run():
 
 
 def test_the_example_of_a_method_is_as_short_as_it_says():
-    (block,) = [b for b in ALL if b.page.name == "write-a-method.md" and b.language == "python"]
-    assert len([line for line in block.text.splitlines() if line.strip()]) <= 40
+    block, _ = [b for b in ALL if b.page.name == "write-a-method.md" and b.language == "python"]
+    lines = block.text.splitlines()
+    assert len(lines) <= 70 and len([line for line in lines if line.strip()]) <= 60
 
 
 class TestHelper:

@@ -5,14 +5,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from gcsr.equations import class_correlation, class_prior
+from gcsr.equations.prior import class_correlation, class_prior
 from helpers import random_adjacency
 
 
 def counted(a: Tensor, y: Tensor, classes: int) -> Tensor:
     """Eq. 5 as loops over classes, nodes and nodes."""
     result = torch.zeros(classes, classes, dtype=torch.float64)
-    labelled = [int(label) for label in y if label >= 0]
+    labeled = [int(label) for label in y if label >= 0]
     for c in range(classes):
         for i in range(len(y)):
             for j in range(len(y)):
@@ -22,7 +22,7 @@ def counted(a: Tensor, y: Tensor, classes: int) -> Tensor:
             result[c] /= result[c].sum()
         else:
             for other in range(classes):
-                result[c, other] = labelled.count(other) / len(labelled)
+                result[c, other] = labeled.count(other) / len(labeled)
     return result
 
 
@@ -33,7 +33,7 @@ def counted(a: Tensor, y: Tensor, classes: int) -> Tensor:
     density=st.sampled_from([0.1, 0.5, 1.0]),
 )
 @settings(deadline=None, max_examples=60)
-def test_counts_every_labelled_pair(n, classes, seed, density):
+def test_counts_every_labeled_pair(n, classes, seed, density):
     a = random_adjacency(n, density=density, seed=seed)
     y = torch.randint(-1, classes, (n,), generator=torch.Generator().manual_seed(seed))
     y[0] = 0
@@ -43,7 +43,7 @@ def test_counts_every_labelled_pair(n, classes, seed, density):
 
 
 def test_rows_not_columns_sum_to_one():
-    # Class 0 has one node with three neighbours in class 1, which also know each other.
+    # Class 0 has one node with three neighbors in class 1, which also know each other.
     a = torch.zeros(4, 4, dtype=torch.float64)
     for i, j in ((0, 1), (0, 2), (0, 3), (1, 2)):
         a[i, j] = a[j, i] = 1
@@ -65,7 +65,7 @@ def test_class_without_counts_gets_class_shares():
     found = class_correlation(a.to_sparse_csr(), y, 3)
     shares = torch.tensor([0.75, 0.25, 0.0], dtype=torch.float64)
     torch.testing.assert_close(found[0], torch.tensor([1.0, 0, 0], dtype=torch.float64))
-    torch.testing.assert_close(found[1], shares)  # its only neighbour has no label
+    torch.testing.assert_close(found[1], shares)  # its only neighbor has no label
     torch.testing.assert_close(found[2], shares)  # nobody is in it
 
 

@@ -1,4 +1,4 @@
-"""The kernel against explicit sums over neighbours, entry by entry."""
+"""The kernel against explicit sums over neighbors, entry by entry."""
 
 from __future__ import annotations
 
@@ -8,15 +8,20 @@ import pytest
 import torch
 from torch import Tensor
 
-from gcsr.equations import KernelTarget, kernel_error
-from gcsr.equations.gntk import cross_kernel, ridge_prediction, support_kernel
+from gcsr.equations.gntk import (
+    KernelTarget,
+    cross_kernel,
+    kernel_error,
+    ridge_prediction,
+    support_kernel,
+)
 from helpers import random_adjacency
 
 FLOOR = 1e-150
 
 
-def neighbours(a: Tensor, i: int) -> list[tuple[int, float]]:
-    """A node's neighbours and itself, with weights that sum to one."""
+def neighbors(a: Tensor, i: int) -> list[tuple[int, float]]:
+    """A node's neighbors and itself, with weights that sum to one."""
     looped = [(j, float(a[i, j]) + (i == j)) for j in range(a.shape[0])]
     total = sum(weight for _, weight in looped)
     return [(j, weight / total) for j, weight in looped if weight]
@@ -25,7 +30,7 @@ def neighbours(a: Tensor, i: int) -> list[tuple[int, float]]:
 def aggregated(k: list[list[float]], a: Tensor, b: Tensor) -> list[list[float]]:
     return [
         [
-            sum(v * w * k[p][q] for p, v in neighbours(a, i) for q, w in neighbours(b, j))
+            sum(v * w * k[p][q] for p, v in neighbors(a, i) for q, w in neighbors(b, j))
             for j in range(b.shape[0])
         ]
         for i in range(a.shape[0])
@@ -68,7 +73,7 @@ def pieces() -> tuple[Tensor, Tensor, Tensor]:
     generator = torch.Generator().manual_seed(3)
     x = torch.randn(7, 4, generator=generator, dtype=torch.float64)
     support = torch.randn(2, 3, 4, generator=generator, dtype=torch.float64)
-    # Nodes without features or neighbours, and a copy of a target node.
+    # Nodes without features or neighbors, and a copy of a target node.
     x[0] = 0
     support[1, 0] = 0
     support[0, 1] = x[4]

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from gcsr.equations import (
+from gcsr.equations.self_expression import (
     self_expression,
     self_expression_objective,
     self_expressive_adjacency,

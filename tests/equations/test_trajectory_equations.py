@@ -4,7 +4,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gcsr.equations import cross_entropy, momentum_update, over_labelled, trajectory_distance
+from gcsr.equations.momentum import momentum_update
+from gcsr.equations.trajectory import cross_entropy, over_labeled, trajectory_distance
 
 
 def test_distance_counts_all_parameters_together():
@@ -39,9 +40,9 @@ def test_nodes_without_a_label_do_not_count():
         torch.nn.functional.cross_entropy(logits[0], y, ignore_index=-1),
         torch.nn.functional.cross_entropy(logits[1], y.clamp_min(0)),
     ]
-    torch.testing.assert_close(cross_entropy(logits, over_labelled(both)), torch.stack(expected))
-    # Not one bit of a fully labelled graph changes.
-    assert torch.equal(over_labelled(both)[1], both[1])
+    torch.testing.assert_close(cross_entropy(logits, over_labeled(both)), torch.stack(expected))
+    # Not one bit of a fully labeled graph changes.
+    assert torch.equal(over_labeled(both)[1], both[1])
 
 
 @given(keep=st.floats(0, 1))

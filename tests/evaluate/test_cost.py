@@ -12,9 +12,8 @@ import torch
 
 import gcsr
 from gcsr import CondensedGraph, InputError, TrainingRecipe, View
-from gcsr.evaluate import timing
-from gcsr.evaluate.sheet import break_even, verdict
-from gcsr.evaluate.subset import random_subset, random_subsets, real_bytes
+from gcsr.evaluation import cost as timing
+from gcsr.evaluation.cost import break_even, random_subset, random_subsets, real_bytes, verdict
 from helpers import planted_graph, with_other_test_labels
 
 QUICK = TrainingRecipe(epochs=8)
@@ -28,7 +27,13 @@ def condensed(graph: gcsr.Graph, nodes: int = 9) -> CondensedGraph:
 
 
 def sheet_of(graph: gcsr.Graph, small: CondensedGraph | None = None, **changes) -> gcsr.CostSheet:
-    settings = {"runs": 2, "recipe": QUICK, "hidden": 8, "device": "cpu", "sparsify": "top-k=1"}
+    settings = {
+        "runs": 2,
+        "recipe": QUICK,
+        "hidden_channels": 8,
+        "device": "cpu",
+        "sparsify": "top-k=1",
+    }
     return gcsr.cost(small or condensed(graph), graph, **(settings | changes))
 
 
@@ -161,7 +166,7 @@ def test_accuracies_are_those_of_evaluate():
     graph = planted_graph()
     small = condensed(graph)
     sheet = sheet_of(graph, small)
-    how = {"runs": 2, "recipe": QUICK, "hidden": 8, "device": "cpu"}
+    how = {"runs": 2, "recipe": QUICK, "hidden_channels": 8, "device": "cpu"}
     pruned = gcsr.sparsify(small, graph, rule="top-k=1", dtype="float16", runs=1, device="cpu")
     expected = {("dense", "float32"): small, ("sparsified", "float16"): pruned}
     for form in sheet.forms:

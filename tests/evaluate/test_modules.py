@@ -12,15 +12,15 @@ import gcsr
 from gcsr import CondensedGraph, InputError, Random, TrainingRecipe, View
 from helpers import planted_graph, with_other_test_labels
 
-QUICK = {"recipe": TrainingRecipe(epochs=30, rate=0.02), "runs": 2, "device": "cpu"}
+QUICK = {"recipe": TrainingRecipe(epochs=30, lr=0.02), "runs": 2, "device": "cpu"}
 
 
 class Net(nn.Module):
     """A user's own network."""
 
-    def __init__(self, hidden: int = 16, dropout: float = 0.0) -> None:
+    def __init__(self, hidden_channels: int = 16, dropout: float = 0.0) -> None:
         super().__init__()
-        self.first, self.second = GCNConv(12, hidden), GCNConv(hidden, 3)
+        self.first, self.second = GCNConv(12, hidden_channels), GCNConv(hidden_channels, 3)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor) -> Tensor:
@@ -46,7 +46,7 @@ def test_module_is_trained_and_tested(graph, small):
     assert found.scores == gcsr.evaluate(small, graph, model=Net(), **QUICK).scores
 
 
-def test_unlabelled_nodes_are_context_and_nothing_else(graph, small):
+def test_unlabeled_nodes_are_context_and_nothing_else(graph, small):
     """An isolated node without a label changes nothing, for a user's module and for ours."""
     x = torch.cat([small.x, torch.randn(3, 12, generator=torch.Generator().manual_seed(0))])
     padded = torch.nn.functional.pad(small.adjacency, (0, 3, 0, 3))

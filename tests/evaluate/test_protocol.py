@@ -11,15 +11,15 @@ import torch
 
 import gcsr
 from gcsr import CondensedGraph, Evaluation, Graph, InputError, Random, TrainingRecipe, View
-from gcsr.models import MODELS
-from gcsr.training import Fitted
+from gcsr.models.registry import MODELS
+from gcsr.training.fit import Fitted
 from helpers import dense, plain_logits, planted_graph, with_other_test_labels
 
 # By name: gcsr.evaluate and gcsr.training.fit are functions as well as modules.
-trial = import_module("gcsr.evaluate.trial")
+trial = import_module("gcsr.evaluation.trial")
 training = import_module("gcsr.training.fit")
-RECIPE = TrainingRecipe(epochs=16, rate=0.02)
-QUICK = {"recipe": RECIPE, "hidden": 16, "device": "cpu"}
+RECIPE = TrainingRecipe(epochs=16, lr=0.02)
+QUICK = {"recipe": RECIPE, "hidden_channels": 16, "device": "cpu"}
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +75,7 @@ def test_the_start_and_the_end_of_a_cluster_are_not_counted(graph, smalls, monke
     def scores(task, graph, cluster, device, progress):
         return task.scores(graph, device, task.networks, progress)
 
-    protocol = import_module("gcsr.evaluate.protocol")
+    protocol = import_module("gcsr.evaluation.protocol")
     monkeypatch.setattr(protocol, "connected", started)
     monkeypatch.setattr(protocol, "scores_spread", scores)
     monkeypatch.setattr(protocol, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
@@ -104,7 +104,7 @@ def test_seed_decides(graph, smalls):
     assert scores(smalls[0], graph, seed=0) != scores(smalls[0], graph, seed=1)
 
 
-@pytest.mark.parametrize("model", ["gcn", "sgc", "mlp", "appnp", "cheby", "sage-textbook"])
+@pytest.mark.parametrize("model", ["gcn", "sgc", "mlp", "appnp", "cheby-paper", "sage"])
 def test_graphs_in_one_batch_score_as_one_at_a_time(graph, smalls, model):
     """A graph of another size keeps the graphs from being batched, where they are."""
     odd = Random(nodes=10).condense(graph)
@@ -297,7 +297,7 @@ def test_population_deviation_is_numpys(graph, smalls):
 
 @pytest.mark.cuda
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
-@pytest.mark.parametrize("model", ["gcn", "sgc", "mlp", "appnp", "cheby", "sage-textbook"])
+@pytest.mark.parametrize("model", ["gcn", "sgc", "mlp", "appnp", "cheby-paper", "sage"])
 def test_cuda_batch_scores_as_one_graph_at_a_time(graph, smalls, model):
     """A graph of another size keeps the graphs from being batched."""
     odd = Random(nodes=10).condense(graph)

@@ -11,16 +11,16 @@ import torch
 
 import gcsr
 from gcsr import Evaluation, Graph, InputError, TrainingRecipe, View
-from gcsr.condense.teachers import class_shares
-from gcsr.evaluate.origin import PSEUDO_LABELS_NOTE, used_pseudo_labels
-from gcsr.models import SparseTopology
-from gcsr.models import testing_model as model_by_name
-from gcsr.training import fit
+from gcsr.evaluation.origin import PSEUDO_LABELS_NOTE, used_pseudo_labels
+from gcsr.models.registry import testing_model as model_by_name
+from gcsr.models.sparse import SparseTopology
+from gcsr.starts.pseudo_labels import class_shares
+from gcsr.training.fit import fit
 from helpers import CPU, dense, plain_logits, planted_graph, with_other_test_labels
 
-trial = import_module("gcsr.evaluate.trial")
-RECIPE = TrainingRecipe(epochs=16, rate=0.02)
-QUICK = {"recipe": RECIPE, "hidden": 16, "device": "cpu"}
+trial = import_module("gcsr.evaluation.trial")
+RECIPE = TrainingRecipe(epochs=16, lr=0.02)
+QUICK = {"recipe": RECIPE, "hidden_channels": 16, "device": "cpu"}
 
 
 @pytest.fixture(scope="module")

@@ -13,11 +13,11 @@ import pytest
 import torch
 
 from gcsr import GCSR
-from gcsr.experts import ExpertRecipe, Experts, experts_for, forget_experts
-from gcsr.experts.cache import HEADER_BYTES, ExpertCache, cache_folder
-from gcsr.experts.key import expert_key
-from gcsr.models import condensing_model
-from gcsr.views import View
+from gcsr.data.views import View
+from gcsr.models.registry import condensing_model
+from gcsr.training.expert_cache import HEADER_BYTES, ExpertCache, cache_folder
+from gcsr.training.expert_recipe import ExpertRecipe, expert_key
+from gcsr.training.obtain_experts import Experts, experts_for, forget_experts
 from helpers import CPU, planted_graph, with_other_test_labels
 
 RECIPE = ExpertRecipe(
@@ -25,7 +25,7 @@ RECIPE = ExpertRecipe(
 )
 MODEL = condensing_model("sgc", 8)
 SMALL: dict[str, Any] = {
-    "hidden": 8,
+    "hidden_channels": 8,
     "iterations": 4,
     "student_steps": 2,
     "max_start": 4,
@@ -169,7 +169,7 @@ def test_corrupt_file_is_ignored_and_replaced(visible, folder, spoil, caplog):
     trained = obtained(visible)
     (path,) = entries(folder)
     path.write_bytes(spoil(path.read_bytes()))
-    with caplog.at_level("DEBUG", logger="gcsr.experts.cache"):
+    with caplog.at_level("DEBUG", logger="gcsr.training.expert_cache"):
         again = obtained(visible)
     assert not again.cached
     assert "is ignored" in caplog.text
@@ -249,7 +249,7 @@ def test_key_is_the_content_that_experts_see(graph, visible):
         key(replace(visible, num_classes=4)),
         key(model=condensing_model("sgc", 9)),
         key(model=condensing_model("gcn", 8)),
-        key(model=condensing_model("sage", 8)),
+        key(model=condensing_model("sage-paper", 8)),
         key(dtype=torch.float64),
         key(count=4),
         key(epochs=13),

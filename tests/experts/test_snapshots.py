@@ -8,10 +8,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from gcsr.experts import ExpertRecipe, Trajectories, experts_for, forget_experts, train_experts
-from gcsr.experts.key import expert_key
-from gcsr.models import condensing_model
-from gcsr.views import View
+from gcsr.data.views import View
+from gcsr.models.registry import condensing_model
+from gcsr.training.expert_recipe import ExpertRecipe, expert_key
+from gcsr.training.experts import train_experts
+from gcsr.training.obtain_experts import experts_for, forget_experts
+from gcsr.training.trajectories import Trajectories
 from helpers import CPU, dense, one_network, plain_logits, planted_graph
 
 MODEL = condensing_model("gcn", 8)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from gcsr.condense import select
-from gcsr.experts import forget_experts
-from gcsr.training import TrainingRecipe
+from gcsr.engines import iterates as select
+from gcsr.training.fit import TrainingRecipe
+from gcsr.training.obtain_experts import forget_experts
 
 
 @pytest.fixture(autouse=True)
@@ -27,9 +27,8 @@ def quick_judge(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever judges iterates trains for a few epochs only."""
     recipe = TrainingRecipe(epochs=10, validate_every=5)
     monkeypatch.setitem(select.QuickScore.score.__kwdefaults__, "recipe", recipe)
-    for name in ("bilevel", "auto"):
-        # By name: the package's own attribute is a class.
-        module = import_module(f"gcsr.condense.methods.{name}")
+    for place in ("methods.bilevel", "auto.automatic"):
+        module = import_module(f"gcsr.{place}")
         monkeypatch.setattr(module, "QUICK", recipe)
         monkeypatch.setattr(module, "QUICK_HIDDEN", 8)
-    monkeypatch.setattr(module, "BRIEF_EMBEDDING", {"hidden": 8, "epochs": 10})
+    monkeypatch.setattr(module, "BRIEF_EMBEDDING", {"hidden_channels": 8, "epochs": 10})

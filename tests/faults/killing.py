@@ -18,12 +18,12 @@ from gcsr import CondensedGraph
 
 # A fresh process for every run, without a second of imports for each.
 _FORKS = mp.get_context("forkserver")
-_FORKS.set_forkserver_preload(["gcsr", "gcsr.cli.app", "killing"])
+_FORKS.set_forkserver_preload(["gcsr.auto.automatic", "gcsr.api", "gcsr.cli.app", "killing"])
 
 
 def _command(argv: list[str], folder: str, said: str, largest: int, cache: str) -> None:
     """What the installed program does, in this process."""
-    from gcsr.cli import main
+    from gcsr.cli.app import main
 
     torch.set_num_threads(1)
     os.chdir(folder)

@@ -8,11 +8,17 @@ from typing import Any
 import pytest
 
 from gcsr import CondensedGraph, InputError
-from gcsr.cli import condense, main
+from gcsr.cli import condense
+from gcsr.cli.app import main
 from helpers import planted_graph
 
 WORDS = ("--method=mtt", "--nodes=9", "--set=iterations=100", "--set=iterate=last")
-EXPERTS = ("--set=experts=2", "--set=expert-epochs=20", "--set=max-start=10", "--set=hidden=8")
+EXPERTS = (
+    "--set=experts=2",
+    "--set=expert-epochs=20",
+    "--set=max-start=10",
+    "--set=hidden_channels=8",
+)
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ import torch
 from killing import begun, content, finished, loaded
 
 from gcsr import Checkpoint, CondensedGraph, Graph, InputError, condense
-from gcsr.cli import main
-from gcsr.experts import forget_experts
-from gcsr.files import write_atomically
+from gcsr.cli.app import main
+from gcsr.training.obtain_experts import forget_experts
+from gcsr.utils.files import write_atomically
 from helpers import planted_graph
 
 SMALL: dict[str, Any] = {
@@ -27,12 +27,19 @@ SMALL: dict[str, Any] = {
     "experts": 2,
     "expert_epochs": 20,
     "max_start": 10,
-    "hidden": 8,
+    "hidden_channels": 8,
     "device": "cpu",
 }
 WORDS = [
     f"--set={name.replace('_', '-')}={SMALL[name]}"
-    for name in ("iterations", "iterate", "experts", "expert_epochs", "max_start", "hidden")
+    for name in (
+        "iterations",
+        "iterate",
+        "experts",
+        "expert_epochs",
+        "max_start",
+        "hidden_channels",
+    )
 ]
 COMMAND = ("--method=mtt", "--nodes=9", *WORDS, "--out=small.safetensors", "--device=cpu")
 
@@ -61,7 +68,7 @@ def full(*args: Any) -> None:
 
 def test_a_run_outlives_a_disk_without_room_for_its_state(graph, tmp_path, monkeypatch, caplog):
     whole = condense(graph, **SMALL)
-    monkeypatch.setattr("gcsr.files.os.fsync", full)
+    monkeypatch.setattr("gcsr.utils.files.os.fsync", full)
     again = condense(graph, checkpoint=Checkpoint(tmp_path / "state", every=0), **SMALL)
     assert bytes_of(again) == bytes_of(whole)
     assert caplog.text.count("No space left on device") == 1
@@ -94,7 +101,7 @@ def test_a_result_that_finds_no_room_is_one_sentence_and_no_file(data, tmp_path,
 def test_an_expert_cache_without_room_is_no_error(graph, tmp_path, monkeypatch, caplog):
     whole = condense(graph, **SMALL)
     forget_experts()
-    monkeypatch.setattr("gcsr.experts.cache.save_file", full)
+    monkeypatch.setattr("gcsr.training.expert_cache.save_file", full)
     again = condense(graph, expert_disk=10**8, **SMALL)
     assert bytes_of(again) == bytes_of(whole)
     assert "could not be stored" in caplog.text and "No space left" in caplog.text
@@ -102,7 +109,7 @@ def test_an_expert_cache_without_room_is_no_error(graph, tmp_path, monkeypatch, 
 
 
 def test_a_graph_file_finds_no_room(graph, tmp_path, monkeypatch):
-    monkeypatch.setattr("gcsr.files.os.fsync", full)
+    monkeypatch.setattr("gcsr.utils.files.os.fsync", full)
     with pytest.raises(InputError, match=r"cannot be written \(No space left on device\)"):
         graph.to_npz(tmp_path / "graph.npz")
     assert list(tmp_path.iterdir()) == []

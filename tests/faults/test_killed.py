@@ -12,7 +12,12 @@ from helpers import planted_graph
 
 # A state is written whenever one is good, so that kills land between, in and after writings.
 OFTEN = ("--checkpoint-every", 0)
-QUICK = ("--set=experts=2", "--set=expert-epochs=20", "--set=max-start=10", "--set=hidden=16")
+QUICK = (
+    "--set=experts=2",
+    "--set=expert-epochs=20",
+    "--set=max-start=10",
+    "--set=hidden_channels=16",
+)
 RUNS = {
     "gcsr": ("--method=gcsr", "--set=iterations=600", "--set=iterate=last"),
     "sfgc": ("--method=sfgc", "--set=iterations=150", "--set=embedding-epochs=20"),
@@ -59,7 +64,7 @@ def test_fifty(shared_data: Path, tmp_path: Path) -> None:
             "--set=expert-epochs=40",
             "--set=max-start=30",
         ),
-        *("--set=hidden=64", "--set=iterate=last", "--out=cora-70.safetensors", *OFTEN),
+        *("--set=hidden_channels=64", "--set=iterate=last", "--out=cora-70.safetensors", *OFTEN),
     )
     whole = outputs(argv, tmp_path / "whole")
     again = tmp_path / "again"

@@ -10,19 +10,18 @@ import pytest
 import torch
 
 from gcsr import GCSR, InputError, evaluate
-from gcsr.condense.condenser import Made
-from gcsr.condense.together import advance_together
-from gcsr.devices import within_memory
-from gcsr.evaluate import trial
-from gcsr.evaluate.trial import Trial, condensed_batches
-from gcsr.experts import ExpertRecipe, train_experts
-from gcsr.experts.predict import MeanPrediction
-from gcsr.experts.train import School
-from gcsr.models import condensing_model
-from gcsr.models import testing_model as network
-from gcsr.progress import silent
-from gcsr.training import TrainingRecipe
-from gcsr.views import View
+from gcsr.data.views import View
+from gcsr.engines.result import CondensationResult
+from gcsr.engines.together import advance_together
+from gcsr.evaluation import trial
+from gcsr.evaluation.trial import Trial, condensed_batches
+from gcsr.models.registry import condensing_model
+from gcsr.models.registry import testing_model as network
+from gcsr.training.expert_recipe import ExpertRecipe
+from gcsr.training.experts import ExpertTrainer, MeanPrediction, train_experts
+from gcsr.training.fit import TrainingRecipe
+from gcsr.utils.devices import within_memory
+from gcsr.utils.progress import silent
 from helpers import CPU, planted_graph
 
 CUDA = torch.device("cuda")
@@ -85,12 +84,15 @@ def test_other_failures_stay_what_they_are():
 def test_graphs_are_made_in_smaller_groups():
     groups = []
 
-    def run(group: slice, progress: Any) -> list[Made]:
+    def run(group: slice, progress: Any) -> list[CondensationResult]:
         seeds = list(range(5))[group]
         groups.append(len(seeds))
         if len(seeds) > 2:
             raise torch.OutOfMemoryError
-        return [Made(torch.full((1, 1), float(s)), torch.eye(1), torch.zeros(1)) for s in seeds]
+        return [
+            CondensationResult(torch.full((1, 1), float(s)), torch.eye(1), torch.zeros(1))
+            for s in seeds
+        ]
 
     made = advance_together(run, range(5), CUDA, silent)
     assert groups == [5, 2, 2, 1]
@@ -101,9 +103,9 @@ def test_a_graph_that_does_not_fit_is_one_sentence(graph, monkeypatch):
     def full(*args: Any, **more: Any) -> None:
         raise torch.OutOfMemoryError
 
-    module = import_module("gcsr.condense.trajectory.condenser")
+    module = import_module("gcsr.methods.trajectory_matching")
     monkeypatch.setattr(module, "match_trajectories", full)
-    small = GCSR(nodes=9, experts=1, expert_epochs=70, hidden=8, iterations=2)
+    small = GCSR(nodes=9, experts=1, expert_epochs=70, hidden_channels=8, iterations=2)
     with pytest.raises(InputError, match=SENTENCE.format("condensed graphs", 1)):
         small.condense(graph, device="cpu")
 
@@ -114,17 +116,17 @@ def test_experts_are_trained_in_smaller_groups(graph, monkeypatch, most):
     visible, model = View(graph).condensing().visible, condensing_model("sgc", 8)
     counted = MeanPrediction(model, visible, CPU)
     usual = train_experts(model, visible, RECIPE, device=CPU, on_trained=counted)
-    honest, groups = School.lessons, []
+    honest, groups = ExpertTrainer.lessons, []
 
-    def lessons(self: School, experts: range) -> Any:
+    def lessons(self: ExpertTrainer, experts: range) -> Any:
         groups.append(len(experts))
         for epoch, state in honest(self, experts):
             if epoch == 3 and len(experts) > most:
                 raise torch.OutOfMemoryError
             yield epoch, state
 
-    monkeypatch.setattr(School, "lessons", lessons)
-    monkeypatch.setattr(School, "group_size", property(lambda self: 5))
+    monkeypatch.setattr(ExpertTrainer, "lessons", lessons)
+    monkeypatch.setattr(ExpertTrainer, "group_size", property(lambda self: 5))
     again = MeanPrediction(model, visible, CPU)
     found = train_experts(model, visible, RECIPE, device=CPU, on_trained=again)
     assert groups == ([5] if most == 5 else [5, 2, 2, 1])
@@ -135,11 +137,11 @@ def test_experts_are_trained_in_smaller_groups(graph, monkeypatch, most):
 
 @pytest.mark.parametrize("graphs", [1, 3])
 def test_networks_are_trained_in_smaller_batches(graph, monkeypatch, graphs):
-    made = GCSR(nodes=9, experts=1, expert_epochs=70, hidden=8, iterations=2).condense_many(
-        graph, seeds=range(graphs), device="cpu"
-    )
+    made = GCSR(
+        nodes=9, experts=1, expert_epochs=70, hidden_channels=8, iterations=2
+    ).condense_many(graph, seeds=range(graphs), device="cpu")
     recipe = TrainingRecipe(epochs=5)
-    usual = evaluate(made, graph, runs=4, recipe=recipe, hidden=8, device="cpu")
+    usual = evaluate(made, graph, runs=4, recipe=recipe, hidden_channels=8, device="cpu")
     # Batches as they are on CUDA, and memory for four networks of one graph, or two.
     tester = Trial(network("gcn", 8), View(graph), CPU, recipe, 0)
     tester.device = CUDA

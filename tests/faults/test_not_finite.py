@@ -8,16 +8,28 @@ import pytest
 import torch
 
 from gcsr import GCSR, MTT, SFGC, Automatic, Bilevel, Checkpoint, GCond, GCondX, InputError
-from gcsr.condense.bilevel.real import RealLoss
-from gcsr.condense.gradient.step import Step as GradientStep
-from gcsr.condense.trajectory.engine import Step
+from gcsr.engines.bilevel.real_loss import RealLoss
+from gcsr.engines.gradient.engine import Step as GradientStep
+from gcsr.engines.trajectory.engine import Step
 from helpers import planted_graph
 
-EXPERTS: dict[str, Any] = {"experts": 2, "expert_epochs": 20, "max_start": 10, "hidden": 8}
+EXPERTS: dict[str, Any] = {"experts": 2, "expert_epochs": 20, "max_start": 10, "hidden_channels": 8}
 LAST: dict[str, Any] = {"iterate": "last", **EXPERTS}
-MATCH: dict[str, Any] = {"epochs": 40, "outer": 2, "inner": 1, "hidden": 8, "iterate": "last"}
+MATCH: dict[str, Any] = {
+    "epochs": 40,
+    "outer": 2,
+    "inner": 1,
+    "hidden_channels": 8,
+    "iterate": "last",
+}
 
-STUDENTS: dict[str, Any] = {"students": 2, "hidden": 8, "window": 3, "burn_in": 2, "longest": 12}
+STUDENTS: dict[str, Any] = {
+    "students": 2,
+    "hidden_channels": 8,
+    "window": 3,
+    "burn_in": 2,
+    "longest": 12,
+}
 
 
 @pytest.fixture(scope="module")
@@ -68,9 +80,9 @@ def test_once_is_survived_and_said(graph, monkeypatch, iterate):
 
 def test_from_there_on_the_rate_is_half(graph, monkeypatch):
     """Spoiled at the first iteration of all, a run is one of half the rate."""
-    half = MTT(nodes=9, feature_rate=1e-4, iterations=60, **LAST).condense(graph, device="cpu")
+    half = MTT(nodes=9, feature_lr=1e-4, iterations=60, **LAST).condense(graph, device="cpu")
     Spoiled(monkeypatch, Step, {2})
-    small = MTT(nodes=9, feature_rate=2e-4, iterations=60, **LAST).condense(graph, device="cpu")
+    small = MTT(nodes=9, feature_lr=2e-4, iterations=60, **LAST).condense(graph, device="cpu")
     assert torch.equal(small.x, half.x)
 
 
@@ -79,7 +91,7 @@ def test_three_times_and_no_more(graph, monkeypatch, method, tmp_path):
     spoiled = Spoiled(monkeypatch, Step, range(71, 10_000))
     condenser = method(nodes=9, iterations=120, **LAST)
     sentence = (
-        r"^feature_rate: the matching loss stopped being finite by iteration 100, also after the rate"
+        r"^feature_lr: the matching loss stopped being finite by iteration 100, also after the rate"
         r" was halved 3 times; .* is needed; the state before iteration 50 is kept in .*state\.$"
     )
     with pytest.raises(InputError, match=sentence):
@@ -104,7 +116,7 @@ def test_sfgc_still_returns_its_best_iterate(graph, monkeypatch):
 
 def test_what_is_wrong_from_the_start_is_not_tried_again(graph, monkeypatch):
     spoiled = Spoiled(monkeypatch, Step, range(1, 10_000))
-    with pytest.raises(InputError, match=r"^expert_rate: .* not a number from the start"):
+    with pytest.raises(InputError, match=r"^expert_lr: .* not a number from the start"):
         MTT(nodes=9, iterations=120, **LAST).condense(graph, device="cpu")
     assert spoiled.count == 50
 
@@ -131,7 +143,7 @@ def test_a_setback_is_part_of_the_state(graph, monkeypatch, tmp_path):
 
 def test_gradient_matching_goes_back_too(graph, monkeypatch):
     spoiled = Spoiled(monkeypatch, GradientStep, {51})
-    small = GCond(nodes=9, generator_hidden=8, **MATCH).condense(graph, device="cpu")
+    small = GCond(nodes=9, generator_hidden_channels=8, **MATCH).condense(graph, device="cpu")
     assert spoiled.count == 2 * (40 + 6)
     assert torch.isfinite(small.x).all()
     assert small.provenance["notes"] == [
@@ -141,7 +153,7 @@ def test_gradient_matching_goes_back_too(graph, monkeypatch):
 
 def test_gradient_matching_gives_up_too(graph, monkeypatch, tmp_path):
     Spoiled(monkeypatch, GradientStep, range(51, 10_000))
-    with pytest.raises(InputError, match=r"structure_rate is needed; the state before epoch 20 is"):
+    with pytest.raises(InputError, match=r"structure_lr is needed; the state before epoch 20 is"):
         GCondX(nodes=9, **MATCH).condense(graph, device="cpu", checkpoint=tmp_path / "state")
 
 
@@ -240,7 +252,7 @@ def test_a_rate_beyond_the_numbers_is_one_sentence(graph, structure):
 def test_the_automatic_mode_outlives_it(graph, monkeypatch):
     SpoiledReal(monkeypatch, range(1, 10_000))
     pins = tuple((STUDENTS | {"iterations": 20}).items())
-    small = Automatic(nodes=9, pins=pins).condense(graph, device="cpu")
+    small = Automatic(nodes=9, fixed=pins).condense(graph, device="cpu")
     (out,) = small.provenance["automatic"]["left_out"]
     assert out["reason"].startswith("feature_lr: the real loss stopped being finite")
     assert torch.isfinite(small.x).all()

@@ -12,20 +12,22 @@ import pytest
 import torch
 
 from gcsr import Checkpoint, CondensedGraph, InputError, condense_many
-from gcsr.checkpoint import State, opened
-from gcsr.condense import MTT, Automatic, Bilevel
+from gcsr.auto.automatic import Automatic
+from gcsr.methods.bilevel import Bilevel
+from gcsr.methods.mtt import MTT
+from gcsr.utils.checkpoint import State, opened
 from helpers import CPU, planted_graph
 
-EXPERTS = {"experts": 2, "expert_epochs": 20, "max_start": 10, "hidden": 8}
-MATCH = {"epochs": 60, "outer": 2, "inner": 1, "hidden": 8}
-STUDENTS = {"students": 2, "hidden": 8, "window": 3, "burn_in": 2, "longest": 12}
+EXPERTS = {"experts": 2, "expert_epochs": 20, "max_start": 10, "hidden_channels": 8}
+MATCH = {"epochs": 60, "outer": 2, "inner": 1, "hidden_channels": 8}
+STUDENTS = {"students": 2, "hidden_channels": 8, "window": 3, "burn_in": 2, "longest": 12}
 CASES: dict[str, dict[str, Any]] = {
     "gcsr": {"iterations": 230, "iterate": "best-val", **EXPERTS},
     "mtt": {"iterations": 200, "iterate": "last", "dtype": "float64", **EXPERTS},
     "sfgc": {"iterations": 230, "embedding_epochs": 20, **EXPERTS},
     "dcg": {"iterate": "last", **MATCH},
-    "gcond": {"generator_hidden": 8, **MATCH},
-    "sgdd": {"generator_hidden": 8, "iterate": "last", "samples": 20, **MATCH},
+    "gcond": {"generator_hidden_channels": 8, **MATCH},
+    "sgdd": {"generator_hidden_channels": 8, "iterate": "last", "samples": 20, **MATCH},
     "bilevel": {"iterations": 45, **STUDENTS},
     "auto": {"iterations": 45, **STUDENTS},
 }
@@ -143,7 +145,7 @@ def test_bilevel_goes_on_with_a_structure_or_before_it(graph, tmp_path, at):
 
 
 def test_an_automatic_run_goes_on_where_its_bilevel_part_was(graph, tmp_path):
-    """Starts are made again; outer steps that were taken are not."""
+    """InitSpec are made again; outer steps that were taken are not."""
     seeds = (3, 4)
     whole = made(graph, "auto", seeds=seeds)
     ended(graph, "auto", tmp_path / "state", at=7, seeds=seeds)
@@ -175,7 +177,7 @@ def test_how_often_states_are_written_changes_nothing(graph, tmp_path):
         ({"alpha": 0.5}, None),
         ({"seeds": (4,)}, r"seeds \[3\], not \[4\]:"),
         ({"dtype": "float32"}, r"dtype float64, not float32:"),
-        ({"k": 1, "student_steps": 4}, r"k 0, not 1; student_steps 5, not 4:"),
+        ({"num_hops": 1, "student_steps": 4}, r"num_hops 0, not 1; student_steps 5, not 4:"),
     ],
 )
 def test_another_run_is_refused_by_name(graph, tmp_path, change, sentence):
@@ -323,7 +325,7 @@ def _run(tmp_path: Path) -> dict[str, Any]:
 
 def test_writing_takes_one_hundredth_of_the_time(tmp_path, monkeypatch):
     """By a clock of the test's own: every writing takes two seconds, every step one."""
-    from gcsr.checkpoint import journal as module
+    from gcsr.utils import checkpoint as module
 
     now = 0.0
     monkeypatch.setattr(module.time, "perf_counter", lambda: now)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gcsr.graph import Graph
+from gcsr.data.graph import Graph
 
 ARRAYS: dict[str, Any] = {
     "x": np.arange(18, dtype=np.float32).reshape(6, 3),

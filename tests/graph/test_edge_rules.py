@@ -8,8 +8,8 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gcsr.errors import InputError
-from gcsr.graph.edges import adjacency_from_edges, clean_adjacency
+from gcsr.data.edges import adjacency_from_edges, clean_adjacency
+from gcsr.utils.errors import InputError
 
 NODES = 6
 PAIRS = st.lists(st.tuples(st.integers(0, NODES - 1), st.integers(0, NODES - 1)), max_size=25)

@@ -9,8 +9,8 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from gcsr.errors import InputError
-from gcsr.graph import Graph
+from gcsr.data.graph import Graph
+from gcsr.utils.errors import InputError
 
 # -- accepted -----------------------------------------------------------------------------------
 
@@ -33,7 +33,7 @@ def test_nbytes_counts_every_array(make):
     assert graph.nbytes == 6 * 3 * 4 + 6 * 8 + a.data.nbytes + a.indices.nbytes + a.indptr.nbytes
 
 
-def test_unlabelled_nodes_outside_the_split(make):
+def test_unlabeled_nodes_outside_the_split(make):
     graph = make(y=[0, 1, 2, 0, -1, 2], test=[5])
     assert graph.y.tolist() == [0, 1, 2, 0, -1, 2]
     assert graph.num_classes == 3
@@ -241,7 +241,7 @@ def test_content_hash_sees_every_change(make, changes):
     assert make(**changes).content_hash != make().content_hash
 
 
-def test_content_hash_does_not_confuse_neighbouring_arrays(make):
+def test_content_hash_does_not_confuse_neighboring_arrays(make):
     """Moving a node from one split to the next leaves the same bytes in the same order."""
     hashes = {
         make(train=[0, 1], val=[2, 3], test=[4, 5]).content_hash,

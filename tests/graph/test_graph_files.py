@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gcsr.errors import InputError
-from gcsr.graph import Graph
-from gcsr.graph.npy import load_arrays
+from gcsr.data.graph import Graph
+from gcsr.data.npz import load_arrays
+from gcsr.utils.errors import InputError
 
 
 class _Touches:

@@ -12,9 +12,9 @@ import pytest
 
 import gcsr
 from gcsr import Graph, InputError
-from gcsr.graph.array_file import ArrayFile, ArrayWriter
-from gcsr.graph.folder import verify, write_folder
-from gcsr.graph.stored import StoredGraph, open_folder
+from gcsr.data.array_file import ArrayFile, ArrayWriter
+from gcsr.data.folder import verify, write_folder
+from gcsr.data.stored_graph import StoredGraph, open_folder
 from helpers import planted_graph
 
 
@@ -65,7 +65,7 @@ def test_rows_by_number(written: Path) -> None:
 
 def test_a_scattered_file_is_read_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Few rows are read one by one, many with what lies between; both must be the same rows."""
-    monkeypatch.setattr("gcsr.graph.array_file.WALK_BYTES", 2**17)
+    monkeypatch.setattr("gcsr.data.array_file.WALK_BYTES", 2**17)
     values = np.arange(60000, dtype="<f4").reshape(-1, 3)
     with ArrayWriter(tmp_path / "a.npy", "<f4", 3) as writer:
         writer.write(10000, values[10000:])
@@ -81,7 +81,7 @@ def test_a_scattered_file_is_read_right(tmp_path: Path, monkeypatch: pytest.Monk
 def test_a_folder_is_written_whole_or_not_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gcsr.graph.folder.seal", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("gcsr.data.folder.seal", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         write_folder(planted_graph(), tmp_path / "planted")
     assert list(tmp_path.iterdir()) == []

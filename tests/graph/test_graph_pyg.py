@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from gcsr.errors import InputError
-from gcsr.graph import Graph
+from gcsr.data.graph import Graph
+from gcsr.utils.errors import InputError
 
 
 @pytest.mark.parametrize("weights", [None, [2.0, 2.0, 1.0, 1.0, 0.5, 0.5]])

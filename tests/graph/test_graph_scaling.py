@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from gcsr.errors import InputError
+from gcsr.utils.errors import InputError
 
 X = np.array(
     [[1, 3, 5], [3, 1, 5], [0, 0, 0], [-2, 2, 4], [100, 0, 0], [7, 7, 7]], dtype=np.float32
@@ -25,7 +25,7 @@ def test_rows_divides_by_the_absolute_sum(make):
     assert graph.features == "rows"
 
 
-def test_standardise_is_fitted_on_training_rows_only(make):
+def test_standardize_is_fitted_on_training_rows_only(make):
     graph = make(x=X, features="standardise")
     train = graph.x[graph.train].double()
     assert torch.allclose(train.mean(0), torch.zeros(3).double(), atol=1e-6)
@@ -39,7 +39,7 @@ def test_standardise_is_fitted_on_training_rows_only(make):
     np.testing.assert_allclose(graph.x.numpy(), expected, rtol=1e-5)
 
 
-def test_constant_column_is_only_centred(make):
+def test_constant_column_is_only_centerd(make):
     x = X.copy()
     x[:3, 2] = 5
     graph = make(x=x, features="standardise")

@@ -14,7 +14,8 @@ from hostile_arrays import npy
 from fuzz.target import survives
 from fuzz.targets import TARGETS
 from fuzz.targets.small import file_bytes, small_graph
-from gcsr import Graph, untrusted
+from gcsr import Graph
+from gcsr.utils import safe_io as untrusted
 
 MIB = 2**20
 FOUND = Path(__file__).parent / "found"

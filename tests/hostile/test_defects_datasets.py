@@ -17,8 +17,8 @@ from hostile_arrays import npy
 from fuzz.targets import TARGETS
 from fuzz.targets.datasets import _PLANETOID, _SAINT, _TABLES
 from gcsr import InputError
-from gcsr.datasets.pickles import read_array, read_neighbour_lists
-from gcsr.datasets.splits import per_class_split
+from gcsr.datasets.layout import per_class_split
+from gcsr.datasets.pickles import read_array, read_neighbor_lists
 
 MIB = 2**20
 
@@ -116,7 +116,7 @@ def test_pickles_that_claim_more_than_they_hold(tmp_path, what):
     tracemalloc.start()
     try:
         with pytest.raises(InputError, match=r"ind\.cora\.graph: "):
-            read_neighbour_lists(path)
+            read_neighbor_lists(path)
         assert tracemalloc.get_traced_memory()[1] < 64 * MIB
     finally:
         tracemalloc.stop()

@@ -12,12 +12,13 @@ from safetensors.torch import save, save_file
 from fuzz.target import survives
 from fuzz.targets import TARGETS
 from fuzz.targets.small import file_bytes, small_condensed
-from gcsr import InputError, report, untrusted
-from gcsr.cli import main
-from gcsr.experts.cache import ExpertCache
+from gcsr import InputError, report
+from gcsr.cli.app import main
+from gcsr.data.condensed import MOST_SPARSE_NODES, adjacency_bytes
 from gcsr.paper.store import Store
-from gcsr.stored import MOST_SPARSE_NODES, adjacency_bytes
-from gcsr.tune.space import Space
+from gcsr.training.expert_cache import ExpertCache
+from gcsr.tuning.space import Space
+from gcsr.utils import safe_io as untrusted
 
 
 def test_a_small_file_does_not_unfold_to_a_gigabyte(refused, tmp_path):

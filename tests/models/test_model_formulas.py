@@ -5,20 +5,12 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from gcsr.errors import InputError
-from gcsr.models import (
-    CONDENSING_MODELS,
-    MODELS,
-    DenseTopology,
-    EmptyTopology,
-    Params,
-    SparseTopology,
-    condensing_model,
-    init_batch,
-)
-from gcsr.models import (
-    testing_model as model_named,
-)
+from gcsr.models.base import Params, init_batch
+from gcsr.models.registry import CONDENSING_MODELS, MODELS, condensing_model
+from gcsr.models.registry import testing_model as model_named
+from gcsr.models.sparse import SparseTopology
+from gcsr.models.topology import DenseTopology, EmptyTopology
+from gcsr.utils.errors import InputError
 from helpers import CPU, one_network, plain_logits, random_adjacency
 
 N, D, H, C = 14, 9, 16, 4
@@ -132,7 +124,7 @@ def test_paper_sage_is_gcn_with_the_same_weights(x, a):
     params = networks("gcn")
     scores = [
         model.logits(params, model.prepare(x, DenseTopology(a)))
-        for model in (model_named("gcn", H), model_named("sage", H))
+        for model in (model_named("gcn", H), model_named("sage-paper", H))
     ]
     assert torch.equal(*scores)
 

@@ -9,8 +9,10 @@ import torch
 from torch import Tensor
 from torch_geometric.nn import ChebConv, GATConv, GCNConv, SAGEConv
 
-from gcsr.models import DenseTopology, Model, Params, SparseTopology
-from gcsr.models import testing_model as model_named
+from gcsr.models.base import Model, Params
+from gcsr.models.registry import testing_model as model_named
+from gcsr.models.sparse import SparseTopology
+from gcsr.models.topology import DenseTopology
 from helpers import CPU, random_adjacency
 
 N, D, H, C = 15, 7, 16, 3
@@ -63,11 +65,11 @@ def test_gcn(x, a, weighted):
 
 
 def test_textbook_sage(x, a):
-    model, (w1, b1, w2, b2) = made("sage-textbook")
+    model, (w1, b1, w2, b2) = made("sage")
     layers = [SAGEConv(D, H).double(), SAGEConv(H, C).double()]
     own = (w1[0, :D], w2[0, :, :C])
-    neighbours = (w1[0, D:], w2[0, :, C:])
-    for layer, w, v, b in zip(layers, own, neighbours, (b1, b2), strict=True):
+    neighbors = (w1[0, D:], w2[0, :, C:])
+    for layer, w, v, b in zip(layers, own, neighbors, (b1, b2), strict=True):
         set_to(layer.lin_r.weight, w.T)
         set_to(layer.lin_l.weight, v.T)
         set_to(layer.lin_l.bias, b[0, 0])
@@ -80,7 +82,7 @@ def test_textbook_sage(x, a):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_textbook_cheby(x, a, weighted):
     a = random_adjacency(N, isolated=1) if weighted else a
-    model, (w1, b1, w2, b2) = made("cheby-textbook")
+    model, (w1, b1, w2, b2) = made("cheby")
     layers = [ChebConv(D, H, K=2).double(), ChebConv(H, C, K=2).double()]
     terms = ((w1[0, :D], w1[0, D:]), (w2[0, :, :C], w2[0, :, C:]))
     for layer, (w, v), b in zip(layers, terms, (b1, b2), strict=True):

@@ -8,8 +8,9 @@ import scipy.sparse as sp
 import torch
 
 from gcsr import models
-from gcsr.models import SparseTopology, base, gcn, init_batch
-from gcsr.models.sparse import SparseOperator
+from gcsr.models import base, gcn
+from gcsr.models.base import init_batch
+from gcsr.models.sparse import SparseOperator, SparseTopology
 
 NODES, FEATURES, CLASSES = 600, 80, 4
 
@@ -25,7 +26,7 @@ def graph() -> tuple[torch.Tensor, SparseTopology]:
     return x, SparseTopology(adjacency, torch.device("cpu"), torch.float64)
 
 
-@pytest.mark.parametrize("name", ["gcn", "sage", "mlp", "appnp", "sgc"])
+@pytest.mark.parametrize("name", ["gcn", "sage-paper", "mlp", "appnp", "sgc"])
 @pytest.mark.parametrize("limited", [False, True])
 def test_sparse_inputs_give_the_dense_scores_and_gradients(graph, name, limited, monkeypatch):
     x, topology = graph

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gcsr.paper import Axis, Experiment, Line, Protocol
-from gcsr.paper.cells import cell
+from gcsr.paper.cells import Axis, Experiment, Line, Protocol, cell
 from helpers import planted_graph
 
 # Small graphs under the names of datasets, with room for the paper's middle sizes and more.

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from paper_helpers import STANDINS, Run, standins
 
-from gcsr.paper import EXPERIMENTS
-from gcsr.paper.compare import NOT_SUPPORTED
+from gcsr.paper.experiments import EXPERIMENTS
+from gcsr.paper.tables import NOT_SUPPORTED
 
 
 @pytest.fixture(scope="module")

@@ -11,24 +11,24 @@ import pytest
 from paper_helpers import QUICK
 
 import gcsr
-from gcsr.analyse import analyse
-from gcsr.paper import Experiment, Outcome, Protocol, Store, experiment, recall, reproduce
-from gcsr.paper.cells import Cell, looking
-from gcsr.paper.compare import compare
-from gcsr.paper.figures import image
-from gcsr.paper.looks import (
+from gcsr.analysis.analysis import analyze
+from gcsr.paper.cells import Cell, Experiment, Protocol, looking
+from gcsr.paper.experiments import _picture, experiment
+from gcsr.paper.figures import image, portraits, write_outputs
+from gcsr.paper.runner import recall, reproduce
+from gcsr.paper.store import Store
+from gcsr.paper.tables import compare
+from gcsr.paper.work import (
     ADJACENCY,
     AS_FIRST,
     CORRELATION,
     GRAM,
     PRIOR,
     SILHOUETTE,
+    Outcome,
     WatchedGCSR,
     whole_graph,
 )
-from gcsr.paper.outputs import write_outputs
-from gcsr.paper.pictures import _line
-from gcsr.paper.portraits import portraits
 from helpers import planted_graph
 
 TWO = Protocol(2, 1, quick=True)
@@ -36,7 +36,7 @@ GRAPH = planted_graph(per_class=30).renamed("cora")
 
 
 def table(look: str, *values: str) -> Experiment:
-    lines = tuple(_line(look, "gcsr", "cora", 9, value, 0.5) for value in values)
+    lines = tuple(_picture(look, "gcsr", "cora", 9, value, 0.5) for value in values)
     return Experiment(look, "T", lines, look=look)
 
 
@@ -54,20 +54,20 @@ def condensed(cell: Cell) -> list[gcsr.CondensedGraph]:
     return cell.condenser(TWO).condense_many(GRAPH, seeds=[0, 1], device="cpu")
 
 
-def test_the_watched_regulariser_is_the_one_of_algorithm_1():
+def test_the_watched_regularizer_is_the_one_of_algorithm_1():
     """P after the last iteration by Eq. 14, with the A' of every iteration seen from outside."""
     settings: dict[str, Any] = {
         "nodes": 9,
         "experts": 4,  # as many as iterations: every run has the same schedule
         "iterate": "last",
-        "hidden": 8,
+        "hidden_channels": 8,
         "tau": 0.7,
     }
     seen = []
     for iterations in range(4):
         made = WatchedGCSR(**settings, iterations=iterations)
         small = made.condense_many(GRAPH, seeds=[3, 4], device="cpu")
-        seen.append((made.regularisers, [one.adjacency for one in small]))
+        seen.append((made.regularizers, [one.adjacency for one in small]))
     for place, seed in enumerate((3, 4)):
         prior = seen[0][0][seed]
         for _, adjacency in seen[:3]:
@@ -85,7 +85,7 @@ def test_ccns(loads, tmp_path):
     one = table("ccns", CORRELATION)
     cell = one.cells[0]
     row = row_of(run(one, tmp_path / "rows.jsonl"), cell)
-    known = [analyse(small, GRAPH, tsne_nodes=0) for small in condensed(cell)]
+    known = [analyze(small, GRAPH, tsne_nodes=0) for small in condensed(cell)]
     wanted = [each.ccns_distance.off_diagonal_correlation for each in known]
     assert row["values"][CORRELATION] == wanted
     np.testing.assert_allclose(row["drawn"]["ccns"], known[0].condensed.ccns, rtol=1e-3)
@@ -93,7 +93,7 @@ def test_ccns(loads, tmp_path):
     (line,) = compare(one, run(one, tmp_path / "rows.jsonl"))
     assert line.ours.mean == pytest.approx(np.mean(wanted))
     assert line.ours.std == pytest.approx(np.std(wanted))
-    assert "gcsr analyse cora-9-0.safetensors --data cora" in row["command"]
+    assert "gcsr analyze cora-9-0.safetensors --data cora" in row["command"]
 
 
 def test_adjacency(loads, tmp_path):
@@ -118,7 +118,7 @@ def test_tsne(loads, tmp_path):
     one = table("tsne", SILHOUETTE)
     cell = one.cells[0]
     row = row_of(run(one, tmp_path / "rows.jsonl"), cell)
-    wanted = [analyse(small, GRAPH, tsne_nodes=0).silhouette for small in condensed(cell)]
+    wanted = [analyze(small, GRAPH, tsne_nodes=0).silhouette for small in condensed(cell)]
     assert row["values"][SILHOUETTE] == wanted
     assert len(row["drawn"]["real"]) == len(row["drawn"]["real_classes"]) == 60
     assert len(row["drawn"]["condensed"]) == 9

@@ -11,14 +11,11 @@ import pytest
 from paper_helpers import ABSENT, QUICK, TINY, Run
 
 import gcsr as library
-from gcsr import paper
-from gcsr.paper import Cell, Experiment, Line, Outcome, Protocol, work
-from gcsr.paper.cells import Axis, cell
-from gcsr.paper.compare import compare, reasons
-from gcsr.paper.figures import draw, image
-from gcsr.paper.outputs import write_outputs
-from gcsr.paper.render import csv_text, markdown
-from gcsr.paper.tally import tally, verdict
+from gcsr.paper import work
+from gcsr.paper.cells import Axis, Cell, Experiment, Line, Protocol, cell
+from gcsr.paper.figures import draw, image, write_outputs
+from gcsr.paper.tables import compare, csv_text, markdown, reasons, tally, verdict
+from gcsr.paper.work import Outcome
 
 PAPER = Protocol()
 TAU, FAIR = TINY.cells[0], TINY.cells[1]
@@ -227,7 +224,7 @@ def test_a_run_that_was_not_shortened_is_judged(
     gcsr: Run, tiny: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     found = outcomes() | {TAU: done(70.0, leaks=True)}
-    monkeypatch.setattr(paper, "reproduce", lambda *_, **__: found)
+    monkeypatch.setattr("gcsr.paper.runner.reproduce", lambda *_, **__: found)
     argv = ["reproduce", "tiny", "--dataset", "cora", "--out", tmp_path]
     first = gcsr(*argv)
     assert "not held against" not in first.out
@@ -284,7 +281,7 @@ def test_ctrl_c(
 def test_a_failed_cell_is_told_by_the_exit_code(
     gcsr: Run, loads: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from gcsr.paper import EXPERIMENTS
+    from gcsr.paper.experiments import EXPERIMENTS
 
     table = Experiment("t", "T", (Line("cora", 91, "large", cells=(cell("random", "cora", 91),)),))
     monkeypatch.setitem(EXPERIMENTS, "t", table)

@@ -16,9 +16,10 @@ from typing import Any
 import pytest
 from paper_helpers import standins
 
-from gcsr.paper import Experiment, Line, Protocol, Store, experiment, reproduce
-from gcsr.paper.cells import looking
-from gcsr.paper.jobs import WorkerError
+from gcsr.paper.cells import Experiment, Line, Protocol, looking
+from gcsr.paper.experiments import experiment
+from gcsr.paper.runner import WorkerError, reproduce
+from gcsr.paper.store import Store
 
 CLOCKED = ("finished", "condense_seconds", "evaluate_seconds")
 OUTPUTS = ["table2-quick.csv", "table2-quick.md", "table2-quick.png", "table2-quick.svg"]
@@ -34,7 +35,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def started(data: Path, out: Path, *more: str, name: str = "table2") -> subprocess.Popen[str]:
     argv = ["reproduce", name, "--quick", "--dataset", "cora", "--device", "cpu"]
     return subprocess.Popen(
-        [sys.executable, "-m", "gcsr.cli", *argv, "--root", str(data), "--out", str(out), *more],
+        [sys.executable, "-m", "gcsr", *argv, "--root", str(data), "--out", str(out), *more],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

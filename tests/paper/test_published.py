@@ -6,7 +6,7 @@ from statistics import fmean
 
 import pytest
 
-from gcsr.condense.presets.cells import SIZES
+from gcsr.methods.presets import SIZES
 from gcsr.paper import published
 from gcsr.paper.experiments import MIDDLE
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from gcsr.paper import Cell, Protocol, experiment
-from gcsr.paper.cells import cell
+from gcsr.paper.cells import Cell, Protocol, cell
+from gcsr.paper.experiments import experiment
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
@@ -93,12 +93,12 @@ def test_the_page_in_the_repository_is_made_of_its_rows(tables, capsys):
 def test_every_experiment_can_be_a_section(tables, tmp_path, capsys):
     rows = [
         row(one, 50.0)
-        for name in ("table4", "table5", "hops", "alpha", "beta", "gamma", "regulariser")
+        for name in ("table4", "table5", "hops", "alpha", "beta", "gamma", "regularizer")
         for one in experiment(name).cells
         if one.dataset == "citeseer"
     ]
     text = page(tables, tmp_path, capsys, *rows)
-    for name in ("table4", "table5", "hops", "alpha", "beta", "gamma", "regulariser"):
+    for name in ("table4", "table5", "hops", "alpha", "beta", "gamma", "regularizer"):
         assert len(section(text, name)) == sum(
             line.dataset == "citeseer" for line in experiment(name).lines
         )

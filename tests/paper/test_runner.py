@@ -15,22 +15,13 @@ from paper_helpers import ABSENT, QUICK, TINY
 
 import gcsr
 from gcsr import Graph, InputError
-from gcsr.condense import Condenser
-from gcsr.paper import (
-    Cell,
-    Experiment,
-    Line,
-    Outcome,
-    Protocol,
-    Store,
-    data,
-    recall,
-    reproduce,
-    runner,
-    work,
-)
-from gcsr.paper.cells import cell
-from gcsr.paper.statistics import graph_statistics
+from gcsr.methods.base import Condenser
+from gcsr.paper import runner, work
+from gcsr.paper import work as data
+from gcsr.paper.cells import Cell, Experiment, Line, Protocol, cell, graph_statistics
+from gcsr.paper.runner import recall, reproduce
+from gcsr.paper.store import Store
+from gcsr.paper.work import Outcome
 from helpers import planted_graph
 
 CLOCKED = ("finished", "condense_seconds", "evaluate_seconds")

@@ -19,7 +19,7 @@ TINY: dict[str, Any] = {
     "experts": 1,
     "expert_epochs": 4,
     "max_start": 3,
-    "hidden": 8,
+    "hidden_channels": 8,
 }
 
 

@@ -14,7 +14,7 @@ import pytest
 from report_helpers import EVIL, FAST, data_of, dense_result, evil
 
 from gcsr import CondensedGraph, Graph, report
-from gcsr.report import folder_report
+from gcsr.reporting.report import folder_report
 
 Visit = Callable[..., Any]
 
@@ -147,7 +147,7 @@ def test_nodes_are_chosen_by_keyboard(visit: Visit, page: str) -> None:
     canvas.send_keys(Keys.ARROW_RIGHT)
     canvas.send_keys(Keys.ARROW_RIGHT)
     assert "Node 1, class 0" in node.text
-    assert "Strongest neighbours" in node.text and "Nearest real training nodes" in node.text
+    assert "Strongest neighbors" in node.text and "Nearest real training nodes" in node.text
     strongest = re.search(r"node (\d+), class", node.text)
     assert strongest is not None
     canvas.send_keys(Keys.ENTER)
@@ -180,8 +180,8 @@ def test_pointing_at_a_node_tells_its_weights_and_nearest_real_nodes(
 
 def test_light_and_dark(visit: Visit, page: str) -> None:
     def background(browser: Any) -> list[int]:
-        colour = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
-        return [int(n) for n in re.findall(r"\d+", colour)[:3]]
+        color = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
+        return [int(n) for n in re.findall(r"\d+", color)[:3]]
 
     dark = visit(page, scheme="dark")
     assert max(background(dark)) < 60

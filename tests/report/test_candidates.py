@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from gcsr import CondensedGraph, Graph, condense, report
-from gcsr.cli import main
-from gcsr.report.candidates import ranked, rounds_of, standing
+from gcsr.cli.app import main
+from gcsr.reporting.panels import ranked, rounds_of, standing
 
 # As files had it before: other rounds, other plan, and parts that are no longer shown.
 OLD = {
@@ -39,7 +39,7 @@ OLD = {
 
 @pytest.fixture(scope="module")
 def automatic(graph: Graph) -> CondensedGraph:
-    return condense(graph, nodes=6, iterations=2, without="pseudo-labels", device="cpu")
+    return condense(graph, nodes=6, iterations=2, disable="pseudo-labels", device="cpu")
 
 
 def with_story(small: CondensedGraph, story: dict[str, Any]) -> CondensedGraph:

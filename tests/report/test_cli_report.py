@@ -15,7 +15,7 @@ import torch
 from report_helpers import TINY, data_of
 
 from gcsr import CondensedGraph, Graph
-from gcsr.report.remake import command
+from gcsr.reporting.text import command
 
 Run = Callable[..., tuple[int, str, str]]
 FAST = ("--runs", 1, "--epochs", 3, "--tsne-nodes", 20, "--device", "cpu")
@@ -119,7 +119,7 @@ def test_the_command_of_an_automatic_result_is_what_was_typed(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     typed = (
-        "gcsr condense planted.npz --nodes 6 --budget 1 --set without=pseudo-labels --device cpu"
+        "gcsr condense planted.npz --nodes 6 --budget 1 --set disable=pseudo-labels --device cpu"
     )
     typed = f"{typed} --out auto.safetensors"
     assert gcsr(*typed.split()[1:])[0] == 0
@@ -127,7 +127,7 @@ def test_the_command_of_an_automatic_result_is_what_was_typed(
     assert command(first, "auto.safetensors") == typed
     longer = first.provenance["settings"] | {"budget": 2.5}
     again = replace(first, provenance=first.provenance | {"settings": longer, "seed": 4})
-    assert "--budget 2.5 --set without=pseudo-labels --seed 4 " in command(again, "x.safetensors")
+    assert "--budget 2.5 --set disable=pseudo-labels --seed 4 " in command(again, "x.safetensors")
 
 
 def test_bad_input_is_one_sentence_and_nothing_is_written(

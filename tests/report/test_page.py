@@ -18,22 +18,19 @@ from gcsr import (
     CondensedGraph,
     Graph,
     InputError,
-    analyse,
+    analyze,
     condense,
     evaluate,
     evaluate_full,
     report,
 )
-from gcsr.analyse.embedding import NodeMap
-from gcsr.evaluate.origin import PSEUDO_LABELS_NOTE
-from gcsr.report.cost import cost_sheet
-from gcsr.report.drawing import MOST_EDGES, map_data, strongest_edges
-from gcsr.report.evidence import Evidence
-from gcsr.report.html import Html, tag
-from gcsr.report.layout import arranged
-from gcsr.report.pack import fitted, grey, shrunk
-from gcsr.report.page import Page
-from gcsr.report.said import curve, ticks
+from gcsr.analysis.nearest import NodeMap
+from gcsr.evaluation.origin import PSEUDO_LABELS_NOTE
+from gcsr.reporting.drawing import MOST_EDGES, arranged, map_data, strongest_edges
+from gcsr.reporting.evidence import Evidence, cost_sheet
+from gcsr.reporting.html import Html, fitted, gray, shrunk, tag
+from gcsr.reporting.page import Page
+from gcsr.reporting.text import curve, ticks
 from helpers import planted_graph
 
 MOST_BYTES = 3_000_000
@@ -75,7 +72,7 @@ def test_every_part_is_there(page: str, graph: Graph, small: CondensedGraph) -> 
 def test_numbers_on_the_page_are_those_of_the_analysis(
     page: str, graph: Graph, small: CondensedGraph
 ) -> None:
-    known = analyse(small, graph, nearest=3, tsne_nodes=0)
+    known = analyze(small, graph, nearest=3, tsne_nodes=0)
     assert f"Distance (Frobenius) {known.ccns_distance.frobenius:.2f}" in page
     drawn = data_of(page)["graph"]
     assert (
@@ -224,7 +221,7 @@ def test_the_strongest_edges_are_kept_and_every_node_keeps_some() -> None:
     assert (np.diff(values) <= 0).all()
 
 
-def test_the_drawing_is_deterministic_and_puts_strong_neighbours_near() -> None:
+def test_the_drawing_is_deterministic_and_puts_strong_neighbors_near() -> None:
     weights = np.kron(np.eye(3), np.ones((8, 8))) + 1e-3
     classes = np.repeat(np.arange(3), 8)
     shuffled = np.random.default_rng(0).permutation(24)
@@ -243,7 +240,7 @@ def test_large_matrices_become_means() -> None:
     assert starts.tolist() == [0, 2, 4]
     assert kept[0, 0] == matrix[:2, :2].mean() and kept[2, 1] == matrix[4:, 2:4].mean()
     assert shrunk(matrix, 6)[0] is matrix
-    packed = grey(np.array([[0.0, 0.5], [1.0, 9.0]]), 0.0, 1.0)
+    packed = gray(np.array([[0.0, 0.5], [1.0, 9.0]]), 0.0, 1.0)
     assert unpacked(packed["data"], "u1").tolist() == [0, 128, 255, 255]
 
 
@@ -257,7 +254,7 @@ def test_curves_and_ticks() -> None:
 
 
 def test_the_cost_sheet(graph: Graph, small: CondensedGraph) -> None:
-    found = analyse(small, graph, tsne_nodes=0)
+    found = analyze(small, graph, tsne_nodes=0)
     sheet = cost_sheet(Evidence("a", small, found.condensed, found.matrices, found, ()))
     rows = dict(sheet.rows)
     n, d = small.x.shape

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from gcsr.paper import EXPERIMENTS, Protocol
-from gcsr.report import folder_report
+from gcsr.paper.cells import Protocol
+from gcsr.paper.experiments import EXPERIMENTS
+from gcsr.reporting.report import folder_report
 
 
 def rows(folder: Path, protocol: Protocol, dataset: str = "cora") -> list[dict]:

@@ -3,10 +3,18 @@ from __future__ import annotations
 import pytest
 import torch
 
-from gcsr.errors import InputError
-from gcsr.models import DenseTopology, EmptyTopology, SparseTopology
-from gcsr.models import testing_model as model_named
-from gcsr.training import TrainingRecipe, accuracy, fit, networks_at_once, predictions, topology_of
+from gcsr.models.registry import testing_model as model_named
+from gcsr.models.sparse import SparseTopology
+from gcsr.models.topology import DenseTopology, EmptyTopology
+from gcsr.training.fit import (
+    TrainingRecipe,
+    accuracy,
+    fit,
+    networks_at_once,
+    predictions,
+    topology_of,
+)
+from gcsr.utils.errors import InputError
 from helpers import CPU, dense, one_network, plain_logits, planted_graph, random_adjacency
 
 H, N, C, D = 8, 9, 3, 12
@@ -37,7 +45,7 @@ def fitted(graph, small, name="gcn", networks=range(2), seed=0, **recipe):
         model.prepare(graph.x, topology, graph.val),
         graph.y[graph.val],
         features=D,
-        recipe=TrainingRecipe(**({"epochs": 24, "rate": 0.02} | recipe)),
+        recipe=TrainingRecipe(**({"epochs": 24, "lr": 0.02} | recipe)),
         networks=networks,
         seed=seed,
     )
@@ -45,10 +53,10 @@ def fitted(graph, small, name="gcn", networks=range(2), seed=0, **recipe):
 
 def initial(graph, small, name, networks=range(2)):
     """Weights before training: one epoch at a rate that moves nothing."""
-    return fitted(graph, small, name, networks, epochs=1, rate=1e-30).params
+    return fitted(graph, small, name, networks, epochs=1, lr=1e-30).params
 
 
-@pytest.mark.parametrize("name", ["gcn", "sgc", "mlp", "appnp", "cheby", "sage-textbook"])
+@pytest.mark.parametrize("name", ["gcn", "sgc", "mlp", "appnp", "cheby-paper", "sage"])
 def test_best_epoch_is_that_of_a_plain_loop(graph, small, name):
     found = fitted(graph, small, name)
     x, a, targets = (t.double() for t in small)
@@ -78,7 +86,7 @@ def test_best_epoch_is_that_of_a_plain_loop(graph, small, name):
 
 def test_the_first_of_equal_epochs_is_kept(graph, small):
     """At a rate that moves nothing every epoch is equally good."""
-    assert fitted(graph, small, rate=1e-30).epoch.tolist() == [0, 0]
+    assert fitted(graph, small, lr=1e-30).epoch.tolist() == [0, 0]
 
 
 def test_networks_do_not_depend_on_their_batch(graph, small):
@@ -92,7 +100,7 @@ def test_networks_do_not_depend_on_their_batch(graph, small):
 
 
 @pytest.mark.parametrize(
-    "name", ["gcn", "sgc", "sgc-linear", "mlp", "appnp", "cheby", "sage-textbook"]
+    "name", ["gcn", "sgc", "sgc-linear", "mlp", "appnp", "cheby-paper", "sage"]
 )
 def test_graphs_of_a_batch_are_fitted_as_one_at_a_time(graph, small, name):
     x, _, targets = small
@@ -108,7 +116,7 @@ def test_graphs_of_a_batch_are_fitted_as_one_at_a_time(graph, small, name):
             validate,
             graph.y[graph.val],
             features=D,
-            recipe=TrainingRecipe(epochs=24, rate=0.02),
+            recipe=TrainingRecipe(epochs=24, lr=0.02),
             networks=networks,
             seed=0,
         )
@@ -128,8 +136,8 @@ def test_graphs_of_a_batch_are_fitted_as_one_at_a_time(graph, small, name):
     [
         ({"epochs": 0}, "epochs: 0 is not accepted"),
         ({"validate_every": 0}, "validate_every: 0 is not accepted"),
-        ({"rate": 0.0}, "rate: 0.0 is not accepted"),
-        ({"rate": float("nan")}, "rate: nan is not accepted"),
+        ({"lr": 0.0}, "lr: 0.0 is not accepted"),
+        ({"lr": float("nan")}, "lr: nan is not accepted"),
         ({"weight_decay": -1.0}, "weight_decay: -1.0 is not accepted"),
         ({"dropout": 1.0}, "dropout: 1.0 is not accepted"),
     ],

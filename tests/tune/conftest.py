@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from tune_helpers import QUICK
 
-from gcsr.condense import select
+from gcsr.engines import iterates as select
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -18,13 +18,13 @@ import torch
 from tune_helpers import GRAPH
 
 from gcsr import CondensedGraph
-from gcsr.cli import main
-from gcsr.cli.bars import progress_bars
+from gcsr.cli.app import main
+from gcsr.cli.output import progress_bars
 
 SOURCE = Path(inspect.getfile(CondensedGraph)).parents[1]
-SMALL = ["iterations=4", "experts=1", "expert-epochs=4", "max-start=3", "hidden=8", "N=2"]
+SMALL = ["iterations=4", "experts=1", "expert-epochs=4", "max-start=3", "hidden_channels=8", "N=2"]
 FIXED = [f"--set={setting}" for setting in SMALL]
-SEARCHED = ["--set=feature_rate=0.03..30:log", "--set=alpha=0.1,1,10"]
+SEARCHED = ["--set=feature_lr=0.03..30:log", "--set=alpha=0.1,1,10"]
 needs_optuna = pytest.mark.needs("optuna")
 
 
@@ -155,7 +155,7 @@ def test_ctrl_c_tells_the_best_and_how_to_go_on(folder):
     argv = ["tune", "graph.npz", "--nodes=9", "--trials=1000", "--device=cpu", *FIXED, *SEARCHED]
     previous = signal.signal(signal.SIGINT, signal.default_int_handler)
     process = subprocess.Popen(
-        [sys.executable, "-m", "gcsr.cli", *argv],
+        [sys.executable, "-m", "gcsr", *argv],
         stdout=subprocess.PIPE,
         stderr=theirs,
         env={**os.environ, "PYTHONPATH": str(SOURCE), "TERM": "xterm", "COLUMNS": "120"},

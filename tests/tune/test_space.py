@@ -9,11 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gcsr import InputError
-from gcsr.condense import methods
-from gcsr.tune import Choices, Range, Space
-from gcsr.tune.grids import NAMED, by_kind, named_space
-from gcsr.tune.question import space_for
-from gcsr.tune.space import dimension
+from gcsr.methods.registry import methods
+from gcsr.tuning.space import NAMED, Choices, Range, Space, by_kind, dimension, named_space
+from gcsr.tuning.study import space_for
 
 numbers = st.floats(allow_nan=False, allow_infinity=False)
 positive = st.floats(min_value=1e-300, max_value=1e300)
@@ -39,7 +37,7 @@ def test_ranges_are_read_as_they_are_written(ends, log):
 
 @given(st.tuples(st.integers(), st.integers()).filter(lambda ends: ends[0] < ends[1]))
 def test_whole_ranges_stay_whole(ends):
-    found = dimension("k", f"{ends[0]}..{ends[1]}", int)
+    found = dimension("num_hops", f"{ends[0]}..{ends[1]}", int)
     assert found == Range(*ends, whole=True)
     assert found.count == ends[1] - ends[0] + 1
 
@@ -71,7 +69,7 @@ def test_any_text_is_a_dimension_or_a_sentence(text):
         ("alpha=1,nan", "alpha: 'nan' is not accepted; a finite value is"),
         ("alpha=1,,2", "alpha: '' is not accepted; a number is"),
         ("alpha=1,1.0", "alpha: 1 is given twice"),
-        ("k=1..2.5", "k: '2.5' is not accepted; a whole number is"),
+        ("num_hops=1..2.5", "num_hops: '2.5' is not accepted; a whole number is"),
         ("model=sgc..gcn", "model: 'sgc..gcn' is not accepted; a range is for numbers"),
         ("alfa=1,2", r"alfa: not a setting of gcsr \(did you mean alpha\?\); accepted: "),
         ("nodes=10,20", "nodes: is not searched"),
@@ -113,8 +111,8 @@ def test_the_papers_grid_is_the_papers():
     assert named_space("gcsr", "paper").dimensions == {
         "student_steps": Choices((5, 20, 50, 100)),
         "expert_steps": Choices((1, 2)),
-        "feature_rate": Choices((1e-5, 1e-4, 1e-3, 1e-2)),
-        "student_rate": Choices((0.01,)),
+        "feature_lr": Choices((1e-5, 1e-4, 1e-3, 1e-2)),
+        "student_lr": Choices((0.01,)),
         "alpha": Range(0.1, 1000, log=True),
         "beta": Range(0.1, 1000, log=True),
         "tau": Range(0.9, 1.0),
@@ -143,6 +141,6 @@ def test_a_method_without_a_grid_is_searched_around_its_defaults(method):
 def test_what_is_searched_by_default():
     paper = named_space("gcsr", "paper")
     assert space_for("gcsr", None, {}) == paper
-    assert space_for("gcsr", None, {"k": "3"}).searched == paper.searched
-    assert list(space_for("gcsr", None, {"k": "0..3"}).dimensions) == ["k"]
+    assert space_for("gcsr", None, {"num_hops": "3"}).searched == paper.searched
+    assert list(space_for("gcsr", None, {"num_hops": "0..3"}).dimensions) == ["num_hops"]
     assert space_for("gcsr", "paper", {"tau": "0.5"}).fixed["tau"] == 0.5

@@ -15,11 +15,11 @@ from tune_helpers import GRAPH, search, story
 
 import gcsr
 from gcsr import CondensedGraph, InputError
-from gcsr.condense import methods
-from gcsr.condense.select import QuickScore
-from gcsr.tune import question, tune
-from gcsr.tune.search import Search
-from gcsr.views import View
+from gcsr.data.views import View
+from gcsr.engines.iterates import QuickScore
+from gcsr.methods.registry import methods
+from gcsr.tuning import study as question
+from gcsr.tuning.search import Search, tune
 from helpers import tiny, with_other_test_labels
 
 pytestmark = pytest.mark.needs("optuna")
@@ -38,9 +38,9 @@ def whole():
 
 def test_trials_differ_and_stay_in_the_space(whole):
     assert [trial.number for trial in whole.trials] == list(range(9))
-    assert len({trial.settings["feature_rate"] for trial in whole.trials}) == 9
+    assert len({trial.settings["feature_lr"] for trial in whole.trials}) == 9
     for trial in whole.trials:
-        assert 0.03 <= trial.settings["feature_rate"] <= 30
+        assert 0.03 <= trial.settings["feature_lr"] <= 30
         assert trial.settings["alpha"] in (0.1, 1.0, 10.0)
     assert len({trial.score for trial in whole.trials}) > 2
 
@@ -48,7 +48,7 @@ def test_trials_differ_and_stay_in_the_space(whole):
 def test_the_best_is_the_best_and_can_be_made_again(whole, tmp_path):
     scores = [trial.score for trial in whole.trials if trial.score is not None]
     assert whole.score == max(scores) == whole.ranked[0].score
-    assert set(whole.settings) == {*tiny("gcsr"), "feature_rate", "alpha"}
+    assert set(whole.settings) == {*tiny("gcsr"), "feature_lr", "alpha"}
     (small,) = whole.condense(device="cpu")
     by_hand = gcsr.condense(GRAPH, method="gcsr", nodes=9, device="cpu", **whole.settings)
     assert torch.equal(small.x, by_hand.x) and torch.equal(small.adjacency, by_hand.adjacency)
@@ -57,7 +57,7 @@ def test_the_best_is_the_best_and_can_be_made_again(whole, tmp_path):
     assert judge(small.x, small.adjacency, small.targets) == whole.score
     told = CondensedGraph.load(small.save(tmp_path / "best.safetensors")).provenance["tuned"]
     assert told["trials"] == 9 and told["validation"] == whole.score
-    assert told["space"]["feature_rate"] == "0.03..30:log"
+    assert told["space"]["feature_lr"] == "0.03..30:log"
 
 
 def test_some_trials_are_pruned_and_none_of_the_first(whole):
@@ -118,7 +118,8 @@ def test_an_interrupted_trial_leaves_no_trace(whole, tmp_path, optuna):
 def test_a_killed_process_can_be_continued(whole, tmp_path, optuna):
     path = tmp_path / "study.sqlite"
     program = (
-        "import sys, time\nfrom gcsr.condense import select\nfrom tune_helpers import QUICK, search\n"
+        "import sys, time\nfrom gcsr.engines import iterates as select\n"
+        "from tune_helpers import QUICK, search\n"
         "select.QuickScore.score.__kwdefaults__['recipe'] = QUICK\n"
         "trials = 0\n"
         "def hang(stage, done, total):\n"
@@ -171,7 +172,7 @@ def test_a_study_of_something_else_is_refused(change, sentence, study_of_one):
                 study=study_of_one,
                 device="cpu",
                 method="mtt",
-                feature_rate="0.03..30:log",
+                feature_lr="0.03..30:log",
                 **tiny("mtt"),
             )
         return
@@ -263,7 +264,7 @@ def test_every_method_can_be_tuned(method):
 def test_a_finite_space_ends_and_repeats_cost_nothing():
     found = tune(GRAPH, nodes=9, method="random", trials=5, device="cpu")
     assert len(found.trials) == 1 and found.settings == {}
-    found = search(trials=20, feature_rate=1e-3, alpha="0.1,1")
+    found = search(trials=20, feature_lr=1e-3, alpha="0.1,1")
     assert {trial.settings["alpha"] for trial in found.trials} == {0.1, 1.0}
     repeats = [trial for trial in found.trials if trial.note]
     assert len(found.trials) == 2 + len(repeats) < 20
@@ -271,7 +272,7 @@ def test_a_finite_space_ends_and_repeats_cost_nothing():
 
 def test_combinations_that_a_method_refuses_are_passed_over():
     """max_start + expert_steps - 1 may not exceed expert_epochs: 8 + 1 is too much, 4 + 1 is not."""
-    found = search(trials=8, max_start="4,8", expert_steps="1,2", feature_rate=1e-3, alpha=1.0)
+    found = search(trials=8, max_start="4,8", expert_steps="1,2", feature_lr=1e-3, alpha=1.0)
     refused = [trial for trial in found.trials if "goes beyond expert_epochs" in trial.note]
     assert refused and all(trial.state == "pruned" for trial in refused)
     assert all(t.settings == {"max_start": 8, "expert_steps": 2} for t in refused)
@@ -314,12 +315,12 @@ def test_progress_counts_trials():
 
 @pytest.mark.parametrize("suffix", ["png", "svg"])
 def test_the_plot_has_the_course_and_a_panel_per_parameter(whole, tmp_path, suffix):
-    from gcsr.tune.figure import tuning_figure
+    from gcsr.tuning.result import tuning_figure
 
     path = whole.plot(tmp_path / f"tune.{suffix}")
     assert path.stat().st_size > 5000
     course, *panels = tuning_figure(whole).axes
-    assert [panel.get_xlabel() for panel in panels] == ["feature_rate", "alpha"]
+    assert [panel.get_xlabel() for panel in panels] == ["feature_lr", "alpha"]
     labels = course.get_legend_handles_labels()[1]
     assert labels == ["complete", "pruned", "best so far"]
     best = course.get_lines()[0].get_ydata()

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from gcsr import TrainingRecipe
-from gcsr.tune import Tuning, tune
+from gcsr.tuning.result import Tuning
+from gcsr.tuning.search import tune
 from helpers import planted_graph, tiny
 
 GRAPH = planted_graph(per_class=36, val_per_class=20, noise=9)
 # Enough epochs to tell good graphs from bad ones, on a graph this small.
 QUICK = TrainingRecipe(epochs=30, validate_every=10)
 # From harmless to ruinous, so that some trials are worth pruning.
-SEARCHED = {"feature_rate": "0.03..30:log", "alpha": "0.1,1,10"}
+SEARCHED = {"feature_lr": "0.03..30:log", "alpha": "0.1,1,10"}
 
 
 def search(graph: Any = GRAPH, **changes: Any) -> Tuning:

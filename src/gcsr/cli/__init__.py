@@ -1,5 +1,1 @@
 """The command line: ``gcsr --help``."""
-
-from gcsr.cli.app import app, main
-
-__all__ = ["app", "main"]

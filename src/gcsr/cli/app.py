@@ -11,8 +11,7 @@ from typing import Annotated
 import typer
 
 from gcsr.cli import (
-    analyse,
-    bench,
+    analyze,
     condense,
     convert,
     cost,
@@ -24,9 +23,8 @@ from gcsr.cli import (
     reproduce,
     tune,
 )
-from gcsr.cli.interrupts import forget_written, interrupted
-from gcsr.cli.output import printable
-from gcsr.errors import InputError
+from gcsr.cli.output import forget_written, interrupted, printable
+from gcsr.utils.errors import InputError
 from gcsr.version import __version__
 
 USER_ERROR = 2
@@ -67,21 +65,26 @@ app.command("condense")(condense.condense)
 app.command("evaluate")(evaluate.evaluate)
 app.command("cost")(cost.cost)
 app.command("inspect")(inspect.inspect)
-app.command("analyse")(analyse.analyse)
+app.command("analyze")(analyze.analyze)
+app.command("analyse", hidden=True)(analyze.analyze)
 app.command("tune")(tune.tune)
 app.command("report")(report.report)
 app.command("reproduce")(reproduce.reproduce)
-app.command("bench")(bench.bench)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code: 0, 2 (the user's error) or 130 (Ctrl-C)."""
+    return run(app, argv, "gcsr")
+
+
+def run(commands: typer.Typer, argv: Sequence[str] | None, prog_name: str) -> int:
+    """Run a command of any program; errors of the user become one sentence."""
     _never_fail_to_encode()
     forget_written()
-    command = typer.main.get_command(app)
+    command = typer.main.get_command(commands)
     try:
         arguments = None if argv is None else list(argv)
-        code = command.main(args=arguments, prog_name="gcsr", standalone_mode=False)
+        code = command.main(args=arguments, prog_name=prog_name, standalone_mode=False)
         sys.stdout.flush()
     except InputError as error:
         return _refuse(str(error))

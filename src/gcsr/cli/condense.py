@@ -2,33 +2,55 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from gcsr.cli.output import byte_count, print_json
+
+if TYPE_CHECKING:
+    from gcsr.outofcore.estimate import Estimate
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from gcsr.cli import options
-from gcsr.cli.bars import prefixed, progress_bars
-from gcsr.cli.data import load_graph
-from gcsr.cli.estimate import tell_estimate
-from gcsr.cli.files import (
+from gcsr.cli.data import (
     checkpoint_folder,
+    load_graph,
     output_paths,
+    replaced,
     require_replaceable,
     require_writable,
     write_graphs,
 )
-from gcsr.cli.interrupts import remember_unfinished, uninterrupted
-from gcsr.cli.output import byte_count, print_json, print_leak
-from gcsr.cli.replaced import replaced
-from gcsr.cli.settings import parse_settings
-from gcsr.cli.sizes import expert_bounds, parse_bytes
-from gcsr.errors import InputError, require, require_one_of
-from gcsr.wording import counted
+from gcsr.cli.options import expert_bounds, parse_bytes, parse_settings
+from gcsr.cli.output import prefixed, print_leak, progress_bars, remember_unfinished, uninterrupted
+from gcsr.utils.errors import InputError, require, require_one_of
+from gcsr.utils.formatting import counted
 
 if TYPE_CHECKING:
-    from gcsr.checkpoint import Checkpoint
-    from gcsr.condensed import CondensedGraph, StoredDtype
+    from gcsr.data.condensed import CondensedGraph, StoredDtype
+    from gcsr.utils.checkpoint import Checkpoint
+
+# -- What a condensation would take, for people and programs -----------------------------------------
+
+
+def tell_estimate(found: Estimate, *, as_json: bool) -> None:
+    """Print an estimate."""
+    if as_json:
+        print_json(found.to_dict())
+        return
+    where = "in blocks" if found.in_blocks else "in memory"
+    print(
+        f"{where}: about {_duration(found.seconds)} on one core (an order of magnitude),"
+        f" {byte_count(found.memory_bytes)} of memory, {byte_count(found.disk_bytes)} of disk"
+    )
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{max(1.0, seconds):.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"
 
 
 def condense(
@@ -139,12 +161,13 @@ def condense(
     out, paths = _places(out, graphs, only_estimate)
 
     from gcsr.api import condense_many, default_method, make_condenser, sparsify  # noqa: PLC0415 - imports torch
-    from gcsr.checkpoint import Checkpoint  # noqa: PLC0415
-    from gcsr.cluster import check_cluster  # noqa: PLC0415
-    from gcsr.condense import PRESETS, build  # noqa: PLC0415
-    from gcsr.condense.scaling import choose_scaling  # noqa: PLC0415
-    from gcsr.condense.sparsify import Sparsifier  # noqa: PLC0415
-    from gcsr.devices import pick_device  # noqa: PLC0415
+    from gcsr.auto.scaling import choose_scaling  # noqa: PLC0415
+    from gcsr.distributed.start import check_cluster  # noqa: PLC0415
+    from gcsr.evaluation.sparsify import Sparsifier  # noqa: PLC0415
+    from gcsr.methods.presets import PRESETS  # noqa: PLC0415
+    from gcsr.methods.registry import build  # noqa: PLC0415
+    from gcsr.utils.checkpoint import Checkpoint  # noqa: PLC0415
+    from gcsr.utils.devices import pick_device  # noqa: PLC0415
 
     require_one_of("preset", preset, PRESETS)
     method = method or default_method(preset)
@@ -223,10 +246,7 @@ def condense(
             ]
     lost = [said for one, path in zip(made, paths, strict=True) if (said := replaced(path, one))]
     _write(made, paths, checkpoint)
-    if as_json:
-        print_json(_summary(out, paths, made, lost))
-    else:
-        _tell(paths, made, lost)
+    _tell(out, paths, made, lost, as_json=as_json)
 
 
 def _places(out: Path | None, graphs: int, only_estimate: bool) -> tuple[Path, list[Path]]:
@@ -295,7 +315,12 @@ def _makers(made: list[CondensedGraph]) -> str:
     return f"{name}, which chose {chosen}" if chosen else name
 
 
-def _tell(paths: list[Path], made: list[CondensedGraph], lost: list[str]) -> None:
+def _tell(
+    out: Path, paths: list[Path], made: list[CondensedGraph], lost: list[str], *, as_json: bool
+) -> None:
+    if as_json:
+        print_json(_summary(out, paths, made, lost))
+        return
     summary = _summary(paths[0], paths, made, lost)
     each = " each" if len(made) > 1 else ""
     print(

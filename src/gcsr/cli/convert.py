@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from gcsr.cli import options
-from gcsr.cli.bars import progress_bars
 from gcsr.cli.data import load_graph
-from gcsr.cli.output import byte_count, print_json
-from gcsr.errors import require, require_one_of
-from gcsr.progress import Progress
-from gcsr.untrusted import expanded
+from gcsr.cli.output import byte_count, print_json, progress_bars
+from gcsr.utils.errors import require, require_one_of
+from gcsr.utils.progress import Progress
+from gcsr.utils.safe_io import expanded
 
 if TYPE_CHECKING:
-    from gcsr.graph.graph import FeatureScaling
-    from gcsr.graph.manifest import Manifest
+    from gcsr.data.folder import Manifest
+    from gcsr.data.graph import FeatureScaling
 
 LISTS = ("--node-features", "--node-labels", "--train", "--val", "--test")
 
@@ -72,8 +71,8 @@ def convert(
             not given, f"{', '.join(given)}: nothing is converted where only --verify is asked."
         )
 
-    from gcsr.graph.folder import verify as verified  # noqa: PLC0415 - imports torch
-    from gcsr.graph.manifest import Manifest  # noqa: PLC0415
+    from gcsr.data.folder import Manifest  # noqa: PLC0415
+    from gcsr.data.folder import verify as verified  # noqa: PLC0415 - imports torch
 
     folder = Path(source) if out is None else out
     with progress_bars() as progress:
@@ -110,15 +109,10 @@ def _write(
     inductive: bool | None,
     progress: Progress,
 ) -> None:
-    from gcsr.datasets import names  # noqa: PLC0415 - imports torch
-    from gcsr.datasets.convert import (  # noqa: PLC0415
-        EDGE_SUFFIXES,
-        convert_tables,
-        from_lists,
-        from_ogb,
-    )
-    from gcsr.graph import FEATURE_SCALINGS  # noqa: PLC0415
-    from gcsr.graph.folder import write_folder  # noqa: PLC0415
+    from gcsr.data.folder import write_folder  # noqa: PLC0415
+    from gcsr.data.graph import FEATURE_SCALINGS  # noqa: PLC0415
+    from gcsr.datasets.convert import EDGE_SUFFIXES, convert_tables, from_lists, from_ogb  # noqa: PLC0415
+    from gcsr.datasets.registry import names  # noqa: PLC0415
 
     if features is not None:
         require_one_of("features", features, FEATURE_SCALINGS)

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gcsr.cli import options
-from gcsr.cli.bars import progress_bars
 from gcsr.cli.data import found_data, load_graph, print_found
-from gcsr.cli.output import byte_count, console, print_json, print_leak, printable, table
-from gcsr.wording import counted
+from gcsr.cli.output import (
+    byte_count,
+    console,
+    print_json,
+    print_leak,
+    printable,
+    progress_bars,
+    table,
+)
+from gcsr.utils.formatting import counted
 
 if TYPE_CHECKING:
-    from gcsr.evaluate import CostSheet
+    from gcsr.evaluation.cost import CostSheet
 
 
 def cost(
@@ -44,12 +50,12 @@ def cost(
 
     Condensing's own seconds and memory are those that FILE tells; everything else is measured now.
     """
-    from gcsr.condense.sparsify import Sparsifier  # noqa: PLC0415 - torch takes a second to import
-    from gcsr.condensed import CondensedGraph  # noqa: PLC0415
-    from gcsr.devices import pick_device  # noqa: PLC0415
-    from gcsr.evaluate import cost as measure  # noqa: PLC0415
-    from gcsr.models import testing_model  # noqa: PLC0415
-    from gcsr.training import paper_recipe  # noqa: PLC0415
+    from gcsr.data.condensed import CondensedGraph  # noqa: PLC0415
+    from gcsr.evaluation.cost import cost as measure  # noqa: PLC0415
+    from gcsr.evaluation.sparsify import Sparsifier  # noqa: PLC0415 - torch takes a second to import
+    from gcsr.models.registry import testing_model  # noqa: PLC0415
+    from gcsr.training.fit import TrainingRecipe  # noqa: PLC0415
+    from gcsr.utils.devices import pick_device  # noqa: PLC0415
 
     testing_model(model)
     Sparsifier(rule=sparsify)
@@ -72,7 +78,7 @@ def cost(
             model=model,
             runs=runs,
             sparsify=sparsify,
-            recipe=replace(paper_recipe(graph.name), epochs=epochs),
+            recipe=TrainingRecipe(epochs=epochs),
             seed=seed,
             device=target,
             any_graph=any_graph,

@@ -13,17 +13,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gcsr.cli import options
-from gcsr.cli.bars import prefixed, progress_bars
-from gcsr.cli.data import load_graph
-from gcsr.cli.files import SUFFIX, require_replaceable, require_writable, write_graphs
-from gcsr.cli.output import byte_count, console, print_json, print_leak, table
-from gcsr.progress import Progress
-from gcsr.wording import accuracy, counted
+from gcsr.cli.data import SUFFIX, load_graph, require_replaceable, require_writable, write_graphs
+from gcsr.cli.output import (
+    byte_count,
+    console,
+    prefixed,
+    print_json,
+    print_leak,
+    progress_bars,
+    table,
+)
+from gcsr.utils.formatting import accuracy, counted
+from gcsr.utils.progress import Progress
 
 if TYPE_CHECKING:
-    from gcsr.condensed import CondensedGraph
-    from gcsr.evaluate import Evaluation
-    from gcsr.graph import Graph
+    from gcsr.data.condensed import CondensedGraph
+    from gcsr.data.graph import Graph
+    from gcsr.evaluation.evaluation import Evaluation
 
 DATASET = "digits"
 RANDOM_SUBSETS = 3
@@ -69,7 +75,7 @@ def demo(
 
     import torch  # noqa: PLC0415 - takes a second to import
 
-    from gcsr.evaluate.origin import PSEUDO_LABELS_NOTE, used_pseudo_labels  # noqa: PLC0415
+    from gcsr.evaluation.origin import PSEUDO_LABELS_NOTE, used_pseudo_labels  # noqa: PLC0415
 
     torch.set_num_threads(min(MOST_THREADS, torch.get_num_threads()))
     with progress_bars() as progress:
@@ -103,9 +109,9 @@ def _compare(
     graph: Graph, nodes: int, runs: int, progress: Progress
 ) -> tuple[CondensedGraph, list[Row]]:
     from gcsr.api import condense_many  # noqa: PLC0415 - torch takes a second to import
-    from gcsr.evaluate import evaluate, evaluate_full  # noqa: PLC0415
-    from gcsr.evaluate.origin import used_pseudo_labels  # noqa: PLC0415
-    from gcsr.training import TrainingRecipe  # noqa: PLC0415
+    from gcsr.evaluation.origin import used_pseudo_labels  # noqa: PLC0415
+    from gcsr.evaluation.protocol import evaluate, evaluate_full  # noqa: PLC0415
+    from gcsr.training.fit import TrainingRecipe  # noqa: PLC0415
 
     recipe = TrainingRecipe(epochs=EPOCHS)
 

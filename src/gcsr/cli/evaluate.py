@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gcsr.cli import options
-from gcsr.cli.bars import progress_bars
 from gcsr.cli.data import found_data, load_graph, print_found
-from gcsr.cli.output import print_json, print_leak
-from gcsr.cli.sizes import parse_bytes
-from gcsr.errors import require
-from gcsr.wording import counted
+from gcsr.cli.options import parse_bytes
+from gcsr.cli.output import print_json, print_leak, progress_bars
+from gcsr.utils.errors import require
+from gcsr.utils.formatting import counted
 
 if TYPE_CHECKING:
-    from gcsr.evaluate import Evaluation
+    from gcsr.evaluation.evaluation import Evaluation
 
 
 def evaluate(
@@ -75,13 +74,13 @@ def evaluate(
         )
         require(bool(files), "FILE: at least one condensed graph is needed, or --full.")
 
-    from gcsr.cluster import check_cluster  # noqa: PLC0415
-    from gcsr.condensed import CondensedGraph  # noqa: PLC0415 - torch takes a second to import
-    from gcsr.devices import pick_device  # noqa: PLC0415
-    from gcsr.evaluate import evaluate as evaluate_small  # noqa: PLC0415
-    from gcsr.evaluate import evaluate_full  # noqa: PLC0415
-    from gcsr.models import testing_model  # noqa: PLC0415
-    from gcsr.training import paper_recipe  # noqa: PLC0415
+    from gcsr.data.condensed import CondensedGraph  # noqa: PLC0415 - torch takes a second to import
+    from gcsr.distributed.start import check_cluster  # noqa: PLC0415
+    from gcsr.evaluation.protocol import evaluate as evaluate_small  # noqa: PLC0415
+    from gcsr.evaluation.protocol import evaluate_full  # noqa: PLC0415
+    from gcsr.models.registry import testing_model  # noqa: PLC0415
+    from gcsr.training.fit import TrainingRecipe  # noqa: PLC0415
+    from gcsr.utils.devices import pick_device  # noqa: PLC0415
 
     testing_model(model)
     # The devices of a cluster are elsewhere.
@@ -101,7 +100,7 @@ def evaluate(
             progress=progress,
             memory=None if memory is None else parse_bytes("--memory", memory),
         )
-        recipe = replace(paper_recipe(graph.name), epochs=epochs)
+        recipe = TrainingRecipe(epochs=epochs)
         if dropout is not None:
             recipe = replace(recipe, dropout=dropout)
         if full:

@@ -11,8 +11,8 @@ import typer
 
 from gcsr.cli import options
 from gcsr.cli.output import byte_count, console, print_json, print_leak, printable
-from gcsr.untrusted import is_number
-from gcsr.wording import counted
+from gcsr.utils.formatting import counted
+from gcsr.utils.safe_io import is_number
 
 # Candidates of the automatic mode that are shown.
 MOST_COMPARED = 12
@@ -26,7 +26,7 @@ def inspect(
     as_json: options.Json = False,
 ) -> None:
     """Show what a condensed graph holds and how it was made."""
-    from gcsr.condensed import CondensedGraph  # noqa: PLC0415 - torch takes a second to import
+    from gcsr.data.condensed import CondensedGraph  # noqa: PLC0415 - torch takes a second to import
 
     described = CondensedGraph.load(file).describe()
     if as_json:
@@ -100,7 +100,7 @@ def _rows(described: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _candidates(automatic: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """What the automatic mode chose, and how its candidates validated."""
-    from gcsr.report.candidates import is_chosen, ranked, rounds_of, scores_of  # noqa: PLC0415 - imports torch
+    from gcsr.reporting.panels import is_chosen, ranked, rounds_of, scores_of  # noqa: PLC0415 - imports torch
 
     chosen = _part(automatic, "chosen")
     if chosen:

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gcsr.cli import options
-from gcsr.cli.documents import plain_text
-from gcsr.cli.output import console, print_json, table
-from gcsr.cli.settings import SIZES
+from gcsr.cli.options import SIZES
+from gcsr.cli.output import console, plain_text, print_json, table
 
 if TYPE_CHECKING:
-    from gcsr.condense import Condenser
+    from gcsr.methods.base import Condenser
 
 SIZE = (
     "The size is given by --nodes, or by --ratio as a share of the nodes that may be seen:\n"
@@ -24,8 +23,8 @@ SIZE = (
 
 def datasets(root: options.Root = None, as_json: options.Json = False) -> None:
     """List the registered datasets and whether their files are present."""
-    from gcsr.datasets import catalogue  # noqa: PLC0415 - torch takes a second to import
-    from gcsr.datasets.folders import data_root  # noqa: PLC0415
+    from gcsr.datasets.layout import data_root  # noqa: PLC0415
+    from gcsr.datasets.registry import catalogue  # noqa: PLC0415
 
     folder = data_root(root)
     known = catalogue(root)
@@ -57,9 +56,9 @@ def methods(
     as_json: options.Json = False,
 ) -> None:
     """List the methods and their settings with default values, or explain one of them."""
-    from gcsr.condense import method as method_of  # noqa: PLC0415 - imports torch
-    from gcsr.condense import methods as known_methods  # noqa: PLC0415
-    from gcsr.condense.registry import ALIASES  # noqa: PLC0415
+    from gcsr.methods.registry import ALIASES  # noqa: PLC0415
+    from gcsr.methods.registry import method as method_of  # noqa: PLC0415 - imports torch
+    from gcsr.methods.registry import methods as known_methods  # noqa: PLC0415
 
     known = known_methods()
     if name is not None:
@@ -85,23 +84,23 @@ def methods(
 
 def _explained(method: type[Condenser]) -> str:
     """Defaults, then the documents of the method and of what it builds on."""
-    from gcsr.condense import Condenser as Base  # noqa: PLC0415
-    from gcsr.condense.registry import setting_kinds  # noqa: PLC0415
+    from gcsr.methods.base import Condenser as Base  # noqa: PLC0415
+    from gcsr.methods.registry import setting_kinds  # noqa: PLC0415
 
     ours = [one for one in method.__mro__ if issubclass(one, Base) and one is not Base]
     settable = setting_kinds(method)
     documents = [plain_text(getdoc(one) or "", settable) for one in ours if one.__doc__]
     defaults = ", ".join(f"{key}={_said(value)}" for key, value in _defaults(method).items())
     head = f"{method.name}: {method.summary}\nsettings: {defaults or 'none'}"
-    if method.hands_on_to:
-        others = ", ".join(other.name for other in method.hands_on_to)
+    if method.delegates:
+        others = ", ".join(other.name for other in method.delegates)
         head += f"\nand any setting of {others}, which is then not up for choice"
     return "\n\n".join([head, *documents, SIZE])
 
 
 def _defaults(method: type[Condenser]) -> dict[str, Any]:
     """What --set accepts of the method's own settings, and what it is otherwise."""
-    from gcsr.condense.registry import setting_kinds  # noqa: PLC0415 - imports torch
+    from gcsr.methods.registry import setting_kinds  # noqa: PLC0415 - imports torch
 
     settable = setting_kinds(method).keys() - set(SIZES)
     return {f.name: _default(f) for f in fields(method) if f.name in settable}

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gcsr.cli import options
-from gcsr.cli.bars import progress_bars
-from gcsr.cli.data import load_graph, recorded
-from gcsr.cli.files import SUFFIX, require_writable
-from gcsr.cli.interrupts import remember_written, uninterrupted
-from gcsr.cli.output import byte_count, print_json, print_leak, printable
-from gcsr.errors import InputError, require
+from gcsr.cli.data import SUFFIX, load_graph, recorded, require_writable
+from gcsr.cli.output import (
+    byte_count,
+    print_json,
+    print_leak,
+    printable,
+    progress_bars,
+    remember_written,
+    uninterrupted,
+)
+from gcsr.utils.errors import InputError, require
 
 if TYPE_CHECKING:
-    from gcsr.condensed import CondensedGraph
-    from gcsr.graph import Graph
-    from gcsr.progress import Progress
+    from gcsr.data.condensed import CondensedGraph
+    from gcsr.data.graph import Graph
+    from gcsr.utils.progress import Progress
 
 EPOCHS = 600
 
@@ -76,8 +80,11 @@ def report(
     for path in results:
         require(path.exists(), f"{path}: no such file or folder.")
 
-    from gcsr.report import folder_report  # noqa: PLC0415 - torch takes a second to import
-    from gcsr.report.sources import condensed_files, is_reproduced  # noqa: PLC0415
+    from gcsr.reporting.report import (  # noqa: PLC0415
+        condensed_files,
+        folder_report,
+        is_reproduced,
+    )
 
     if len(results) == 1 and is_reproduced(results[0]):
         require(not compare, f"compare: {results[0]} is a reproduced folder, which is one result.")
@@ -122,13 +129,13 @@ def _page(
     epochs: int,
     options: dict[str, Any],
 ) -> tuple[str, str, bool]:
-    from gcsr.condensed import CondensedGraph  # noqa: PLC0415 - torch takes a second to import
-    from gcsr.devices import pick_device  # noqa: PLC0415
-    from gcsr.models import testing_model  # noqa: PLC0415
-    from gcsr.report import report as page_of  # noqa: PLC0415
-    from gcsr.report.comparison import require_one_dataset  # noqa: PLC0415
-    from gcsr.report.sources import result_names  # noqa: PLC0415
-    from gcsr.training import paper_recipe  # noqa: PLC0415
+    from gcsr.data.condensed import CondensedGraph  # noqa: PLC0415 - torch takes a second to import
+    from gcsr.models.registry import testing_model  # noqa: PLC0415
+    from gcsr.reporting.pages import require_one_dataset  # noqa: PLC0415
+    from gcsr.reporting.report import report as page_of  # noqa: PLC0415
+    from gcsr.reporting.report import result_names  # noqa: PLC0415
+    from gcsr.training.fit import TrainingRecipe  # noqa: PLC0415
+    from gcsr.utils.devices import pick_device  # noqa: PLC0415
 
     testing_model(options["model"])
     options["device"] = pick_device(options["device"])
@@ -139,7 +146,7 @@ def _page(
         graph, absent = _real_graph(small, data, loading, options["any_graph"], progress)
         recipe = None
         if graph is not None and epochs != EPOCHS:
-            recipe = replace(paper_recipe(graph.name), epochs=epochs)
+            recipe = TrainingRecipe(epochs=epochs)
         page = page_of(
             small if several else small[0],
             graph,
@@ -159,8 +166,8 @@ def _real_graph(
     progress: Progress,
 ) -> tuple[Graph | None, str]:
     """The graph that was asked for, or the one that the results name; else why there is none."""
-    from gcsr.evaluate.origin import require_origin  # noqa: PLC0415 - imports torch
-    from gcsr.report.sources import known_dataset  # noqa: PLC0415
+    from gcsr.evaluation.origin import require_origin  # noqa: PLC0415 - imports torch
+    from gcsr.reporting.report import known_dataset  # noqa: PLC0415
 
     asked = dict(loading)
     for field, kind in (("features", str), ("inductive", bool)):
@@ -180,7 +187,7 @@ def _real_graph(
 
 
 def _write(out: Path, page: str, sources: Sequence[Path], as_json: bool, *, leaks: bool) -> None:
-    from gcsr.files import write_atomically  # noqa: PLC0415 - not needed before
+    from gcsr.utils.files import write_atomically  # noqa: PLC0415 - not needed before
 
     blob = page.encode(errors="replace")  # names of files and texts in them may be no Unicode
     with uninterrupted():

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gcsr.cli import options
-from gcsr.cli.bars import progress_bars
-from gcsr.cli.interrupts import remember_written
-from gcsr.cli.output import console, print_json, table
-from gcsr.cli.sizes import expert_bounds
-from gcsr.errors import require
+from gcsr.cli.options import expert_bounds
+from gcsr.cli.output import console, print_json, progress_bars, remember_written, table
+from gcsr.utils.errors import require
 
 if TYPE_CHECKING:
-    from gcsr.paper import Experiment, Protocol
-    from gcsr.paper.compare import Compared
+    from gcsr.paper.cells import Experiment, Protocol
+    from gcsr.paper.tables import Compared
 
 CELLS_FAILED = 1
 
@@ -82,15 +80,12 @@ def reproduce(
     Finished cells are kept: a run that was interrupted continues where it was. Several runs may share
     a folder: each cell is measured by one of them.
     """
-    from gcsr.paper import EXPERIMENTS, Protocol, Store, experiment  # noqa: PLC0415 - imports torch
-    from gcsr.paper import reproduce as run  # noqa: PLC0415
-    from gcsr.paper.compare import compare  # noqa: PLC0415
-    from gcsr.paper.outputs import (  # noqa: PLC0415
-        graphs_folder,
-        prepare_folder,
-        rows_file,
-        write_outputs,
-    )
+    from gcsr.paper.cells import Protocol  # noqa: PLC0415 - imports torch
+    from gcsr.paper.experiments import EXPERIMENTS, experiment  # noqa: PLC0415 - imports torch
+    from gcsr.paper.figures import graphs_folder, prepare_folder, rows_file, write_outputs  # noqa: PLC0415
+    from gcsr.paper.runner import reproduce as run  # noqa: PLC0415
+    from gcsr.paper.store import Store  # noqa: PLC0415 - imports torch
+    from gcsr.paper.tables import compare  # noqa: PLC0415
 
     if listed:
         require(name is None, f"NAME: {name!r} is not accepted with --list, which names them all.")
@@ -152,7 +147,7 @@ def reproduce(
 
 
 def _counts(compared: Sequence[Compared]) -> dict[str, Any]:
-    from gcsr.paper.tally import tally  # noqa: PLC0415 - torch takes a second to import
+    from gcsr.paper.tables import tally  # noqa: PLC0415 - torch takes a second to import
 
     found = {"ours": tally(compared), "without_leak": tally(compared, fair=True)}
     return {
@@ -169,8 +164,8 @@ def _check(
     experiment: Experiment, datasets: Sequence[str], device: str, cluster: str | None
 ) -> None:
     """What is wrong is said before anything is made or read."""
-    from gcsr.cluster import check_cluster  # noqa: PLC0415
-    from gcsr.devices import pick_device  # noqa: PLC0415 - torch takes a second to import
+    from gcsr.distributed.start import check_cluster  # noqa: PLC0415
+    from gcsr.utils.devices import pick_device  # noqa: PLC0415 - torch takes a second to import
 
     for dataset in datasets:
         experiment.require_part("dataset", dataset, experiment.datasets)
@@ -206,9 +201,14 @@ def _tell(
     protocol: Protocol,
     files: Sequence[Path],
 ) -> None:
-    from gcsr.paper.compare import reasons  # noqa: PLC0415 - torch takes a second to import
-    from gcsr.paper.render import NUMERIC, text_table, title, warning  # noqa: PLC0415
-    from gcsr.paper.tally import verdict  # noqa: PLC0415
+    from gcsr.paper.tables import (  # noqa: PLC0415
+        NUMERIC,
+        reasons,
+        text_table,
+        title,
+        verdict,
+        warning,
+    )
 
     headings, rows = text_table(compared)
     shown = table(*headings, numbers=NUMERIC, title=title(experiment, protocol))

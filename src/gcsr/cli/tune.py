@@ -10,25 +10,32 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gcsr.cli import options
-from gcsr.cli.bars import Stages, progress_bars
-from gcsr.cli.data import load_graph
-from gcsr.cli.files import (
+from gcsr.cli.data import (
+    load_graph,
     output_paths,
     require_replaceable,
     require_writable,
     require_writable_folder,
     write_graphs,
 )
-from gcsr.cli.interrupts import remember_written, uninterrupted
-from gcsr.cli.output import console, print_json, table
-from gcsr.errors import require
-from gcsr.wording import counted
+from gcsr.cli.output import (
+    Stages,
+    console,
+    print_json,
+    progress_bars,
+    remember_written,
+    table,
+    uninterrupted,
+)
+from gcsr.utils.errors import require
+from gcsr.utils.formatting import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gcsr.progress import Progress
-    from gcsr.tune import Search, Trial, Tuning
+    from gcsr.tuning.result import Trial, Tuning
+    from gcsr.tuning.search import Search
+    from gcsr.utils.progress import Progress
 
 BEST_SHOWN = 5
 
@@ -101,11 +108,14 @@ def tune(
         require_writable(paths)
         require_replaceable(paths)
 
-    from gcsr.cluster import check_cluster  # noqa: PLC0415
-    from gcsr.tune import Search  # noqa: PLC0415 - torch takes a second to import
-    from gcsr.tune.figure import figure_format  # noqa: PLC0415
-    from gcsr.tune.question import Question, space_for  # noqa: PLC0415
-    from gcsr.tune.study import import_optuna  # noqa: PLC0415
+    from gcsr.distributed.start import check_cluster  # noqa: PLC0415
+    from gcsr.tuning.result import figure_format  # noqa: PLC0415
+    from gcsr.tuning.search import Search  # noqa: PLC0415 - torch takes a second to import
+    from gcsr.tuning.study import (  # noqa: PLC0415
+        Question,
+        import_optuna,
+        space_for,
+    )
 
     import_optuna()
     if cluster is not None:
@@ -173,7 +183,7 @@ def tune(
 
 
 def _assigned(assignments: Sequence[str]) -> dict[str, object]:
-    from gcsr.condense import setting_name  # noqa: PLC0415 - imports torch
+    from gcsr.methods.registry import setting_name  # noqa: PLC0415 - imports torch
 
     found: dict[str, object] = {}
     for assignment in assignments:
@@ -223,7 +233,7 @@ def _best_so_far(known: Tuning, progress: Progress) -> Callable[[Trial], None]:
 
 def winning_command(data: str, result: Tuning, given: Sequence[str], out: Path) -> str:
     """The ``gcsr condense`` that makes the winner again."""
-    from gcsr.tune.space import text_of  # noqa: PLC0415 - imports torch
+    from gcsr.tuning.space import text_of  # noqa: PLC0415 - imports torch
 
     asked = result.question
     words = ["gcsr", "condense", data, "--nodes", str(asked.nodes), "--method", asked.method]
@@ -238,7 +248,7 @@ def winning_command(data: str, result: Tuning, given: Sequence[str], out: Path) 
 
 
 def _said(result: Tuning) -> str:
-    from gcsr.tune.space import text_of  # noqa: PLC0415 - imports torch
+    from gcsr.tuning.space import text_of  # noqa: PLC0415 - imports torch
 
     best = result.best
     chosen = ", ".join(f"{name}={text_of(value)}" for name, value in best.settings.items())

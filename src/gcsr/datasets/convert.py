@@ -14,15 +14,14 @@ from typing import IO, Any
 import numpy as np
 import torch
 
+from gcsr.data.array_file import WALK_BYTES, ArrayFile, ArrayWriter
+from gcsr.data.edge_blocks import EdgeBlocks
+from gcsr.data.folder import SPLITS, new_folder, seal, write_list
+from gcsr.data.graph import FeatureScaling, Scale, row_scale, standard_scale
+from gcsr.data.stored_graph import open_folder
 from gcsr.datasets.edge_lists import Edges, edges_of, edges_of_text, list_of, matrix_of, readable
-from gcsr.errors import InputError, require
-from gcsr.graph.array_file import WALK_BYTES, ArrayFile, ArrayWriter
-from gcsr.graph.edge_blocks import EdgeBlocks
-from gcsr.graph.folder import SPLITS, new_folder, seal, write_list
-from gcsr.graph.graph import FeatureScaling
-from gcsr.graph.scaling import Scale, row_scale, standard_scale
-from gcsr.graph.stored import open_folder
-from gcsr.progress import Progress, silent
+from gcsr.utils.errors import InputError, require
+from gcsr.utils.progress import Progress, silent
 
 EDGE_SUFFIXES = (".csv", ".parquet", ".npy")
 
@@ -56,7 +55,7 @@ def convert_tables(
     scaling: FeatureScaling = "keep",
     progress: Progress = silent,
 ) -> Path:
-    """Write tables as a graph folder, edges by the rules of :mod:`gcsr.graph.edges`."""
+    """Write tables as a graph folder, edges by the rules of :mod:`gcsr.data.edges`."""
     nodes = int(tables.labels.size)
     require(nodes > 0, "labels: there are none.")
     with new_folder(out) as folder:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gcsr.datasets.raw import RawGraph
-from gcsr.datasets.splits import per_class_split
+from gcsr.datasets.layout import RawGraph, per_class_split
 
 NEIGHBOURS = 10
 _BLOCK_ROWS = 256
@@ -16,7 +15,7 @@ def read_digits() -> RawGraph:
     from sklearn.datasets import load_digits  # noqa: PLC0415 - a second to import
 
     images, labels = load_digits(return_X_y=True)
-    # Whole pixel values make distances exact integers, so every machine finds the same neighbours.
+    # Whole pixel values make distances exact integers, so every machine finds the same neighbors.
     pixels = np.asarray(images).astype(np.int64)
     nearest = _nearest(pixels, NEIGHBOURS)
     sources = np.repeat(np.arange(len(pixels)), NEIGHBOURS)

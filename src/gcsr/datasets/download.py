@@ -11,7 +11,7 @@ from http.client import HTTPException, HTTPResponse
 from pathlib import Path
 from typing import IO
 
-from gcsr.untrusted import is_file
+from gcsr.utils.safe_io import is_file
 
 CONNECT_SECONDS = 10.0
 STALL_SECONDS = 20.0

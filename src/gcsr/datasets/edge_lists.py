@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gcsr.errors import InputError, require
+from gcsr.utils.errors import InputError, require
 
 LINES_AT_ONCE = 2**20
 COLUMNS = "source, target and maybe weight"

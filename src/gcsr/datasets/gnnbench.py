@@ -8,11 +8,9 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from gcsr.datasets.raw import RawGraph
-from gcsr.datasets.splits import per_class_split
-from gcsr.errors import require
-from gcsr.graph.npy import load_arrays
-from gcsr.graph.npz import checked_csr, require_dense_features, shape_of
+from gcsr.data.npz import checked_csr, load_arrays, require_dense_features, shape_of
+from gcsr.datasets.layout import RawGraph, per_class_split
+from gcsr.utils.errors import require
 
 # The files also hold names of nodes and words, some of them pickled: never touched.
 _ADJACENCY = ("adj_data", "adj_indices", "adj_indptr", "adj_shape")

@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from gcsr.datasets.raw import RawGraph
-from gcsr.errors import InputError, require
-from gcsr.graph.npy import load_array, load_arrays
-from gcsr.graph.npz import checked_csr
-from gcsr.untrusted import reason
+from gcsr.data.npz import checked_csr, load_array, load_arrays
+from gcsr.datasets.layout import RawGraph
+from gcsr.utils.errors import InputError, require
+from gcsr.utils.safe_io import reason
 
-GRAPHSAINT_FILES = ("adj_full.npz", "feats.npy", "class_map.json", "role.json")
 _ROLES = ("tr", "va", "te")
 
 

@@ -2,64 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import torch
 
+from gcsr.data.folder import is_folder
+from gcsr.data.graph import FEATURE_SCALINGS, FeatureScaling, Graph
+from gcsr.data.stored_graph import in_memory_bytes, open_folder
 from gcsr.datasets.download import DownloadError, fetch_missing
-from gcsr.datasets.folders import DATA_VARIABLE, Layout, data_root
-from gcsr.datasets.raw import RawGraph
+from gcsr.datasets.layout import DATA_VARIABLE, Layout, RawGraph, data_root
 from gcsr.datasets.registry import DATASETS, Dataset
-from gcsr.devices import free_memory_bytes
-from gcsr.errors import InputError, require_one_of, suggestion
-from gcsr.graph import FEATURE_SCALINGS, Graph
-from gcsr.graph.folder import is_folder
-from gcsr.graph.graph import FeatureScaling
-from gcsr.graph.stored import in_memory_bytes, open_folder
-from gcsr.untrusted import expanded, is_file
-
-
-@dataclass(frozen=True)
-class DatasetInfo:
-    """One line of the catalogue; ``available`` means readable without a download."""
-
-    name: str
-    nodes: int
-    edges: int
-    features_count: int
-    classes: int
-    split: str
-    setting: Literal["transductive", "inductive"]
-    scaling: FeatureScaling
-    source: str
-    available: bool
-
-
-def names() -> tuple[str, ...]:
-    """Every registered dataset."""
-    return tuple(DATASETS)
-
-
-def catalogue(root: str | Path | None = None) -> list[DatasetInfo]:
-    """What is known of every registered dataset, and whether ``root`` holds it."""
-    folder = data_root(root)
-    return [
-        DatasetInfo(
-            name=dataset.name,
-            nodes=dataset.size.nodes,
-            edges=dataset.size.edges,
-            features_count=dataset.size.features,
-            classes=dataset.size.classes,
-            split=dataset.split,
-            setting="inductive" if dataset.inductive else "transductive",
-            scaling=dataset.scaling,
-            source=dataset.source,
-            available=dataset.available(folder),
-        )
-        for dataset in DATASETS.values()
-    ]
+from gcsr.utils.devices import free_memory_bytes
+from gcsr.utils.errors import InputError, require_one_of, suggestion
+from gcsr.utils.safe_io import expanded, is_file
 
 
 def load(

@@ -12,21 +12,10 @@ from typing import IO, Any
 
 import numpy as np
 
-from gcsr.datasets.raw import RawGraph
-from gcsr.errors import InputError, require
-from gcsr.untrusted import ALWAYS_BYTES, UNREADABLE, reason
+from gcsr.datasets.layout import ARXIV_ARCHIVE, RawGraph
+from gcsr.utils.errors import InputError, require
+from gcsr.utils.safe_io import ALWAYS_BYTES, UNREADABLE, reason
 
-ARXIV_FILES = (
-    "raw/edge.csv.gz",
-    "raw/node-feat.csv.gz",
-    "raw/node-label.csv.gz",
-    "raw/num-node-list.csv.gz",
-    "raw/num-edge-list.csv.gz",
-    "split/time/train.csv.gz",
-    "split/time/valid.csv.gz",
-    "split/time/test.csv.gz",
-)
-ARXIV_ARCHIVE = "arxiv.zip"
 _INSIDE_ARCHIVE = "arxiv/"
 _REFUSED: tuple[type[Exception], ...] = (*UNREADABLE, Warning)
 

@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from gcsr.errors import InputError, require
-from gcsr.graph.npz import checked_csr
-from gcsr.untrusted import reason
+from gcsr.data.npz import checked_csr
+from gcsr.utils.errors import InputError, require
+from gcsr.utils.safe_io import reason
 
 # What a genuine file of any protocol is made of: no sets, no buffers from outside.
 _NAMES = (
@@ -120,8 +120,8 @@ def read_array(path: Path) -> np.ndarray | sp.csr_array:
         ) from None
 
 
-def read_neighbour_lists(path: Path) -> np.ndarray:
-    """The ``2 x E`` edges of a pickled dictionary from a node to the list of its neighbours."""
+def read_neighbor_lists(path: Path) -> np.ndarray:
+    """The ``2 x E`` edges of a pickled dictionary from a node to the list of its neighbors."""
     content = _records(path)
     require(
         isinstance(content, dict) and all(isinstance(ids, list) for ids in content.values()),

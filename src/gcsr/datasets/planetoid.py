@@ -8,19 +8,13 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from gcsr.datasets.pickles import read_array, read_neighbour_lists
-from gcsr.datasets.raw import RawGraph
-from gcsr.errors import InputError, require
-from gcsr.graph.npz import require_dense_features
-from gcsr.untrusted import reason
+from gcsr.data.npz import require_dense_features
+from gcsr.datasets.layout import RawGraph
+from gcsr.datasets.pickles import read_array, read_neighbor_lists
+from gcsr.utils.errors import InputError, require
+from gcsr.utils.safe_io import reason
 
 VALIDATION_NODES = 500
-
-
-def planetoid_files(name: str) -> tuple[str, ...]:
-    """The eight files of a Planetoid dataset."""
-    parts = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
-    return tuple(f"ind.{name}.{part}" for part in parts)
 
 
 def planetoid_reader(name: str) -> Callable[[Path], RawGraph]:
@@ -66,7 +60,7 @@ def _read(folder: Path, name: str) -> RawGraph:
     order[test] = known + np.arange(test.size)
     return RawGraph(
         x=_rows(sp.vstack([features, test_features], format="csr"), order),
-        edges=read_neighbour_lists(part("graph")),
+        edges=read_neighbor_lists(part("graph")),
         y=np.where(order < 0, -1, _classes(np.concatenate([labels, test_labels]))[order]),
         train=np.arange(train_count),
         val=np.arange(train_count, min(train_count + VALIDATION_NODES, known)),

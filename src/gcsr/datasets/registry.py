@@ -6,23 +6,69 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
-from gcsr.datasets import sources
-from gcsr.datasets.digits import read_digits
-from gcsr.datasets.folders import Layout, spellings
-from gcsr.datasets.gnnbench import gnnbench_reader
-from gcsr.datasets.graphsaint import GRAPHSAINT_FILES, read_graphsaint
-from gcsr.datasets.ogb_csv import (
+from gcsr.datasets.layout import (
     ARXIV_ARCHIVE,
     ARXIV_FILES,
-    read_arxiv_archive,
-    read_arxiv_folder,
+    GRAPHSAINT_FILES,
+    PER_CLASS_SPLIT,
+    Layout,
+    RawGraph,
+    data_root,
+    deferred,
+    planetoid_files,
+    spellings,
 )
-from gcsr.datasets.planetoid import planetoid_files, planetoid_reader
-from gcsr.datasets.raw import RawGraph
-from gcsr.datasets.splits import PER_CLASS_SPLIT
-from gcsr.graph.graph import FeatureScaling
-from gcsr.untrusted import is_file
+from gcsr.utils.safe_io import is_file
+
+if TYPE_CHECKING:
+    from gcsr.data.graph import FeatureScaling
+
+# -- Where each dataset is published: the addresses that PyG's dataset classes know, and OGB's -------
+
+
+_ARXIV_URL = "https://snap.stanford.edu/ogb/data/nodeproppred/arxiv.zip"
+_DRIVE_URL = "https://drive.usercontent.google.com/download?id={}&confirm=t"
+
+
+def planetoid_urls(name: str) -> dict[str, str]:
+    """Cora, Citeseer, PubMed."""
+    from torch_geometric.datasets import Planetoid  # noqa: PLC0415 - PyG takes a second to import
+
+    return {file: f"{Planetoid.url}/{file}" for file in planetoid_files(name)}
+
+
+def amazon_urls(file: str) -> dict[str, str]:
+    """The Amazon co-purchase graphs."""
+    from torch_geometric.datasets import Amazon  # noqa: PLC0415 - PyG takes a second to import
+
+    return {file: f"{Amazon.url}{file}"}
+
+
+def coauthor_urls(file: str) -> dict[str, str]:
+    """The Coauthor graphs."""
+    from torch_geometric.datasets import Coauthor  # noqa: PLC0415 - PyG takes a second to import
+
+    return {file: f"{Coauthor.url}{file}"}
+
+
+def graphsaint_urls(pyg_class: str) -> dict[str, str]:
+    """Flickr and Reddit2, which PyG knows by the ids of four shared files."""
+    from torch_geometric import datasets  # noqa: PLC0415 - PyG takes a second to import
+
+    published = getattr(datasets, pyg_class)
+    return {
+        "adj_full.npz": _DRIVE_URL.format(published.adj_full_id),
+        "feats.npy": _DRIVE_URL.format(published.feats_id),
+        "class_map.json": _DRIVE_URL.format(published.class_map_id),
+        "role.json": _DRIVE_URL.format(published.role_id),
+    }
+
+
+def arxiv_urls() -> dict[str, str]:
+    """OGB's archive, kept as it is."""
+    return {ARXIV_ARCHIVE: _ARXIV_URL}
 
 
 @dataclass(frozen=True)
@@ -80,8 +126,8 @@ def _planetoid(name: str, folders: tuple[str, ...], size: Size) -> Dataset:
             Layout(
                 spellings(*folders, name, families=("planetoid", "Planetoid")),
                 planetoid_files(name),
-                planetoid_reader(name),
-                partial(sources.planetoid_urls, name),
+                deferred("planetoid:planetoid_reader", name),
+                partial(planetoid_urls, name),
             ),
         ),
     )
@@ -100,8 +146,8 @@ def _amazon(name: str, folder: str, size: Size) -> Dataset:
             Layout(
                 spellings(folder, folder.lower(), name, families=("amazon", "Amazon")),
                 (file,),
-                gnnbench_reader(file),
-                partial(sources.amazon_urls, file),
+                deferred("gnnbench:gnnbench_reader", file),
+                partial(amazon_urls, file),
             ),
         ),
     )
@@ -120,8 +166,8 @@ def _coauthor(name: str, folder: str, size: Size) -> Dataset:
             Layout(
                 spellings(folder, folder.lower(), name, families=("coauthor", "Coauthor")),
                 (file,),
-                gnnbench_reader(file),
-                partial(sources.coauthor_urls, file),
+                deferred("gnnbench:gnnbench_reader", file),
+                partial(coauthor_urls, file),
             ),
         ),
     )
@@ -139,8 +185,8 @@ def _graphsaint(name: str, folder: str, size: Size, split: str) -> Dataset:
             Layout(
                 spellings(folder, folder.lower(), name, families=("graphsaint", "GraphSAINT")),
                 GRAPHSAINT_FILES,
-                read_graphsaint,
-                partial(sources.graphsaint_urls, folder),
+                deferred("graphsaint:read_graphsaint"),
+                partial(graphsaint_urls, folder),
             ),
         ),
     )
@@ -151,8 +197,8 @@ _DIGITS = Dataset(
     Size(1797, 24678, 64, 10),
     split=PER_CLASS_SPLIT,
     scaling="keep",
-    source="scikit-learn (bundled), 10 nearest neighbours",
-    embedded=read_digits,
+    source="scikit-learn (bundled), 10 nearest neighbors",
+    embedded=deferred("digits:read_digits"),
 )
 
 _ARXIV_FOLDERS = ("ogbn_arxiv", "ogbn-arxiv", "arxiv")
@@ -164,12 +210,17 @@ _ARXIV = Dataset(
     source="Open Graph Benchmark",
     undirected=True,
     layouts=(
-        Layout(_ARXIV_FOLDERS, ARXIV_FILES, read_arxiv_folder),
-        Layout((*_ARXIV_FOLDERS, "."), (ARXIV_ARCHIVE,), read_arxiv_archive, sources.arxiv_urls),
+        Layout(_ARXIV_FOLDERS, ARXIV_FILES, deferred("ogb_csv:read_arxiv_folder")),
+        Layout(
+            (*_ARXIV_FOLDERS, "."),
+            (ARXIV_ARCHIVE,),
+            deferred("ogb_csv:read_arxiv_archive"),
+            arxiv_urls,
+        ),
         Layout(
             spellings(*_ARXIV_FOLDERS, families=("graphsaint", "GraphSAINT")),
             GRAPHSAINT_FILES,
-            read_graphsaint,
+            deferred("graphsaint:read_graphsaint"),
         ),
     ),
 )
@@ -190,3 +241,44 @@ DATASETS: dict[str, Dataset] = {
         _ARXIV,
     )
 }
+
+
+@dataclass(frozen=True)
+class DatasetInfo:
+    """One line of the catalogue; ``available`` means readable without a download."""
+
+    name: str
+    nodes: int
+    edges: int
+    features_count: int
+    classes: int
+    split: str
+    setting: Literal["transductive", "inductive"]
+    scaling: FeatureScaling
+    source: str
+    available: bool
+
+
+def names() -> tuple[str, ...]:
+    """Every registered dataset."""
+    return tuple(DATASETS)
+
+
+def catalogue(root: str | Path | None = None) -> list[DatasetInfo]:
+    """What is known of every registered dataset, and whether ``root`` holds it."""
+    folder = data_root(root)
+    return [
+        DatasetInfo(
+            name=dataset.name,
+            nodes=dataset.size.nodes,
+            edges=dataset.size.edges,
+            features_count=dataset.size.features,
+            classes=dataset.size.classes,
+            split=dataset.split,
+            setting="inductive" if dataset.inductive else "transductive",
+            scaling=dataset.scaling,
+            source=dataset.source,
+            available=dataset.available(folder),
+        )
+        for dataset in DATASETS.values()
+    ]

@@ -4,7 +4,7 @@ from gcsr.equations.ccns import cross_class_similarity
 from gcsr.equations.gntk import KernelTarget, kernel_error
 from gcsr.equations.momentum import momentum_update
 from gcsr.equations.prior import ClassCounts, class_correlation, class_prior
-from gcsr.equations.propagation import normalised_adjacency, normalised_sparse_adjacency, propagate
+from gcsr.equations.propagation import normalized_adjacency, normalized_sparse_adjacency, propagate
 from gcsr.equations.self_expression import (
     self_expression,
     self_expression_objective,
@@ -12,7 +12,7 @@ from gcsr.equations.self_expression import (
     self_expressive_adjacency,
     symmetric_adjacency,
 )
-from gcsr.equations.trajectory import cross_entropy, over_labelled, trajectory_distance
+from gcsr.equations.trajectory import cross_entropy, over_labeled, trajectory_distance
 
 __all__ = [
     "ClassCounts",
@@ -23,9 +23,9 @@ __all__ = [
     "cross_entropy",
     "kernel_error",
     "momentum_update",
-    "normalised_adjacency",
-    "normalised_sparse_adjacency",
-    "over_labelled",
+    "normalized_adjacency",
+    "normalized_sparse_adjacency",
+    "over_labeled",
     "propagate",
     "self_expression",
     "self_expression_objective",

@@ -1,4 +1,4 @@
-"""Cross-class neighbourhood similarity: do two classes have neighbours of the same kinds?"""
+"""Cross-class neighborhood similarity: do two classes have neighbors of the same kinds?"""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ def cross_class_similarity(histograms: Tensor, shares: Tensor) -> Tensor:
     .. math::
         s(c, c') = \frac{1}{|V_c||V_{c'}|} \sum_{i \in V_c} \sum_{j \in V_{c'}} \cos(d_i, d_j)
 
-    where :math:`d_i` counts the neighbours of node i by class. The pairs i = j belong to the sum.
+    where :math:`d_i` counts the neighbors of node i by class. The pairs i = j belong to the sum.
     The double sum is the product of two sums, so this is the Gram matrix of the classes' mean unit
     histograms: linear in the nodes.
 
     Args:
-        histograms: ``(n, C)``, non-negative. A node without neighbours has a row of zeros, is similar
+        histograms: ``(n, C)``, non-negative. A node without neighbors has a row of zeros, is similar
             to nobody, and still counts as a member of its class.
         shares: ``(n, C)``, how much of a node belongs to each class: one-hot where labels are hard,
             zeros where a node has none.

@@ -1,7 +1,7 @@
 r"""The graph neural tangent kernel (Du et al., 2019) of a target graph and a support without edges.
 
 SFGC (Zheng et al., 2023) judges condensed features by the ridge regression that this kernel makes of
-them. With :math:`S = \tilde D^{-1}(A + I)` the mean over a node and its neighbours, aggregating is
+them. With :math:`S = \tilde D^{-1}(A + I)` the mean over a node and its neighbors, aggregating is
 :math:`K \leftarrow S_1 K S_2^\top`; on the support, where A' = I, it does nothing. From
 :math:`\Sigma = \Theta = S_1 X_1 X_2^\top S_2^\top` two blocks of two fully connected layers follow,
 
@@ -109,11 +109,11 @@ def kernel_error(
 ) -> Tensor:
     """Half the mean squared error of the kernel's prediction, for every support of a batch.
 
-    Class shares (one-hot labels) are centred by 1 / C on both sides. Lower is better.
+    Class shares (one-hot labels) are centerd by 1 / C on both sides. Lower is better.
     """
-    centre = 1 / shares.shape[-1]
-    predicted = ridge_prediction(cross_kernel(target, x), support_kernel(x), shares - centre, ridge)
-    return (predicted - (target_shares - centre)).square().mean((-2, -1)) / 2
+    center = 1 / shares.shape[-1]
+    predicted = ridge_prediction(cross_kernel(target, x), support_kernel(x), shares - center, ridge)
+    return (predicted - (target_shares - center)).square().mean((-2, -1)) / 2
 
 
 def _products(first: Tensor, second: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Bootstrapped regularisers (Eq. 14-15)."""
+"""Bootstrapped regularizers (Eq. 14-15)."""
 
 from __future__ import annotations
 

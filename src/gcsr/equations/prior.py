@@ -1,4 +1,4 @@
-"""The probabilistic adjacency matrix that the reconstruction is regularised with (Eq. 5-6)."""
+"""The probabilistic adjacency matrix that the reconstruction is regularized with (Eq. 5-6)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def class_correlation(adjacency: Tensor, labels: Tensor, num_classes: int) -> Te
 
     computed as :math:`L^\top A L` with a sparse label matrix, in time linear in the edges.
     ``adjacency`` is sparse CSR; nodes with label -1 do not count. A class none of whose edges ends
-    in a labelled node gets the shares of the classes among the labelled nodes: what a neighbour
+    in a labeled node gets the shares of the classes among the labeled nodes: what a neighbor
     would be if edges ignored classes.
     """
     counts = ClassCounts(labels.to(adjacency.device), num_classes)

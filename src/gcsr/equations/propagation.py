@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 
-def normalised_adjacency(adjacency: Tensor) -> Tensor:
+def normalized_adjacency(adjacency: Tensor) -> Tensor:
     r"""Eq. 2 for a small dense graph: :math:`\tilde D^{-1/2}(A+I)\tilde D^{-1/2}`.
 
     ``adjacency`` is ``(..., n, n)`` and non-negative. Self-connections are always added, also where
@@ -19,8 +19,8 @@ def normalised_adjacency(adjacency: Tensor) -> Tensor:
     return scale.unsqueeze(-1) * looped * scale.unsqueeze(-2)
 
 
-def normalised_sparse_adjacency(adjacency: Tensor) -> Tensor:
-    r"""Eq. 2 for a large graph: the same as :func:`normalised_adjacency`, CSR in and CSR out."""
+def normalized_sparse_adjacency(adjacency: Tensor) -> Tensor:
+    r"""Eq. 2 for a large graph: the same as :func:`normalized_adjacency`, CSR in and CSR out."""
     nodes = adjacency.shape[0]
     coo = adjacency.to_sparse_coo()
     loops = torch.arange(nodes, device=adjacency.device)

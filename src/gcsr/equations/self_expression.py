@@ -11,7 +11,7 @@ from torch import Tensor
 def self_expression(
     x: Tensor, prior: Tensor, history: Tensor, alpha: Tensor | float, beta: Tensor | float
 ) -> Tensor:
-    r"""Eq. 9, the closed-form minimiser of Eq. 8 (:func:`self_expression_objective`).
+    r"""Eq. 9, the closed-form minimizer of Eq. 8 (:func:`self_expression_objective`).
 
     .. math:: Z = (X'X'^\top + (\alpha+\beta) I)^{-1} (X'X'^\top + \alpha P + \beta Z_h)
 

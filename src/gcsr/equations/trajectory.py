@@ -16,14 +16,14 @@ def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
     return -(targets * logits.log_softmax(-1)).sum(-1).mean(-1)
 
 
-def over_labelled(targets: Tensor) -> Tensor:
-    """Targets with which :func:`cross_entropy` is the mean over labelled nodes alone.
+def over_labeled(targets: Tensor) -> Tensor:
+    """Targets with which :func:`cross_entropy` is the mean over labeled nodes alone.
 
     A node without a label has a row of zeros; the rows of the others are scaled up by n over their
-    number, which changes nothing where all are labelled.
+    number, which changes nothing where all are labeled.
     """
-    labelled = (targets.sum(-1) > 0).sum(-1)
-    return targets * (targets.shape[-2] / labelled).to(targets.dtype)[..., None, None]
+    labeled = (targets.sum(-1) > 0).sum(-1)
+    return targets * (targets.shape[-2] / labeled).to(targets.dtype)[..., None, None]
 
 
 def trajectory_distance(

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gcsr.equations.propagation import normalised_adjacency
+from gcsr.equations.propagation import normalized_adjacency
 
 
 def root_trace(matrix: Tensor) -> Tensor:
@@ -75,11 +75,11 @@ def signal_transport(adjacency: Tensor, plan: Tensor, real_inverse: Tensor) -> T
 
 def shifted_laplacian(adjacency: Tensor) -> Tensor:
     r""":math:`(1 + .01) I - \hat A`: positive definite for every non-negative adjacency."""
-    return shifted(normalised_adjacency(adjacency))
+    return shifted(normalized_adjacency(adjacency))
 
 
 def shifted(operator: Tensor, shift: float = 0.01) -> Tensor:
-    """The same for a normalised adjacency, or for some rows and columns of one."""
+    """The same for a normalized adjacency, or for some rows and columns of one."""
     identity = torch.eye(operator.shape[-1], dtype=operator.dtype, device=operator.device)
     return (1 + shift) * identity - operator
 

@@ -16,7 +16,7 @@ from gcsr.models.topology import Topology, repeated
 class APPNP:
     r""":math:`H = MLP(X)`, then K times :math:`Z \leftarrow (1-\alpha)\hat A Z + \alpha H`."""
 
-    hidden: int = 256
+    hidden_channels: int = 256
     relu: bool = True
     steps: int = 2
     teleport: float = 0.1
@@ -24,11 +24,11 @@ class APPNP:
 
     def init(self, features: int, classes: int, generator: torch.Generator) -> Params:
         """The perceptron's layers; propagation has no weights."""
-        return two_affine_layers(features, self.hidden, classes, generator)
+        return two_affine_layers(features, self.hidden_channels, classes, generator)
 
     def prepare(self, x: Tensor, topology: Topology, nodes: Tensor | None = None) -> Prepared:
         """The features that the propagation steps reach."""
-        outer = repeated(topology.normalised, self.steps, nodes)
+        outer = repeated(topology.normalized, self.steps, nodes)
         return Prepared(first_inputs(x, outer[0].support), outer=outer)
 
     def logits(self, params: Params, prepared: Prepared, dropout: Dropout | None = None) -> Tensor:

@@ -82,7 +82,7 @@ class TwoLayerModel(Protocol):
     """A model that is two layers with a ReLU between them."""
 
     def two_layers(self, operator: Tensor) -> TwoLayers | None:
-        """Its layers for a normalised adjacency; ``None`` if it is configured to be another form."""
+        """Its layers for a normalized adjacency; ``None`` if it is configured to be another form."""
         ...
 
 

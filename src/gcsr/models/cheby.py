@@ -7,15 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gcsr.models.base import (
-    Dropout,
-    Params,
-    Prepared,
-    TwoLayers,
-    hidden_layer,
-    rows,
-    uniform_layer,
-)
+from gcsr.models.base import Dropout, Params, Prepared, TwoLayers, hidden_layer, rows, uniform_layer
 from gcsr.models.pair import pair_layers, pair_logits, prepare_pair
 from gcsr.models.topology import Topology
 
@@ -27,19 +19,19 @@ class PaperCheby:
     One weight shared by both terms and no scaled Laplacian; :math:`\hat A` is Eq. 2 everywhere.
     """
 
-    hidden: int = 256
+    hidden_channels: int = 256
     relu: bool = True
-    name: str = "cheby"
+    name: str = "cheby-paper"
 
     def init(self, features: int, classes: int, generator: torch.Generator) -> Params:
         """Two layers; biases start at zero."""
-        w1, b1 = uniform_layer(features, self.hidden, generator)
-        w2, b2 = uniform_layer(self.hidden, classes, generator)
+        w1, b1 = uniform_layer(features, self.hidden_channels, generator)
+        w2, b2 = uniform_layer(self.hidden_channels, classes, generator)
         return w1, torch.zeros_like(b1), w2, torch.zeros_like(b2)
 
     def prepare(self, x: Tensor, topology: Topology, nodes: Tensor | None = None) -> Prepared:
         """The sum of the features and their first hop."""
-        operator = topology.normalised
+        operator = topology.normalized
         outer = operator.limited_to(nodes)
         return Prepared(rows(x + operator(x), outer.support), outer=(outer,))
 
@@ -54,7 +46,7 @@ class PaperCheby:
         return outer.pick(scores) + outer.operator(scores) + b2
 
     def two_layers(self, operator: Tensor) -> TwoLayers | None:
-        """Both layers add a node to its neighbourhood."""
+        """Both layers add a node to its neighborhood."""
         # Made on the device: a copy from the host cannot be captured in a CUDA graph.
         nodes = operator.shape[-1]
         both = operator + torch.eye(nodes, dtype=operator.dtype, device=operator.device)
@@ -67,12 +59,12 @@ class Cheby:
     :math:`\tilde L = 2L/\lambda_{max} - I = -D^{-1/2} A D^{-1/2}` for :math:`\lambda_{max} = 2`.
     """
 
-    hidden: int = 256
-    name: str = "cheby-textbook"
+    hidden_channels: int = 256
+    name: str = "cheby"
 
     def init(self, features: int, classes: int, generator: torch.Generator) -> Params:
         """Two layers, each with one weight per Chebyshev term."""
-        return pair_layers(features, self.hidden, classes, generator)
+        return pair_layers(features, self.hidden_channels, classes, generator)
 
     def prepare(self, x: Tensor, topology: Topology, nodes: Tensor | None = None) -> Prepared:
         """Features beside their first Chebyshev term."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gcsr.errors import require
 from gcsr.models.base import Dropout, Params, Prepared, linear, uniform_layer
 from gcsr.models.topology import IdentityOperator, Limited, Topology
+from gcsr.utils.errors import require
 
 SLOPE = 0.2
 
@@ -20,22 +20,23 @@ class GAT:
 
     .. math:: \alpha_{ij} \propto w_{ij} \exp(\mathrm{LeakyReLU}(a^\top [W x_i \Vert W x_j]))
 
-    normalised over the neighbours j of i and i itself. The edge weight :math:`w_{ij}` is one on an
+    normalized over the neighbors j of i and i itself. The edge weight :math:`w_{ij}` is one on an
     unweighted graph, which gives the published network; on a condensed graph, where every pair of
     nodes is joined, it is what keeps the structure.
     """
 
-    hidden: int = 256
+    hidden_channels: int = 256
     heads: int = 8
     name: str = "gat"
 
     def init(self, features: int, classes: int, generator: torch.Generator) -> Params:
         """Per layer a weight, a bias and the two halves of the attention vector of every head."""
         require(
-            self.hidden >= self.heads,
-            f"hidden: {self.hidden} is not accepted; gat needs at least {self.heads}.",
+            self.hidden_channels >= self.heads,
+            f"hidden_channels: {self.hidden_channels} is not accepted; gat needs at least"
+            f" {self.heads}.",
         )
-        width = self.hidden // self.heads
+        width = self.hidden_channels // self.heads
         w1, b1 = uniform_layer(features, self.heads * width, generator)
         a1, _ = uniform_layer(width, 2 * self.heads, generator)
         w2, b2 = uniform_layer(self.heads * width, classes, generator)
@@ -63,7 +64,7 @@ class GAT:
 def _attend(
     signal: Tensor, attention: Tensor, heads: int, edges: tuple[Tensor, Tensor, Tensor]
 ) -> Tensor:
-    """Every node's weighted mean of its neighbours, for each head."""
+    """Every node's weighted mean of its neighbors, for each head."""
     sources, targets, weights = edges
     batch, nodes, channels = signal.shape
     split = signal.view(batch, nodes, heads, channels // heads)

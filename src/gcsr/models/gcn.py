@@ -28,21 +28,21 @@ from gcsr.models.topology import Topology
 class GCN:
     r""":math:`\hat A\, \sigma(\hat A X W_1 + b_1) W_2 + b_2`; :math:`\hat A X` is computed once.
 
-    The paper's GraphSAGE is the same network (root weight off, weighted sums), so ``sage`` is this
-    class under another name; the textbook one is :class:`~gcsr.models.sage.SAGE`.
+    The paper's GraphSAGE is the same network (root weight off, weighted sums), so ``sage-paper``
+    is this class under another name; GraphSAGE itself is :class:`~gcsr.models.sage.SAGE`.
     """
 
-    hidden: int = 256
+    hidden_channels: int = 256
     relu: bool = True
     name: str = "gcn"
 
     def init(self, features: int, classes: int, generator: torch.Generator) -> Params:
         """Two layers, biases after propagation."""
-        return two_affine_layers(features, self.hidden, classes, generator)
+        return two_affine_layers(features, self.hidden_channels, classes, generator)
 
     def prepare(self, x: Tensor, topology: Topology, nodes: Tensor | None = None) -> Prepared:
-        """Features after one hop, at the nodes and their neighbours."""
-        operator = topology.normalised
+        """Features after one hop, at the nodes and their neighbors."""
+        operator = topology.normalized
         outer = operator.limited_to(nodes)
         if prefers_sparse(x):
             # Propagated features are several times denser: propagate hidden units instead.
@@ -53,7 +53,7 @@ class GCN:
     def activations(
         self, params: Params, prepared: Prepared, dropout: Dropout | None = None
     ) -> Tensor:
-        """Hidden units at the nodes and their neighbours."""
+        """Hidden units at the nodes and their neighbors."""
         w1, b1, _, _ = params
         if prepared.inner is None:
             hidden = hidden_layer(prepared.inputs, w1, b1, relu=self.relu)
@@ -68,12 +68,15 @@ class GCN:
         return outer.operator(self.scores(params, prepared, dropout)) + params[3]
 
     def scores(self, params: Params, prepared: Prepared, dropout: Dropout | None = None) -> Tensor:
-        """Class scores at the nodes and their neighbours, before the second propagation."""
+        """Class scores at the nodes and their neighbors, before the second propagation."""
         w1, b1, w2, _ = params
         inputs = prepared.inputs
         if prepared.inner is None and dropout is None and isinstance(inputs, Tensor):
             return in_chunks(inputs, lambda x: hidden_layer(x, w1, b1, relu=self.relu) @ w2)
-        return in_chunks(self.activations(params, prepared, dropout), lambda hidden: hidden @ w2)
+        return in_chunks(
+            self.activations(params, prepared, dropout),
+            lambda hidden_channels: hidden_channels @ w2,
+        )
 
     def two_layers(self, operator: Tensor) -> TwoLayers | None:
         """Both layers propagate once."""

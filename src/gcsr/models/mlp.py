@@ -25,12 +25,12 @@ from gcsr.models.topology import Topology
 class MLP:
     r""":math:`\sigma(X W_1 + b_1) W_2 + b_2`."""
 
-    hidden: int = 256
+    hidden_channels: int = 256
     name: str = "mlp"
 
     def init(self, features: int, classes: int, generator: torch.Generator) -> Params:
         """Two affine layers."""
-        return two_affine_layers(features, self.hidden, classes, generator)
+        return two_affine_layers(features, self.hidden_channels, classes, generator)
 
     def prepare(self, x: Tensor, topology: Topology, nodes: Tensor | None = None) -> Prepared:
         """The features of the nodes asked for."""
@@ -46,11 +46,11 @@ class MLP:
 
 
 def two_affine_layers(
-    features: int, hidden: int, classes: int, generator: torch.Generator
+    features: int, hidden_channels: int, classes: int, generator: torch.Generator
 ) -> Params:
     """``W1, b1, W2, b2`` of a two-layer network."""
-    first = uniform_layer(features, hidden, generator)
-    second = uniform_layer(hidden, classes, generator)
+    first = uniform_layer(features, hidden_channels, generator)
+    second = uniform_layer(hidden_channels, classes, generator)
     return (*first, *second)
 
 

@@ -1,4 +1,4 @@
-"""GraphSAGE (Hamilton et al., 2017), the textbook form with the mean aggregator."""
+"""GraphSAGE (Hamilton et al., 2017) with the mean aggregator."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from gcsr.models.topology import Topology
 
 @dataclass(frozen=True)
 class SAGE:
-    r"""Per layer :math:`X W_0 + \bar X W_1 + b` with :math:`\bar X` the mean over neighbours."""
+    r"""Per layer :math:`X W_0 + \bar X W_1 + b` with :math:`\bar X` the mean over neighbors."""
 
-    hidden: int = 256
-    name: str = "sage-textbook"
+    hidden_channels: int = 256
+    name: str = "sage"
 
     def init(self, features: int, classes: int, generator: torch.Generator) -> Params:
-        """Two layers, each with a weight for the node and one for its neighbours."""
-        return pair_layers(features, self.hidden, classes, generator)
+        """Two layers, each with a weight for the node and one for its neighbors."""
+        return pair_layers(features, self.hidden_channels, classes, generator)
 
     def prepare(self, x: Tensor, topology: Topology, nodes: Tensor | None = None) -> Prepared:
-        """Own features beside the neighbours' mean."""
+        """Own features beside the neighbors' mean."""
         return prepare_pair(x, topology.mean, nodes, sign=1.0)
 
     def logits(self, params: Params, prepared: Prepared, dropout: Dropout | None = None) -> Tensor:

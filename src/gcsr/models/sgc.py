@@ -30,18 +30,18 @@ class SGC:
     :math:`(H W_1 + s b_1) W_2 + s b_2`.
     """
 
-    hidden: int = 256
+    hidden_channels: int = 256
     relu: bool = True
     hops: int = 2
     name: str = "sgc"
 
     def init(self, features: int, classes: int, generator: torch.Generator) -> Params:
         """Two affine layers."""
-        return two_affine_layers(features, self.hidden, classes, generator)
+        return two_affine_layers(features, self.hidden_channels, classes, generator)
 
     def prepare(self, x: Tensor, topology: Topology, nodes: Tensor | None = None) -> Prepared:
         """Linear: the propagated features. Otherwise: the operators from the inside out."""
-        operator = topology.normalised
+        operator = topology.normalized
         if not self.relu:
             ones = x.new_ones((*x.shape[:-1], 1))
             for _ in range(self.hops):

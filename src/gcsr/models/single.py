@@ -24,7 +24,7 @@ class SingleSGC:
 
     def prepare(self, x: Tensor, topology: Topology, nodes: Tensor | None = None) -> Prepared:
         """The propagated features."""
-        operator = topology.normalised
+        operator = topology.normalized
         for _ in range(self.hops):
             x = operator(x)
         return Prepared(rows(x, nodes))

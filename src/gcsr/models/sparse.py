@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from gcsr.models.topology import Limited, Operator
-from gcsr.products import weighted_sums
+from gcsr.utils.products import weighted_sums
 
 # Channels from which a signal is wide enough to be multiplied on its own on a CPU.
 WIDE = 64
@@ -137,24 +137,24 @@ class SparseTopology:
         return sp.csr_array(self.adjacency + sp.eye_array(self.adjacency.shape[0], format="csr"))
 
     @cached_property
-    def normalised(self) -> Operator:
+    def normalized(self) -> Operator:
         """Eq. 2, computed in float64 and stored as ``dtype``."""
-        return self._operator(self.normalised_matrix)
+        return self._operator(self.normalized_matrix)
 
     @property
-    def normalised_matrix(self) -> sp.csr_array:
+    def normalized_matrix(self) -> sp.csr_array:
         """Eq. 2 as a matrix in float64."""
         return _symmetrically_scaled(self._looped)
 
     @cached_property
     def mean(self) -> Operator:
-        """Rows divided by their sums; a node without neighbours receives zeros."""
+        """Rows divided by their sums; a node without neighbors receives zeros."""
         sums = np.asarray(self.adjacency.sum(1), dtype=np.float64)
         return self._operator(_rows_scaled(self.adjacency, 1 / np.where(sums > 0, sums, 1)))
 
     @cached_property
     def loopless(self) -> Operator:
-        """Symmetrically normalised without self-connections; isolated nodes receive zeros."""
+        """Symmetrically normalized without self-connections; isolated nodes receive zeros."""
         return self._operator(_symmetrically_scaled(self.adjacency))
 
     def edges(self) -> tuple[Tensor, Tensor, Tensor]:

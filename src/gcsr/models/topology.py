@@ -1,6 +1,6 @@
 """One way to propagate, on a dense small graph or a sparse large one.
 
-A model asks a topology for an operator (``normalised``, ``mean``, ``loopless``) and never learns
+A model asks a topology for an operator (``normalized``, ``mean``, ``loopless``) and never learns
 which kind of graph it runs on. Signals are ``(n, c)`` or ``(batch, n, c)``.
 """
 
@@ -13,7 +13,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from gcsr.equations import normalised_adjacency
+from gcsr.equations.propagation import normalized_adjacency
 
 
 class Operator(Protocol):
@@ -51,18 +51,18 @@ class Topology(Protocol):
     """The structure of a graph, as the operators that models propagate with."""
 
     @property
-    def normalised(self) -> Operator:
-        """Eq. 2: self-connections added, symmetrically normalised."""
+    def normalized(self) -> Operator:
+        """Eq. 2: self-connections added, symmetrically normalized."""
         ...
 
     @property
     def mean(self) -> Operator:
-        """The mean over neighbours, without self-connections (GraphSAGE)."""
+        """The mean over neighbors, without self-connections (GraphSAGE)."""
         ...
 
     @property
     def loopless(self) -> Operator:
-        """Symmetrically normalised without self-connections (Chebyshev's scaled Laplacian)."""
+        """Symmetrically normalized without self-connections (Chebyshev's scaled Laplacian)."""
         ...
 
     def edges(self) -> tuple[Tensor, Tensor, Tensor]:
@@ -108,12 +108,12 @@ class EmptyTopology:
     device: torch.device
 
     @property
-    def normalised(self) -> Operator:
+    def normalized(self) -> Operator:
         """The identity."""
         return IdentityOperator()
 
-    mean = normalised
-    loopless = normalised
+    mean = normalized
+    loopless = normalized
 
     def edges(self) -> tuple[Tensor, Tensor, Tensor]:
         """A self-connection per node."""
@@ -128,9 +128,9 @@ class DenseTopology:
     adjacency: Tensor
 
     @cached_property
-    def normalised(self) -> Operator:
+    def normalized(self) -> Operator:
         """Eq. 2 on A'."""
-        return DenseOperator(normalised_adjacency(self.adjacency))
+        return DenseOperator(normalized_adjacency(self.adjacency))
 
     @cached_property
     def mean(self) -> Operator:

@@ -1,4 +1,4 @@
-"""What is measured (cells), where it is shown beside a published number (lines), and how long."""
+"""The commands that measure one cell by hand."""
 
 from __future__ import annotations
 
@@ -8,10 +8,57 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from gcsr.condense import Condenser, build, paper_settings
-from gcsr.errors import require
-from gcsr.training import TrainingRecipe, paper_recipe
+import numpy as np
+
+from gcsr.data.graph import Graph
+from gcsr.data.views import View
+from gcsr.methods.base import Condenser
+from gcsr.methods.presets import paper_settings
+from gcsr.methods.registry import build
+from gcsr.training.fit import TrainingRecipe, paper_recipe
+from gcsr.utils.errors import require
+from gcsr.utils.renamed import generator_name, recorded_settings
 from gcsr.version import __version__
+
+# -- The numbers of Table 1 --------------------------------------------------------------------------
+
+
+# Decimals of each as published.
+DIGITS = {"nodes": 0, "edges": 0, "classes": 0, "features": 0, "sparsity": 2, "homophily": 2}
+
+
+def graph_statistics(graph: Graph) -> dict[str, float]:
+    """Table 1 for one graph.
+
+    ``edges`` are undirected ones; ``sparsity`` is the percentage of entries of A that are not zero;
+    ``homophily`` the share of edges between nodes of the same class, among the edges that may be seen
+    while condensing and whose two classes are known.
+    """
+    return {
+        "nodes": graph.num_nodes,
+        "edges": graph.num_edges / 2,
+        "classes": graph.num_classes,
+        "features": graph.num_features,
+        "sparsity": 100 * graph.num_edges / graph.num_nodes**2,
+        "homophily": _edge_homophily(graph),
+    }
+
+
+def _edge_homophily(graph: Graph) -> float:
+    view = View(graph).condensing(leak_every_label=True)
+    if view.every_label is None:  # asked for above: statistics train nothing
+        return float("nan")
+    labels = view.every_label.numpy()
+    coo = view.visible.adjacency.tocoo()
+    ends = labels[coo.row], labels[coo.col]
+    known = (ends[0] >= 0) & (ends[1] >= 0)
+    if not known.any():
+        return float("nan")
+    return float(np.mean((ends[0] == ends[1])[known]))
+
+
+# -- What is measured (cells), where it is shown beside a published number (lines), and how long -----
+
 
 # Cells that condense nothing.
 WHOLE_GRAPH, STATISTICS = "whole", "statistics"
@@ -28,7 +75,7 @@ QUICK_CAPS = {
     "inner": 1,
     "samples": 50,
     "embedding_epochs": 5,
-    "hidden": 16,
+    "hidden_channels": 16,
 }
 QUICK_EPOCHS = 10
 
@@ -58,7 +105,7 @@ class Cell:
     """One measurement: a method on a dataset, and the network that is tested.
 
     ``settings`` are added to the authors' (``preset="paper"``). The methods ``whole`` and
-    ``statistics`` condense nothing. With a ``look`` (:mod:`gcsr.paper.looks`) graphs are looked at
+    ``statistics`` condense nothing. With a ``look`` (:mod:`gcsr.paper.work`) graphs are looked at
     instead of tested. Entries of A' below ``cut`` are zero when it is tested.
     """
 
@@ -121,9 +168,21 @@ class Cell:
             told |= {"nodes": self.nodes, "settings": self.condenser(protocol).settings}
         return told
 
+    def recorded(self, protocol: Protocol) -> dict[str, Any]:
+        """The identity under the names that rows were recorded with: keys stay the same."""
+        told = self.identity(protocol)
+        if "test" in told:
+            told["test"] = generator_name(self.test)
+            told["recipe"] = {
+                "rate" if name == "lr" else name: value for name, value in told["recipe"].items()
+            }
+        if "settings" in told:
+            told["settings"] = recorded_settings(told["settings"], self.method)
+        return told
+
     def settings_key(self, protocol: Protocol) -> str:
         """The same settings and code version give the same one, whatever the data."""
-        return _digest(self.identity(protocol))
+        return _digest(self.recorded(protocol))
 
     def key(self, protocol: Protocol, data: str) -> str:
         """A name for the outcome on data of that content."""
@@ -131,7 +190,7 @@ class Cell:
 
     def claim(self, protocol: Protocol) -> str:
         """The same for all cells that one process should measure: those that share graphs."""
-        told = self.identity(protocol)
+        told = self.recorded(protocol)
         shared = ("method", "dataset", "quick", "gcsr", "nodes", "settings", "graphs")
         return _digest({name: told.get(name) for name in shared})
 
@@ -227,3 +286,42 @@ class Experiment:
 def distinct(cells: Iterable[Cell]) -> tuple[Cell, ...]:
     """The same cells without repetitions."""
     return tuple(dict.fromkeys(cells))
+
+
+def command(cell: Cell, protocol: Protocol) -> str:
+    """What to type for the same numbers."""
+    if cell.method == STATISTICS:
+        return f"gcsr reproduce table1 --dataset {cell.dataset}"
+    if cell.look and cell.method == WHOLE_GRAPH:
+        return f"gcsr reproduce {cell.look} --dataset {cell.dataset}"
+    recipe = protocol.recipe(cell.dataset)
+    test = (
+        f"--data {cell.dataset} --model {cell.test} --runs {protocol.runs} --epochs {recipe.epochs}"
+    )
+    if cell.method == WHOLE_GRAPH:
+        return f"gcsr evaluate --full {test}"
+    nodes = cell.nodes or 0
+    model = dict(cell.settings).get("model", "sgc")
+    base, _ = paper_settings(cell.method, cell.dataset, nodes, model=model)
+    chosen = cell.condenser(protocol).settings
+    given = dict(cell.settings)
+    if protocol.quick:
+        # What a smoke run cuts short differs from the preset, or from the method's own default.
+        full = cell.condenser(Protocol(protocol.graphs, protocol.runs)).settings
+        given |= {key: value for key, value in chosen.items() if value != full[key]}
+    sets = "".join(
+        f" --set {key}={value}" for key, value in given.items() if base.get(key) != value
+    )
+    name = f"{cell.dataset}-{nodes}"
+    graphs = f"--graphs {protocol.graphs} --out {name}.safetensors"
+    files = f"{name}.safetensors" if protocol.graphs == 1 else f"{name}-*.safetensors"
+    then = f"gcsr evaluate {files} {test}"
+    if cell.cut:
+        then = f"gcsr reproduce table4 --dataset {cell.dataset}  # cuts A' below {cell.cut:g}"
+    if cell.look:
+        first = files.replace("*", "0")
+        then = f"gcsr analyze {first} --data {cell.dataset} --figures {name}"
+    return (
+        f"gcsr condense {cell.dataset} --nodes {nodes} --method {cell.method} --preset paper{sets}"
+        f" {graphs} && {then}"
+    )

@@ -1,4 +1,4 @@
-"""Figures of the tables: curves over a setting, or points beside the published ones."""
+"""The files of a reproduced experiment."""
 
 from __future__ import annotations
 
@@ -8,11 +8,27 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from gcsr.paper.cells import Axis, Experiment, Protocol
-from gcsr.paper.compare import Compared, Number
-from gcsr.paper.render import size, title
+from gcsr.paper.tables import Compared, Number, size, title
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from gcsr.paper.cells import WHOLE_GRAPH
+from gcsr.paper.store import Row
+from gcsr.paper.tables import csv_text, markdown
+from gcsr.paper.work import ADJACENCY, CORRELATION, GRAM, SILHOUETTE
+from gcsr.utils.errors import InputError
+from gcsr.utils.files import write_atomically
+from gcsr.utils.formatting import counted
+from gcsr.utils.safe_io import reason
+
+# -- Figures of the tables: curves over a setting, or points beside the published ones ---------------
+
 
 FORMATS = ("png", "svg")
 _PUBLISHED = {"color": "0.55", "marker": "s", "markersize": 4, "capsize": 2}
@@ -139,7 +155,7 @@ def _curves(axes: Any, lines: Sequence[Compared], axis: Axis) -> None:
             if not found:
                 continue
             several = len(series) > 1
-            # Series of one panel tell each other apart by colour.
+            # Series of one panel tell each other apart by color.
             own = {k: v for k, v in style.items() if not (several and k == "color")}
             axes.errorbar(
                 [place for place, _ in found],
@@ -170,3 +186,189 @@ def _annotate(axes: Any, x: Any, y: Any, number: Number) -> None:
 def _name(one: Compared) -> str:
     nodes = "" if one.line.nodes is None else f" ({one.line.nodes})"
     return f"{one.line.label}{nodes}{' †' if one.ours.leaks else ''}"
+
+
+# -- Pictures of graphs, drawn from rows alone -------------------------------------------------------
+
+
+Draw = Callable[[Any], None]
+_PICTURE = 3.4
+_PICTURE_LETTERS = 13  # of a title in an inch
+_DRAWN_CLASSES = 3
+
+
+def portraits(experiment: Experiment, compared: Sequence[Compared], protocol: Protocol) -> Figure:
+    """A panel per method (and matrix), those with the leak and without it side by side."""
+    from matplotlib.figure import Figure  # noqa: PLC0415 - takes a second to import
+
+    make = _PANELS[experiment.look]
+    panels = [panel for seen in _seen(compared) for panel in make(seen)]
+    columns = 3 if experiment.look == "adjacency" else max(1, len(panels))
+    lines = max(1, -(-len(panels) // columns))
+    width = _PICTURE * columns
+    figure = Figure(figsize=(width, _PICTURE * lines + 0.8), layout="constrained")
+    graphs = f"{counted(protocol.graphs, 'graph')}, the first is drawn"
+    leaks = any(number.leaks for one in compared for number in one.numbers)
+    heading = f"{title(experiment, protocol)} ({graphs}{'; † leaks test labels' * leaks})"
+    figure.suptitle(fill(heading, int(width * _PICTURE_LETTERS)), fontsize=9)
+    axes = figure.subplots(lines, columns, squeeze=False).ravel()
+    for axis in axes[len(panels) :]:
+        axis.axis("off")
+    if not panels:
+        states = sorted({number.state for one in compared for number in one.numbers})
+        axes[0].text(0.5, 0.5, ", ".join(states), ha="center", va="center")
+    for axis, (heading, draw) in zip(axes, panels, strict=False):
+        axis.set_title(heading, fontsize=8)
+        axis.tick_params(labelsize=7)
+        draw(axis)
+    return figure
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """A row, what it is called, and our numbers in it beside the published ones."""
+
+    name: str
+    row: Row
+    numbers: dict[str, str]
+
+
+def _seen(compared: Sequence[Compared]) -> list[_Seen]:
+    """Every row once; the original last, as in the paper."""
+    found: dict[str, _Seen] = {}
+    for one in compared:
+        for number in one.numbers:
+            for row in number.rows:
+                name = f"{row['method']}{' †' if row['leaks_test_labels'] else ''}"
+                if one.without_leak is not None and number is one.without_leak:
+                    name += ", without leak"
+                seen = found.setdefault(row["key"], _Seen(name, row, {}))
+                seen.numbers[one.line.value] = _said(one, number)
+    return sorted(found.values(), key=lambda seen: seen.row["method"] == WHOLE_GRAPH)
+
+
+def _said(one: Compared, number: Number) -> str:
+    digits = one.line.digits
+    ours = f"{number.mean:.{digits}f}"
+    if number.difference is None:
+        return ours
+    return f"{ours} (published {one.line.published:.{digits}f}, {number.difference:+.{digits}f})"
+
+
+def _ccns(seen: _Seen) -> list[tuple[str, Draw]]:
+    values = np.array(seen.row["drawn"]["ccns"], dtype=float)  # None becomes NaN
+
+    def draw(axis: Any) -> None:
+        axis.imshow(values, vmin=0, vmax=1, cmap="viridis")
+        axis.set_xticks(range(len(values)))
+        axis.set_yticks(range(len(values)))
+        for (i, j), value in np.ndenumerate(values):
+            ink = "black" if value > 0.6 else "white"
+            if np.isfinite(value):
+                axis.text(j, i, f"{value:.2f}", ha="center", va="center", color=ink, fontsize=6)
+
+    if seen.row["method"] == WHOLE_GRAPH:
+        return [("original", draw)]
+    return [(f"{seen.name}\ncorrelation {seen.numbers.get(CORRELATION, '-')}", draw)]
+
+
+def _adjacency(seen: _Seen) -> list[tuple[str, Draw]]:
+    drawn = seen.row["drawn"]
+    classes = drawn["classes"]
+    borders = [i - 0.5 for i in range(1, len(classes)) if classes[i] != classes[i - 1]]
+
+    def panel(what: str, numbers: list[list[float]]) -> tuple[str, Draw]:
+        values = np.array(numbers, dtype=float)
+
+        def draw(axis: Any) -> None:
+            if what == GRAM:
+                high = float(np.abs(values).max()) or 1.0
+                axis.imshow(values, cmap="RdBu_r", vmin=-high, vmax=high, interpolation="nearest")
+            else:
+                # The diagonal of A' may outshine the rest: it is beyond the scale.
+                others = values[~np.eye(len(values), dtype=bool)]
+                high = float((others if what == ADJACENCY else values).max(initial=0)) or 1.0
+                axis.imshow(values, cmap="viridis", vmin=0, vmax=high, interpolation="nearest")
+            for border in borders:
+                axis.axhline(border, color="white", linewidth=0.5)
+                axis.axvline(border, color="white", linewidth=0.5)
+
+        return f"{seen.name}\n{what}, {seen.numbers.get(what, '-')} % within classes", draw
+
+    return [panel(what, numbers) for what, numbers in drawn["matrices"].items()]
+
+
+def _tsne(seen: _Seen) -> list[tuple[str, Draw]]:
+    drawn = seen.row["drawn"]
+
+    def draw(axis: Any) -> None:
+        for kind, style in (
+            ("real", {"s": 5, "alpha": 0.4, "linewidths": 0}),
+            ("condensed", {"s": 60, "marker": "*", "edgecolors": "black", "linewidths": 0.4}),
+        ):
+            places = np.array(drawn[kind], dtype=float).reshape(-1, 2)
+            classes = np.array(drawn[f"{kind}_classes"])
+            for label in range(_DRAWN_CLASSES):
+                chosen = places[classes == label]
+                axis.scatter(chosen[:, 0], chosen[:, 1], color=f"C{label}", **style)
+        axis.set(xticks=[], yticks=[])
+
+    return [(f"{seen.name}\nSC = {seen.numbers.get(SILHOUETTE, '-')}", draw)]
+
+
+_PANELS: dict[str, Callable[[_Seen], list[tuple[str, Draw]]]] = {
+    "ccns": _ccns,
+    "adjacency": _adjacency,
+    "tsne": _tsne,
+}
+
+
+def rows_file(folder: Path, protocol: Protocol) -> Path:
+    """Where finished cells of all experiments are kept; a smoke run has a file of its own."""
+    return folder / f"rows{_mark(protocol)}.jsonl"
+
+
+def graphs_folder(folder: Path, protocol: Protocol) -> Path:
+    """Where condensed graphs are kept if that is asked for."""
+    return folder / f"graphs{_mark(protocol)}"
+
+
+def prepare_folder(folder: Path) -> None:
+    """Make the folder now rather than find out after hours that it cannot be made."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"out: {folder} cannot be made a folder ({error.strerror}).") from None
+
+
+def write_outputs(
+    folder: Path, experiment: Experiment, compared: Sequence[Compared], protocol: Protocol
+) -> list[Path]:
+    """Markdown, CSV and, where there is something to draw, a figure as PNG and SVG.
+
+    No other process may write them meanwhile (:meth:`Store.outputs`).
+    """
+    stem = f"{experiment.name}{_mark(protocol)}"
+    files = {
+        f"{stem}.md": markdown(experiment, compared, protocol).encode(),
+        f"{stem}.csv": csv_text(experiment, compared, protocol).encode(),
+    }
+    if experiment.drawn:
+        drawing = portraits if experiment.look else draw
+        try:
+            figure = drawing(experiment, compared, protocol)
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            raise InputError(
+                f"{rows_file(folder, protocol)}: a row of {experiment.name} cannot be drawn"
+                f" ({reason(error)})."
+            ) from None
+        files |= {f"{stem}.{kind}": image(figure, kind) for kind in FORMATS}
+    for name, blob in files.items():
+        for unfinished in folder.glob(f".{name}.*"):  # of a process that was killed
+            unfinished.unlink(missing_ok=True)
+        write_atomically(folder / name, blob)
+    return [folder / name for name in files]
+
+
+def _mark(protocol: Protocol) -> str:
+    return "-quick" if protocol.quick else ""

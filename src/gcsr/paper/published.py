@@ -5,7 +5,7 @@ Only data: what each number is compared with is in :mod:`gcsr.paper.experiments`
 
 from __future__ import annotations
 
-from gcsr.condense.presets.cells import SIZES
+from gcsr.methods.presets import SIZES
 
 Mean = tuple[float, float]
 
@@ -182,7 +182,7 @@ TABLE4: dict[str, dict[str, dict[str, float]]] = {
     for dataset, rows in _WITH_AVERAGE.items()
 }
 
-# Table 5: the middle ratio without both modules, with message-passing initialisation, with both.
+# Table 5: the middle ratio without both modules, with message-passing initialization, with both.
 TABLE5: dict[str, dict[str, Mean]] = {
     "neither": {
         "citeseer": (69.2, 1.2),
@@ -283,7 +283,7 @@ BETA: dict[str, dict[float, Mean]] = {
     },
 }
 
-# Figure of CCNS (Citeseer, 120 nodes). The paper prints colours and no numbers: these are of the
+# Figure of CCNS (Citeseer, 120 nodes). The paper prints colors and no numbers: these are of the
 # data and of the first graph per method that the authors released.
 CCNS_ORIGINAL: dict[str, float] = {
     "s(0, 0)": 0.28,

@@ -2,16 +2,156 @@
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
-from gcsr.errors import InputError
-from gcsr.paper.locks import Locks
-from gcsr.paper.rows import Row, parse_row
-from gcsr.untrusted import reason
+from gcsr.utils.errors import InputError
+from gcsr.utils.safe_io import reason
+
+# -- Locks between processes that share a folder; they die with their process, whatever kills it -----
+
+
+# The first bytes of the file stand for things of which there is one; the others for names.
+_RESERVED = 1024
+_HIGHEST = 2**62
+
+
+class Locks:
+    """Locks by name, each of them one byte of one file (POSIX record locks).
+
+    The file stays empty and stays there: removing it would let two processes lock two files. The
+    operating system drops the locks of a process that ends, so nothing can be left locked.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._handle: int | None = None
+
+    @contextmanager
+    def held(self, place: int) -> Iterator[None]:
+        """Wait for one of the numbered locks, and hold it in the block."""
+        self._lock(place, wait=True)
+        try:
+            yield
+        finally:
+            self._unlock(place)
+
+    @contextmanager
+    def claim(self, name: str) -> Iterator[bool]:
+        """Whether the lock of that name could be had; if so it is held in the block."""
+        digest = hashlib.sha256(name.encode()).digest()
+        place = _RESERVED + int.from_bytes(digest[:8], "little") % (_HIGHEST - _RESERVED)
+        mine = self._lock(place, wait=False)
+        try:
+            yield mine
+        finally:
+            if mine:
+                self._unlock(place)
+
+    def _lock(self, place: int, *, wait: bool) -> bool:
+        try:
+            # Never closed before the process ends: closing drops every lock of the process.
+            if self._handle is None:
+                self._handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            how = fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB
+            fcntl.lockf(self._handle, how, 1, place)
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            raise InputError(f"{self._path}: cannot be locked ({error.strerror}).") from None
+        return True
+
+    def _unlock(self, place: int) -> None:
+        if self._handle is not None:
+            fcntl.lockf(self._handle, fcntl.LOCK_UN, 1, place)
+
+
+# -- A row of a reproduction, read from a file that may come from anywhere ---------------------------
+
+
+Row = dict[str, Any]
+# No number of any table is near it, and every sum of such numbers is finite.
+_LARGEST = 1e100
+
+
+def parse_row(line: str) -> Row:
+    """The row of a line; a line that is no row is a ``ValueError``.
+
+    A row has a ``key``. Whatever else it has of the fields that tables, figures and pages use is of
+    their kind; it may lack any of them.
+    """
+    try:
+        row = json.loads(line)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    if not isinstance(row, dict) or not isinstance(row.get("key"), str):
+        raise ValueError("no key")
+    row["key"].encode()  # half a surrogate is a ValueError
+    for name, fits in _KINDS.items():
+        if name in row and not fits(row[name]):
+            raise ValueError(f"{name} of another kind")
+    return row
+
+
+def _is_number(value: object) -> bool:
+    # NaN is neither.
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and -_LARGEST < value < _LARGEST  # type: ignore[operator]
+
+
+def _is_number_or_nothing(value: object) -> bool:
+    return value is None or _is_number(value)
+
+
+def _is_count_or_nothing(value: object) -> bool:
+    return value is None or (type(value) is int and 0 <= value < 2**31)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _are_values(value: object) -> bool:
+    """One number, or none, per graph, by name."""
+    return isinstance(value, dict) and all(
+        isinstance(numbers, list) and all(map(_is_number_or_nothing, numbers))
+        for numbers in value.values()
+    )
+
+
+def _is_drawn(value: object) -> bool:
+    """Lists of numbers, matrices, or these by name."""
+    if isinstance(value, dict):
+        return all(map(_is_drawn, value.values()))
+    if not isinstance(value, list):
+        return False
+    if all(map(_is_number_or_nothing, value)):
+        return True
+    return all(
+        isinstance(row, list) and len(row) == len(value[0]) and all(map(_is_number_or_nothing, row))
+        for row in value
+    )
+
+
+_KINDS: dict[str, Callable[[object], bool]] = {
+    "method": _is_text,
+    "dataset": _is_text,
+    "nodes": _is_count_or_nothing,
+    "graphs": _is_count_or_nothing,
+    "runs": _is_count_or_nothing,
+    "mean": _is_number_or_nothing,
+    "std": _is_number_or_nothing,
+    "values": _are_values,
+    "drawn": lambda value: isinstance(value, dict) and _is_drawn(value),
+    "leaks_test_labels": lambda value: isinstance(value, bool),
+}
+
 
 # Numbered locks.
 _APPENDING, _WRITING_OUTPUTS = 0, 1

@@ -9,22 +9,272 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from gcsr.condensed import CondensedGraph
-from gcsr.errors import InputError
-from gcsr.evaluate import Evaluation, evaluate, evaluate_full
-from gcsr.graph import Graph
-from gcsr.paper.cells import STATISTICS, WHOLE_GRAPH, Cell, Protocol
-from gcsr.paper.commands import command
-from gcsr.paper.data import Data
-from gcsr.paper.graphs import Shelf
-from gcsr.paper.looks import WatchedGCSR, condensed_graphs, whole_graph
-from gcsr.paper.rows import Row
-from gcsr.paper.statistics import graph_statistics
-from gcsr.paper.store import Store
-from gcsr.progress import Progress
+from gcsr.analysis.analysis import Analysis, analyze
+from gcsr.analysis.statistics import LabeledGraph, ccns
+from gcsr.data.condensed import CondensedGraph
+from gcsr.data.graph import Graph
+from gcsr.data.views import View
+from gcsr.datasets.loading import load
+from gcsr.datasets.registry import catalogue
+from gcsr.engines.structure import State as StructureState
+from gcsr.engines.structure import Structure
+from gcsr.evaluation.evaluation import Evaluation
+from gcsr.evaluation.protocol import evaluate, evaluate_full
+from gcsr.methods.base import Condenser
+from gcsr.methods.gcsr import GCSR
+from gcsr.paper.cells import STATISTICS, WHOLE_GRAPH, Cell, Protocol, command, graph_statistics
+from gcsr.paper.store import Row, Store
+from gcsr.utils.errors import InputError
+from gcsr.utils.progress import Progress
+
+# -- The datasets of a run: read when they are needed, at most one in memory -------------------------
+
+
+NOT_ASKED_FOR = "{name}: not in the data folder, and a download was not asked for (--download)."
+
+
+@dataclass
+class Data:
+    """Datasets under ``root``; what is not there is downloaded if ``download``, else absent."""
+
+    root: Path | None = None
+    download: bool = True
+    absent: dict[str, str] = field(default_factory=dict)
+    _loaded: tuple[str, Graph] | None = None
+
+    def graph(self, name: str) -> Graph | str:
+        """The dataset, or the sentence that says why it is absent."""
+        if name in self.absent:
+            return self.absent[name]
+        if self._loaded is None or self._loaded[0] != name:
+            self._loaded = None  # the previous one goes before the next one comes
+            try:
+                if not (self.download or available(name, self.root)):
+                    raise InputError(NOT_ASKED_FOR.format(name=name))
+                self._loaded = name, load(name, self.root)
+            except InputError as error:
+                self.absent[name] = str(error)
+                return str(error)
+        return self._loaded[1]
+
+    def fetched(self, names: Iterable[str]) -> Data:
+        """The same for other processes, after every download that may be needed."""
+        for name in names:
+            if not available(name, self.root):
+                self.graph(name)
+        return Data(self.root, download=False, absent=dict(self.absent))
+
+
+def available(name: str, root: Path | None) -> bool:
+    """Whether a dataset can be read without a download."""
+    return any(info.available for info in catalogue(root) if info.name == name)
+
+
+# -- Condensed graphs kept on disk, so that cells of other tables need not condense them again -------
+
+
+@dataclass(frozen=True)
+class GraphCache:
+    """Graphs by what they were made of; whoever uses a name holds its claim."""
+
+    folder: Path
+
+    def load(self, name: str, seeds: Sequence[int]) -> list[CondensedGraph] | None:
+        """The graphs of these seeds; ``None`` unless every one is there and can be read."""
+        try:
+            found = [CondensedGraph.load(path) for path in self._paths(name, seeds)]
+        except InputError:
+            return None
+        return found if all(map(_tells_its_cost, found)) else None
+
+    def save(self, name: str, seeds: Sequence[int], graphs: Sequence[CondensedGraph]) -> None:
+        """Keep the graphs of these seeds."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{self.folder}: cannot be made ({error.strerror}).") from None
+        for path, graph in zip(self._paths(name, seeds), graphs, strict=True):
+            for unfinished in self.folder.glob(f".{path.name}.*"):  # of a process that was killed
+                unfinished.unlink(missing_ok=True)
+            graph.save(path)
+
+    def _paths(self, name: str, seeds: Sequence[int]) -> list[Path]:
+        return [self.folder / f"{name}-{seed}.safetensors" for seed in seeds]
+
+
+def _tells_its_cost(graph: CondensedGraph) -> bool:
+    """Whether the file says what a row says of its graphs; ours do."""
+    made = graph.provenance
+    measured = made.get("measured")
+    seconds = measured.get("seconds") if isinstance(measured, dict) else None
+    return (
+        isinstance(made.get("versions"), dict)
+        and isinstance(made.get("notes"), list)
+        and isinstance(seconds, float)
+    )
+
+
+# -- Cells that look at condensed graphs instead of testing them: numbers, and what a figure needs ---
+
+
+CORRELATION, WITHIN = "correlation with the original", "mean over single classes"
+SILHOUETTE, THREE = "silhouette", "silhouette of three classes"
+GRAM, PRIOR, ADJACENCY = "X'X'ᵀ", "P", "A'"
+AS_FIRST = ", no label as class 0"
+# Real nodes in a map, and in that of a smoke run.
+MAPPED, FEW = 1000, 60
+
+Values = dict[str, list[float | None]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WatchedGCSR(GCSR):
+    """GCSR that also hands out the regularizers P as its last iteration left them."""
+
+    regularizers: dict[int, Tensor] = field(
+        default_factory=dict, compare=False, metadata={"resource": True}
+    )
+
+    @classmethod
+    def watching(cls, condenser: Condenser) -> WatchedGCSR:
+        """The same settings."""
+        return cls(**{f.name: getattr(condenser, f.name) for f in fields(condenser)})
+
+    def _structure(self, *args: Any, **options: Any) -> tuple[Structure, StructureState]:
+        structure, state = super()._structure(*args, **options)
+        seeds: Sequence[int] = options["seeds"] if "seeds" in options else args[-1]
+        # The engine updates the state in place: these stay what P is.
+        self.regularizers.update(zip(seeds, state[0], strict=True))
+        return structure, state
+
+
+def whole_graph(graph: Graph) -> dict[str, Any]:
+    """CCNS of the real graph, as far as condensing sees it; every label counts.
+
+    Nodes without a label are nobody's neighbors; beside that, the same with them as class 0.
+    """
+    view = View(graph).condensing(leak_every_label=True)
+    if view.every_label is None:  # asked for above: nothing is trained here
+        raise RuntimeError("the view holds no labels")
+    labels = view.every_label.numpy()
+
+    def similarity(of: np.ndarray) -> np.ndarray:
+        return ccns(LabeledGraph.of_classes(view.visible.adjacency, of, graph.num_classes))
+
+    found = similarity(labels)
+    values = _entries(found) | _entries(similarity(np.maximum(labels, 0)), AS_FIRST)
+    return {"values": values, "drawn": {"ccns": _matrix(found)}}
+
+
+def _entries(matrix: np.ndarray, suffix: str = "") -> Values:
+    pairs = ((i, j) for i in range(len(matrix)) for j in range(i, len(matrix)))
+    return {f"s({i}, {j}){suffix}": [_plain(matrix[i, j])] for i, j in pairs}
+
+
+def condensed_graphs(
+    look: str,
+    small: Sequence[CondensedGraph],
+    graph: Graph,
+    regularizers: Mapping[int, Tensor],
+    *,
+    quick: bool,
+) -> dict[str, Any]:
+    """One value per condensed graph and number; what is drawn is of the first."""
+    return _LOOKS[look](small, graph, regularizers, FEW if quick else MAPPED)
+
+
+def _ccns(
+    small: Sequence[CondensedGraph], graph: Graph, regularizers: Mapping[int, Tensor], nodes: int
+) -> dict[str, Any]:
+    found = [analyze(one, graph, tsne_nodes=0) for one in small]
+    values: Values = {
+        CORRELATION: [one.ccns_distance.off_diagonal_correlation for one in found],
+        WITHIN: [_plain(np.nanmean(one.condensed.ccns.diagonal())) for one in found],
+    }
+    return {"values": values, "drawn": {"ccns": _matrix(found[0].condensed.ccns)}}
+
+
+def _adjacency(
+    small: Sequence[CondensedGraph], graph: Graph, regularizers: Mapping[int, Tensor], nodes: int
+) -> dict[str, Any]:
+    """X'X'ᵀ, P and A': the share of their weight, diagonal aside, between nodes of a class."""
+    found = [_components(one, graph, regularizers) for one in small]
+    values: Values = {
+        name: [_share_within(matrices[name], classes) for matrices, classes in found]
+        for name in found[0][0]
+    }
+    matrices, classes = found[0]
+    drawn = {name: _matrix(matrix) for name, matrix in matrices.items()}
+    return {"values": values, "drawn": {"matrices": drawn, "classes": classes.tolist()}}
+
+
+def _components(
+    small: CondensedGraph, graph: Graph, regularizers: Mapping[int, Tensor]
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    ordered = analyze(small, graph, tsne_nodes=0).matrices
+    prior = regularizers[small.provenance["seed"]].detach().cpu().double().numpy()
+    matrices = {
+        GRAM: ordered.gram,
+        PRIOR: prior[np.ix_(ordered.order, ordered.order)],
+        ADJACENCY: ordered.adjacency,
+    }
+    return matrices, ordered.classes
+
+
+def _share_within(matrix: np.ndarray, classes: np.ndarray) -> float | None:
+    weight = np.abs(matrix)
+    np.fill_diagonal(weight, 0)
+    total = weight.sum()
+    same = classes[:, None] == classes[None, :]
+    return _plain(100 * weight[same].sum() / total) if total else None
+
+
+def _tsne(
+    small: Sequence[CondensedGraph], graph: Graph, regularizers: Mapping[int, Tensor], nodes: int
+) -> dict[str, Any]:
+    from threadpoolctl import threadpool_limits  # noqa: PLC0415 - comes with scikit-learn
+
+    with threadpool_limits(1):  # sums in one order, whatever the number of threads
+        first = analyze(small[0], graph, tsne_nodes=nodes)
+    found: list[Analysis] = [first, *(analyze(one, graph, tsne_nodes=0) for one in small[1:])]
+    values: Values = {
+        SILHOUETTE: [one.silhouette for one in found],
+        THREE: [one.silhouette_three for one in found],
+    }
+    places = first.map
+    if places is None:
+        raise RuntimeError("a map was asked for")
+    drawn = {
+        "real": _matrix(places.real),
+        "real_classes": places.real_classes.tolist(),
+        "condensed": _matrix(places.condensed),
+        "condensed_classes": places.condensed_classes.tolist(),
+    }
+    return {"values": values, "drawn": drawn}
+
+
+_LOOKS: dict[str, Callable[..., dict[str, Any]]] = {
+    "ccns": _ccns,
+    "adjacency": _adjacency,
+    "tsne": _tsne,
+}
+LOOKS = tuple(_LOOKS)
+
+
+def _plain(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def _matrix(values: np.ndarray) -> list[list[float | None]]:
+    """Four digits: enough to draw, and a fifth of the bytes."""
+    return [
+        [float(f"{value:.4g}") if np.isfinite(value) else None for value in row] for row in values
+    ]
+
 
 State = Literal["done", "absent", "failed", "not run"]
 # What costs one cell and not the run; faults of this library are not caught.
@@ -48,7 +298,7 @@ class Plan:
     protocol: Protocol
     data: Data
     device: torch.device
-    shelf: Shelf | None = None
+    shelf: GraphCache | None = None
     # What bounds memory and disk (``expert_memory``, ``expert_disk``): no part of any result.
     bounds: Mapping[str, int] = field(default_factory=dict)
 
@@ -183,17 +433,17 @@ class Measuring:
     ) -> Iterator[tuple[Cell, Outcome]]:
         """Every cell of a group, on graphs that were kept or are made, and then given to ``keep``."""
         small: Sequence[CondensedGraph] = kept or ()
-        regularisers: Mapping[int, Tensor] = {}
+        regularizers: Mapping[int, Tensor] = {}
         try:
             if kept is None:
-                small, regularisers = self._condense(missing, graph)
+                small, regularizers = self._condense(missing, graph)
                 keep(small)
         except CELL_FAILS as error:
             yield from failed(missing, _said(error))
             return
         for cell in missing:
             try:
-                row = self._measure(cell, graph, small, regularisers)
+                row = self._measure(cell, graph, small, regularizers)
             except CELL_FAILS as error:
                 yield from failed([cell], _said(error))
                 continue
@@ -217,14 +467,14 @@ class Measuring:
             progress=self._progress,
             context={"preset": "paper"},
         )
-        return small, getattr(condenser, "regularisers", {})
+        return small, getattr(condenser, "regularizers", {})
 
     def _measure(
         self,
         cell: Cell,
         graph: Graph,
         small: Sequence[CondensedGraph],
-        regularisers: Mapping[int, Tensor],
+        regularizers: Mapping[int, Tensor],
     ) -> Row:
         protocol = self._protocol
         row: Row = {
@@ -249,7 +499,7 @@ class Measuring:
                 seen = whole_graph(graph)
             else:
                 quick = protocol.quick
-                seen = condensed_graphs(cell.look, small, graph, regularisers, quick=quick)
+                seen = condensed_graphs(cell.look, small, graph, regularizers, quick=quick)
             return row | seen | {"leaks_test_labels": leaks}
         outcome = self._tested(cell, graph, small)
         return row | {

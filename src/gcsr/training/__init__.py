@@ -4,12 +4,13 @@ from gcsr.training.fit import (
     Fitted,
     Run,
     TrainingRecipe,
+    accuracy,
     fit,
     networks_at_once,
     paper_recipe,
+    predictions,
     topology_of,
 )
-from gcsr.training.score import accuracy, predictions
 
 __all__ = [
     "Fitted",

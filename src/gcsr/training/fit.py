@@ -1,6 +1,6 @@
 """The training loop of the paper's test protocol, for a batch of networks at once.
 
-Adam at ``rate``; from the middle on a fresh Adam at a tenth of it. After every epoch the networks
+Adam at ``lr``; from the middle on a fresh Adam at a tenth of it. After every epoch the networks
 are scored on validation nodes and each keeps the weights of its best epoch (the first one, if
 several are equally good). Networks of a batch are independent: a batch of ten is ten runs.
 """
@@ -9,25 +9,41 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from gcsr.capture import record, warm_up
-from gcsr.devices import stream
-from gcsr.equations import cross_entropy, over_labelled
-from gcsr.errors import require
-from gcsr.models import (
-    DenseTopology,
-    Dropout,
-    EmptyTopology,
-    Model,
-    Params,
-    Prepared,
-    Topology,
-    init_batch,
-)
-from gcsr.training.score import accuracy
+from gcsr.equations.trajectory import cross_entropy, over_labeled
+from gcsr.models.base import Dropout, Model, Params, Prepared, init_batch
+from gcsr.models.topology import DenseTopology, EmptyTopology, Topology
+from gcsr.utils.capture import record, warm_up
+from gcsr.utils.devices import make_generator
+from gcsr.utils.errors import require
+from gcsr.utils.renamed import AcceptsOldNames, generator_name
+
+# -- Predictions and accuracy of a batch of networks -------------------------------------------------
+
+
+def predictions(model: Model, params: Params, prepared: Prepared, *, at_once: int) -> Tensor:
+    """Predicted classes ``(batch, n)``, ``at_once`` networks at a time to bound memory."""
+    # Some kernels prepare for a gradient wherever a weight could have one.
+    weights = tuple(p.detach() for p in params)
+    with torch.no_grad():
+        parts = [
+            model.logits(tuple(p[i : i + at_once] for p in weights), prepared).argmax(-1)
+            for i in range(0, weights[0].shape[0], at_once)
+        ]
+    return torch.cat(parts)
+
+
+def accuracy(
+    model: Model, params: Params, prepared: Prepared, labels: Tensor, *, at_once: int
+) -> Tensor:
+    """Share of right predictions of every network."""
+    right = predictions(model, params, prepared, at_once=at_once) == labels
+    return right.double().mean(-1)
+
 
 # Epochs that are run before one is recorded on CUDA, and how many make recording worth its while.
 WARM_EPOCHS, RECORDED_EPOCHS = 2, 20
@@ -36,19 +52,21 @@ ACTIVATION_BUDGET = {"cpu": 2**26, "cuda": 2**30}
 
 
 @dataclass(frozen=True)
-class TrainingRecipe:
+class TrainingRecipe(metaclass=AcceptsOldNames):
     """How a test network is trained (defaults: the paper's protocol).
 
     Args:
         epochs: full-batch steps of Adam; from the middle on a fresh Adam at a tenth of the rate.
-        rate: Adam's rate.
+        lr: Adam's learning rate.
         weight_decay: its weight decay.
         dropout: share of hidden units that are dropped (the paper: 0.5 on Reddit, else 0).
         validate_every: epochs between two looks at the validation nodes.
     """
 
+    old_names: ClassVar[dict[str, str]] = {"rate": "lr"}
+
     epochs: int = 600
-    rate: float = 0.01
+    lr: float = 0.01
     weight_decay: float = 5e-4
     dropout: float = 0.0
     validate_every: int = 1
@@ -58,7 +76,7 @@ class TrainingRecipe:
             value = getattr(self, name)
             fine = isinstance(value, int) and not isinstance(value, bool) and value >= 1
             require(fine, f"{name}: {value!r} is not accepted; a whole number >= 1 is.")
-        require(self.rate > 0, f"rate: {self.rate!r} is not accepted; a number > 0 is.")
+        require(self.lr > 0, f"lr: {self.lr!r} is not accepted; a number > 0 is.")
         require(
             self.weight_decay >= 0,
             f"weight_decay: {self.weight_decay!r} is not accepted; a number >= 0 is.",
@@ -113,14 +131,16 @@ def fit(
     for a node without a label, which the loss leaves out; networks with different training graphs
     share the validation graph.
     """
-    targets = over_labelled(targets)
+    targets = over_labeled(targets)
     device = train.inputs.device
-    streams = [stream(seed, f"weights of {model.name} {i}") for i in networks]
+    streams = [
+        make_generator(seed, f"weights of {generator_name(model.name)} {i}") for i in networks
+    ]
     initial = init_batch(model, features, targets.shape[-1], streams)
     dropout = None
     if recipe.dropout:
         generator = torch.Generator(device).manual_seed(
-            stream(seed, f"dropout {networks.start}").initial_seed()
+            make_generator(seed, f"dropout {networks.start}").initial_seed()
         )
         dropout = Dropout(recipe.dropout, generator)
     run = Run(
@@ -175,10 +195,10 @@ class Run:
         self.best_accuracy = torch.full((batch,), -1.0, dtype=torch.float64, device=device)
         self.best_epoch = torch.zeros(batch, dtype=torch.long, device=device)
         self._epoch = torch.full((1,), -1, dtype=torch.long, device=device)
-        self._rate: float | Tensor = recipe.rate
+        self._rate: float | Tensor = recipe.lr
         if self.cuda:
             # A recorded epoch reads its rate from the device.
-            self._rate = torch.tensor(recipe.rate, device=device)
+            self._rate = torch.tensor(recipe.lr, device=device)
         self._weight_decay = recipe.weight_decay
         self._first, self._second = (
             [torch.zeros_like(p, memory_format=torch.preserve_format) for p in params]
@@ -235,7 +255,7 @@ class Run:
 
 def networks_at_once(model: Model, prepared: Prepared) -> int:
     """How many networks can be scored together within the budget."""
-    hidden = getattr(model, "hidden", 256)
+    hidden = getattr(model, "hidden_channels", 256)
     per_network = prepared.inputs.shape[-2] * hidden
     if prepared.edges is not None:
         # Attention keeps a message per edge.

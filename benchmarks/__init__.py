@@ -1,0 +1,1 @@
+"""Measurements of speed, scale and accuracy; not part of the package."""

@@ -1,0 +1,242 @@
+"""``python -m benchmarks WHAT``: speed against the published loops, in one run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gcsr.cli import options
+from gcsr.cli.app import run
+from gcsr.cli.options import parse_bytes
+from gcsr.cli.output import byte_count, console, prefixed, print_json, progress_bars, table
+from gcsr.utils.errors import require
+
+if TYPE_CHECKING:
+    import torch
+
+    from benchmarks.speed.checkpoint import CheckpointRow
+    from benchmarks.speed.growth import GrowthRow
+    from benchmarks.speed.row import BenchRow
+
+GROWTH, CHECKPOINT, SCALE = "growth", "checkpoint", "scale"
+
+
+def bench(
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="WHAT",
+            help="step, experts, evaluate, protocol, gradient, bilevel, growth, checkpoint or scale.",
+        ),
+    ],
+    case: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="cora-70, citeseer-60, arxiv-454, flickr-223, reddit-153 (bilevel: cora-70,"
+            " citeseer-60, facebook-40, wordnet-440); repeatable."
+        ),
+    ] = None,
+    device: options.Device = "auto",
+    dtype: Annotated[str, typer.Option(help="float32, or float64 (step and bilevel).")] = "float32",
+    repeats: Annotated[
+        int | None, typer.Option(min=1, help="Times each is measured; the median counts.")
+    ] = None,
+    fraction: Annotated[
+        float | None,
+        typer.Option(help="Share of the protocol to run; by default all on CUDA, 0.01 on a CPU."),
+    ] = None,
+    root: options.Root = None,
+    nodes: Annotated[
+        list[int] | None,
+        typer.Option(help="Sizes of the graphs of scale; repeatable. [default: 1e5, 1e6, 1e7]"),
+    ] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="What the blocks of scale may take. [default: 6GiB]"),
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Measure the engines against the published loops, in one run and on one CPU thread each.
+
+    `growth` measures how the engines' time grows with size instead, `checkpoint` what it costs to
+    write down how far a run is, and `scale` every stage from a generated graph on disk to accuracies,
+    with its memory; --root is where its files lie meanwhile.
+    """
+    from benchmarks.speed.growth import bench_growth  # noqa: PLC0415 - imports torch
+    from benchmarks.speed.run import BENCHES, run_bench  # noqa: PLC0415 - imports torch
+    from gcsr.utils.devices import pick_device  # noqa: PLC0415
+    from gcsr.utils.errors import require_one_of  # noqa: PLC0415
+
+    require_one_of("bench", what, (*BENCHES, GROWTH, CHECKPOINT, SCALE))
+    target = pick_device(device)
+    if what == SCALE:
+        sizeless = {"--case": case, "--repeats": repeats, "--fraction": fraction}
+        for option, unwanted in sizeless.items():
+            require(unwanted is None, f"{option}: scale has sizes of its own and does not take it.")
+        require(dtype == "float32", f"dtype: {dtype!r} is measured by the step alone.")
+        _scale(nodes, memory, root, as_json)
+        return
+    for option, given_here in (("--nodes", nodes), ("--memory", memory)):
+        require(given_here is None, f"{option}: is for scale, not for {what}.")
+    if what == GROWTH:
+        given = {"--case": case, "--repeats": repeats, "--fraction": fraction, "--root": root}
+        for option, value in given.items():
+            require(value is None, f"{option}: growth has sizes of its own and does not take it.")
+        require(dtype == "float32", f"dtype: {dtype!r} is measured by the step alone.")
+        with progress_bars() as progress:
+            growths = bench_growth(target, progress=progress)
+        if as_json:
+            print_json([growth.to_dict() for growth in growths])
+        else:
+            _tell_growth(growths)
+        return
+    if what == CHECKPOINT:
+        require(dtype == "float32", f"dtype: {dtype!r} is measured by the step alone.")
+        costs = _checkpoint_rows(case, target, repeats, fraction, root)
+        if as_json:
+            print_json([row.to_dict() for row in costs])
+        else:
+            _tell_checkpoints(costs)
+        return
+    with progress_bars() as progress:
+        rows = run_bench(
+            what,
+            case or (),
+            device=target,
+            dtype=dtype,
+            repeats=repeats,
+            root=root,
+            fraction=fraction,
+            progress=progress,
+        )
+    if as_json:
+        print_json([row.to_dict() for row in rows])
+    else:
+        _tell(rows)
+
+
+def _scale(nodes: list[int] | None, memory: str | None, root: Path | None, as_json: bool) -> None:
+    from benchmarks.speed.scale import MEMORY, SIZES, bench_scale  # noqa: PLC0415 - imports torch
+
+    bound = MEMORY if memory is None else parse_bytes("--memory", memory)
+    with progress_bars() as progress:
+        rows = bench_scale(nodes or SIZES, memory=bound, folder=root, progress=progress)
+    if as_json:
+        print_json([row.to_dict() for row in rows])
+        return
+    numbers = ("nodes", "seconds", "processor seconds", "peak memory", "exponent")
+    shown = table("stage", *numbers, numbers=numbers)
+    for row in rows:
+        shown.add_row(
+            row.what,
+            "\n".join(f"{size:,}" for size in row.sizes),
+            "\n".join(f"{seconds:.1f}" for seconds in row.seconds),
+            "\n".join(f"{seconds:.1f}" for seconds in row.cpu_seconds),
+            "\n".join(byte_count(peak) for peak in row.peak_bytes),
+            "" if row.exponent is None else f"{row.exponent:.2f}",
+        )
+    console().print(shown)
+    print(rows[0].fixed)
+
+
+def _tell(rows: Sequence[BenchRow]) -> None:
+    numbers = ("reference", "engine", "ratio", "loss error", "gradient error")
+    shown = table("case", "device", "unit", *numbers, numbers=numbers)
+    for row in rows:
+        shown.add_row(
+            row.case,
+            row.device,
+            row.unit,
+            _duration(row.reference_ms),
+            _duration(row.engine_ms),
+            f"{row.ratio:.1f}",
+            f"{row.loss_error:.1e}",
+            f"{row.gradient_error:.1e}",
+        )
+    console().print(shown)
+    for row in rows:
+        print(f"{row.case}: {row.note}")
+
+
+def _tell_growth(rows: Sequence[GrowthRow]) -> None:
+    numbers = ("exponent", "sizes", "times")
+    shown = table("what", "against", *numbers, "fixed", numbers=numbers)
+    for row in rows:
+        shown.add_row(
+            row.what,
+            row.against,
+            f"{row.exponent:.2f}",
+            " ".join(f"{size:,}" for size in row.sizes),
+            " ".join(_duration(ms) for ms in row.ms),
+            row.fixed,
+        )
+    console().print(shown)
+
+
+def _checkpoint_rows(
+    names: list[str] | None,
+    device: torch.device,
+    repeats: int | None,
+    fraction: float | None,
+    root: Path | None,
+) -> list[CheckpointRow]:
+    from benchmarks.speed import cases, checkpoint  # noqa: PLC0415 - imports torch
+    from benchmarks.speed.checkpoint import bench_checkpoint  # noqa: PLC0415 - imports torch
+
+    shapes = [(name, cases.case(name)) for name in names or checkpoint.DEFAULT]
+    with progress_bars() as progress:
+        return [
+            bench_checkpoint(
+                name,
+                shape,
+                device,
+                repeats=repeats or checkpoint.REPEATS,
+                fraction=1.0 if fraction is None else fraction,
+                root=root,
+                progress=prefixed(progress, name),
+            )
+            for name, shape in shapes
+        ]
+
+
+def _tell_checkpoints(rows: Sequence[CheckpointRow]) -> None:
+    numbers = ("without", "with", "states", "writing", "share of time", "overhead", "state")
+    shown = table("case", "device", *numbers, "same bytes", numbers=numbers)
+    for row in rows:
+        shown.add_row(
+            row.case,
+            row.device,
+            _duration(1e3 * row.seconds_without),
+            _duration(1e3 * row.seconds_with),
+            f"{row.writes:g}",
+            _duration(1e3 * row.writing_seconds),
+            f"{100 * row.writing_share:.2f} %",
+            f"{100 * row.overhead:+.1f} %",
+            byte_count(row.state_bytes),
+            "yes" if row.same_bytes else "NO",
+        )
+    console().print(shown)
+    for row in rows:
+        print(f"{row.case}: {row.note}")
+
+
+def _duration(ms: float) -> str:
+    """Milliseconds for people."""
+    return f"{ms:.3g} ms" if ms < 1000 else f"{ms / 1000:.3g} s"
+
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+app.command()(bench)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one measurement; returns the exit code."""
+    return run(app, argv, "python -m benchmarks")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""A condensed graph compared with the real one: statistics, nearest nodes, figures."""

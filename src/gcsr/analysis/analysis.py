@@ -1,0 +1,258 @@
+"""A condensed graph held against the one it stands for."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from gcsr.analysis.nearest import (
+    FeatureSpace,
+    Nearest,
+    NodeMap,
+    Space,
+    nearest_training_nodes,
+    sample_nodes,
+    tsne,
+)
+from gcsr.analysis.statistics import (
+    CcnsDistance,
+    ClassBalance,
+    LabeledGraph,
+    Portrait,
+    ccns_distance,
+    class_balance,
+    paper_sparsity,
+    portrait,
+    silhouette,
+    silhouette_of_first,
+    total_variation,
+)
+from gcsr.data.condensed import CondensedGraph
+from gcsr.data.graph import Graph
+from gcsr.data.views import View
+from gcsr.evaluation.origin import require_graph, require_origin
+from gcsr.utils.errors import require
+from gcsr.utils.formatting import counted
+from gcsr.utils.progress import Progress, silent
+
+# -- The condensed adjacency and its features' products, with nodes of a class side by side ----------
+
+
+@dataclass(frozen=True, eq=False)
+class OrderedMatrices:
+    """Matrices whose rows and columns go class by class, nodes without a label last.
+
+    Attributes:
+        order: the condensed node behind every row.
+        classes: its class, -1 for none.
+        adjacency: A', diagonal included.
+        gram: X'X'ᵀ.
+        starts: the row where each class that is present starts.
+    """
+
+    order: np.ndarray
+    classes: np.ndarray
+    adjacency: np.ndarray
+    gram: np.ndarray
+    starts: np.ndarray
+
+
+def ordered_matrices(small: CondensedGraph) -> OrderedMatrices:
+    """A' and X'X'ᵀ with rows and columns sorted by class; within a class the order stays."""
+    classes = small.classes.detach().cpu()
+    last = torch.where(classes >= 0, classes, small.num_classes)
+    order = last.argsort(stable=True)
+    x = small.x.detach().cpu().double()[order]
+    adjacency = small.adjacency.detach().cpu().double()[order][:, order]
+    _, starts = np.unique(last[order].numpy(), return_index=True)
+    return OrderedMatrices(
+        order=order.numpy(),
+        classes=classes[order].numpy(),
+        adjacency=adjacency.numpy(),
+        gram=(x @ x.T).numpy(),
+        starts=starts,
+    )
+
+
+THRESHOLD = 0.01
+SAMPLED = 1000
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Analysis:
+    """Numbers and plain arrays about a condensed graph; :mod:`gcsr.analysis.figures` draws them.
+
+    Attributes:
+        dataset: name of the real graph.
+        method: how the condensed graph was made, where it says so.
+        seed: of the condensed graph, where it says so.
+        leaks_test_labels: whether test labels went into it.
+        original_part: ``whole graph``, or ``training nodes`` where only they were condensed
+            (inductive); labels of every split are looked at.
+        original, condensed: what both graphs look like.
+        paper_sparsity: 2m/N² of the whole real graph, as in the paper's Table 1.
+        ccns_distance: between the two CCNS matrices.
+        training_balance: classes of the training nodes, which a class budget follows.
+        class_distance: total variation between the classes of condensed and training nodes.
+        silhouette: of X' by class, every class.
+        silhouette_three: of the first three classes present (the paper plots three, unnamed).
+        space: which features ``nearest`` and ``map`` compare.
+        nearest: the real training nodes that condensed nodes are nearest to.
+        matrices: A' and X'X'ᵀ class by class.
+        map: t-SNE of sampled real and all condensed nodes; ``None`` where none was asked for.
+    """
+
+    dataset: str
+    method: str | None
+    seed: int | None
+    leaks_test_labels: bool
+    original_part: str
+    original: Portrait
+    condensed: Portrait
+    paper_sparsity: float
+    ccns_distance: CcnsDistance
+    training_balance: ClassBalance
+    class_distance: float
+    silhouette: float | None
+    silhouette_three: float | None
+    space: FeatureSpace
+    nearest: Nearest
+    matrices: OrderedMatrices
+    map: NodeMap | None
+
+    def to_dict(self, *, matrices: bool = False) -> dict[str, Any]:
+        """Plain values, ready for JSON; what is not defined is ``None``.
+
+        The n' x n' matrices are large and come only when asked for.
+        """
+        left_out = () if matrices else ("matrices",)
+        return {
+            field.name: plain(getattr(self, field.name))
+            for field in fields(self)
+            if field.name not in left_out
+        }
+
+    def __repr__(self) -> str:
+        made = f" by {self.method}" if self.method else ""
+        return f"Analysis({counted(self.condensed.nodes, 'node')}{made} against {self.dataset})"
+
+
+def analyze(
+    small: CondensedGraph,
+    graph: Graph,
+    *,
+    threshold: float = THRESHOLD,
+    space: Space = "features",
+    hops: int = 2,
+    nearest: int = 1,
+    tsne_nodes: int = SAMPLED,
+    seed: int = 0,
+    any_graph: bool = False,
+    progress: Progress = silent,
+) -> Analysis:
+    """Compare a condensed graph with the real one; changes neither, needs no training.
+
+    Args:
+        small: the condensed graph.
+        graph: the real one; another than it was made from is an error unless ``any_graph``.
+        threshold: entries of A' above it count as edges where edges are counted.
+        space: features in which nearest nodes and the map are found (:class:`FeatureSpace`).
+        hops: hops of message passing in that space.
+        nearest: how many nearest training nodes to find per condensed node.
+        tsne_nodes: at most so many real nodes in the map; 0 makes no map.
+        seed: of the sample and of t-SNE.
+        any_graph: accept a graph that ``small`` was not made from.
+        progress: told what is being done.
+    """
+    require_graph(graph)
+    require_origin([small], graph, any_graph)
+    compared = FeatureSpace(space, hops)
+    _check_numbers(threshold, tsne_nodes)
+    view = View(graph).condensing(leak_every_label=True)
+    visible, labels = view.visible, view.every_label
+    assert labels is not None
+    ids = graph.train if graph.inductive else torch.arange(graph.num_nodes)
+
+    progress("structure", 0, 1)
+    real = LabeledGraph.of_classes(visible.adjacency, labels.numpy(), graph.num_classes)
+    made = LabeledGraph.of_condensed(small)
+    original, condensed = portrait(real), portrait(made, threshold)
+    training = class_balance(real.shares[visible.train.numpy()])
+    progress("structure", 1, 1)
+
+    classes = small.classes.detach().cpu()
+    rows, queries = compared.real(visible), compared.condensed(small)
+    found = nearest_training_nodes(
+        queries,
+        classes,
+        rows[visible.train],
+        visible.train_labels,
+        ids[visible.train],
+        nearest,
+        progress=progress,
+    )
+    node_map = None
+    if tsne_nodes:
+        progress("t-SNE", 0, 1)
+        sampled = sample_nodes(visible.num_nodes, tsne_nodes, seed)
+        both = torch.cat([rows[sampled].double(), queries.double()])
+        places = tsne(both.numpy(), seed)
+        node_map = NodeMap(
+            real_nodes=ids[sampled].numpy(),
+            real=places[: sampled.numel()],
+            real_classes=labels[sampled].numpy(),
+            condensed=places[sampled.numel() :],
+            condensed_classes=classes.numpy(),
+        )
+        progress("t-SNE", 1, 1)
+    x = small.x.detach().cpu().numpy()
+    made_by, made_with = small.provenance.get("method"), small.provenance.get("seed")
+    return Analysis(
+        dataset=graph.name,
+        method=made_by if isinstance(made_by, str) else None,
+        seed=made_with if isinstance(made_with, int) else None,
+        leaks_test_labels=small.leaks_test_labels,
+        original_part="training nodes" if graph.inductive else "whole graph",
+        original=original,
+        condensed=condensed,
+        paper_sparsity=paper_sparsity(graph),
+        ccns_distance=ccns_distance(original.ccns, condensed.ccns),
+        training_balance=training,
+        class_distance=total_variation(training.shares, condensed.balance.shares),
+        silhouette=silhouette(x, classes.numpy()),
+        silhouette_three=silhouette_of_first(x, classes.numpy()),
+        space=compared,
+        nearest=found,
+        matrices=ordered_matrices(small),
+        map=node_map,
+    )
+
+
+def plain(value: Any) -> Any:
+    """Dataclasses, arrays and numbers as dictionaries, lists and numbers; NaN as ``None``."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, list):
+        return [plain(one) for one in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def _check_numbers(threshold: float, tsne_nodes: int) -> None:
+    number = isinstance(threshold, int | float) and not isinstance(threshold, bool)
+    require(
+        number and math.isfinite(threshold) and threshold >= 0,
+        f"threshold: {threshold!r} is not accepted; a finite number >= 0 is.",
+    )
+    whole = isinstance(tsne_nodes, int) and not isinstance(tsne_nodes, bool)
+    require(
+        whole and tsne_nodes >= 0,
+        f"tsne_nodes: {tsne_nodes!r} is not accepted; a whole number >= 0 is (0: no map).",
+    )

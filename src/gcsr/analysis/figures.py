@@ -1,0 +1,191 @@
+"""Figures of an :class:`~gcsr.analyze.Analysis`; each is a plain matplotlib ``Figure``.
+
+Nothing here goes through pyplot, so no window, no global figure and no backend is involved.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gcsr.analysis.analysis import Analysis
+from gcsr.analysis.statistics import Distribution
+from gcsr.utils.errors import require_one_of
+from gcsr.utils.files import write_atomically
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FORMATS = ("png", "svg")
+DPI = 150
+NO_LABEL = "0.6"
+# Matrices up to this many classes carry their values as text.
+MOST_TEXT = 12
+
+
+def ccns_figure(analysis: Analysis) -> Figure:
+    """Cross-class neighborhood similarity of both graphs, on one scale from 0 to 1."""
+    figure, axes = _figure(2, width=8.4, height=3.8)
+    sides = (("original", analysis.original.ccns), ("condensed", analysis.condensed.ccns))
+    for axis, (name, values) in zip(axes, sides, strict=True):
+        image = axis.imshow(values, vmin=0, vmax=1, cmap="viridis")
+        axis.set(title=f"CCNS, {name}", xlabel="class", ylabel="class")
+        _whole_ticks(axis, values.shape[0])
+        if values.shape[0] <= MOST_TEXT:
+            _write_values(axis, values)
+    figure.colorbar(image, ax=axes)
+    return figure
+
+
+def adjacency_figure(analysis: Analysis) -> Figure:
+    """A' class by class; its diagonal, which may outshine the rest, is beyond the scale."""
+    matrix = analysis.matrices.adjacency
+    others = matrix[~np.eye(matrix.shape[0], dtype=bool)]
+    high = float(others.max()) if others.size and others.max() > 0 else 1.0
+    return _heat_map(analysis, matrix, "A' by class", vmin=0, vmax=high, cmap="viridis")
+
+
+def gram_figure(analysis: Analysis) -> Figure:
+    """X'X'ᵀ class by class; white is zero."""
+    matrix = analysis.matrices.gram
+    high = float(np.abs(matrix).max()) or 1.0
+    return _heat_map(analysis, matrix, "X'X'ᵀ by class", vmin=-high, vmax=high, cmap="RdBu_r")
+
+
+def tsne_figure(analysis: Analysis) -> Figure | None:
+    """Sampled real nodes (dots) and condensed nodes (stars); gray has no label."""
+    places = analysis.map
+    if places is None:
+        return None
+    figure, (axis,) = _figure(1, width=6.0, height=5.2)
+    count = analysis.original.ccns.shape[0]
+    real = _colors(places.real_classes, count)
+    axis.scatter(*places.real.T, c=real, s=6, alpha=0.5, linewidths=0, label="real")
+    condensed = _colors(places.condensed_classes, count)
+    axis.scatter(
+        *places.condensed.T,
+        c=condensed,
+        s=90,
+        marker="*",
+        edgecolors="black",
+        linewidths=0.5,
+        label="condensed",
+    )
+    axis.set(title=f"t-SNE, space: {analysis.space.name}", xticks=[], yticks=[])
+    axis.legend(frameon=False)
+    return figure
+
+
+def distribution_figure(analysis: Analysis) -> Figure:
+    """Degrees and edge weights of both graphs."""
+    figure, axes = _figure(2, 2, width=8.4, height=6.0)
+    sides = (("original", analysis.original), ("condensed", analysis.condensed))
+    for row, (name, portrait) in zip(axes, sides, strict=True):
+        above = f" (above {portrait.threshold:g})" if portrait.threshold else ""
+        _bars(row[0], portrait.degrees)
+        row[0].set(title=f"degrees, {name}", xlabel=f"neighbors{above}", ylabel="nodes")
+        _bars(row[1], portrait.weights)
+        row[1].set(title=f"weights, {name}", xlabel=f"weight{above}", ylabel="entries")
+    return figure
+
+
+FIGURES: dict[str, Callable[[Analysis], Figure | None]] = {
+    "ccns": ccns_figure,
+    "adjacency": adjacency_figure,
+    "gram": gram_figure,
+    "tsne": tsne_figure,
+    "distributions": distribution_figure,
+}
+
+
+def figure_bytes(figure: Figure, kind: str) -> bytes:
+    """A figure as a PNG or SVG file; figures of equal numbers give equal bytes."""
+    require_one_of("format", kind, FORMATS)
+    from matplotlib import rc_context  # noqa: PLC0415 - takes a second to import
+
+    buffer = io.BytesIO()
+    # A date and random ids would make every SVG another one.
+    metadata = {"Date": None} if kind == "svg" else {}
+    with rc_context({"svg.hashsalt": "gcsr"}):
+        figure.savefig(buffer, format=kind, dpi=DPI, metadata=metadata)
+    return buffer.getvalue()
+
+
+def save_figures(
+    analysis: Analysis, folder: str | Path, formats: Sequence[str] = FORMATS
+) -> list[Path]:
+    """Write every figure into an existing folder; returns the files (no map, no t-SNE figure)."""
+    for kind in formats:
+        require_one_of("format", kind, FORMATS)
+    written = []
+    for name, draw in FIGURES.items():
+        for kind in formats:
+            figure = draw(analysis)  # anew: drawing moves the layout of a figure a little
+            if figure is not None:
+                path = Path(folder) / f"{name}.{kind}"
+                write_atomically(path, figure_bytes(figure, kind))
+                written.append(path)
+    return written
+
+
+def _figure(*grid: int, width: float, height: float) -> tuple[Figure, Any]:
+    from matplotlib.figure import Figure  # noqa: PLC0415 - takes a second to import
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    rows, columns = grid if len(grid) == 2 else (1, grid[0])
+    axes = figure.subplots(rows, columns, squeeze=False)
+    return figure, axes if len(grid) == 2 else axes[0]
+
+
+def _heat_map(analysis: Analysis, matrix: np.ndarray, title: str, **scale: Any) -> Figure:
+    figure, (axis,) = _figure(1, width=5.4, height=4.6)
+    image = axis.imshow(matrix, interpolation="nearest", **scale)
+    places = analysis.matrices
+    ends = np.append(places.starts[1:], matrix.shape[0])
+    for start in places.starts[1:]:
+        axis.axhline(start - 0.5, color="white", linewidth=0.6)
+        axis.axvline(start - 0.5, color="white", linewidth=0.6)
+    named = [str(c) if c >= 0 else "none" for c in places.classes[places.starts]]
+    middles = (places.starts + ends - 1) / 2
+    axis.set_xticks(middles, named)
+    axis.set_yticks(middles, named)
+    axis.set(title=title, xlabel="class", ylabel="class")
+    figure.colorbar(image, ax=axis, extend="max" if scale["vmax"] < matrix.max() else "neither")
+    return figure
+
+
+def _write_values(axis: Axes, values: np.ndarray) -> None:
+    for (row, column), value in np.ndenumerate(values):
+        if not np.isnan(value):
+            ink = "black" if value > 0.6 else "white"
+            axis.text(
+                column, row, f"{value:.2f}", ha="center", va="center", color=ink, fontsize="x-small"
+            )
+
+
+def _whole_ticks(axis: Axes, count: int) -> None:
+    step = max(1, count // 12)
+    axis.set_xticks(range(0, count, step))
+    axis.set_yticks(range(0, count, step))
+
+
+def _bars(axis: Axes, values: Distribution) -> None:
+    if not values.count:
+        axis.text(0.5, 0.5, "none", ha="center", va="center", transform=axis.transAxes)
+        return
+    widths = np.diff(values.edges)
+    axis.bar(values.edges[:-1], values.counts, widths, align="edge", edgecolor="white")
+    if widths.max() > 1.5 * widths.min():  # bins that double
+        axis.set_xscale("symlog", linthresh=1)
+
+
+def _colors(classes: np.ndarray, count: int) -> list[Any]:
+    from matplotlib import colormaps  # noqa: PLC0415 - takes a second to import
+
+    table = colormaps["tab10"] if count <= 10 else colormaps["turbo"].resampled(count)
+    return [table(int(c)) if c >= 0 else NO_LABEL for c in classes]

@@ -1,0 +1,145 @@
+"""Seconds that the automatic mode is expected to take, by a count of operations.
+
+Nothing is timed, so the same budget gives the same result on every machine. Seconds are those of one
+core of a current server, or of a data-center GPU.
+"""
+
+from __future__ import annotations
+
+from gcsr.data.views import CondensingView
+from gcsr.engines.bilevel.real_loss import BATCH_NODES, BATCHES
+from gcsr.methods.bilevel import LOOKS, QUICK, QUICK_HIDDEN, QUICK_NETWORKS, Bilevel
+from gcsr.starts import consistent
+from gcsr.training.fit import TrainingRecipe
+
+# Operations per second of small matrix products; large ones run faster, tall ones leave the cache.
+SPEED = {"cpu": 7e10, "cuda": 1e13}
+LARGE, TALL = 3.0, 800
+# Elements per second of element-wise work on small tensors and on large ones.
+ELEMENTS = {"cpu": 4e9, "cuda": 5e11}
+LARGE_ELEMENTS = {"cpu": 1e9, "cuda": 5e11}
+# Seconds of a training epoch and of an outer step, however small.
+EPOCH = {"cpu": 0.8e-3, "cuda": 0.4e-3}
+OUTER_STEP = {"cpu": 0.028, "cuda": 0.012}
+# Element-wise passes over the weights in a step that is differentiated.
+PASSES = 25
+# Work per stored number of a sparse product, in that of a dense one.
+SPARSE_FACTOR = 1.2
+# Numbers of a dense matrix that are looked at per second where it is made sparse.
+SCANNED = 1e8
+FLOAT = 4
+
+
+class Costs:
+    """Expected seconds and bytes of the automatic mode on a graph.
+
+    Args:
+        view: what may be seen.
+        nodes: of the condensed graph.
+        kind: ``cpu`` or ``cuda``.
+        method: settings of bilevel condensation.
+        labeler: whether pseudo-labels are trained.
+    """
+
+    def __init__(
+        self, view: CondensingView, nodes: int, kind: str, method: Bilevel, *, labeler: bool
+    ) -> None:
+        visible, validation = view.visible, view.validation
+        self._method, self._nodes, self.labeler = method, nodes, labeler
+        self._speed, self._elements = SPEED[kind], ELEMENTS[kind]
+        self._large_elements = LARGE_ELEMENTS[kind]
+        self._epoch, self._outer_step = EPOCH[kind], OUTER_STEP[kind]
+        self._tall = 1 + nodes / TALL if kind == "cpu" else 1.0
+        self._all, self._features = visible.num_nodes, int(visible.x.shape[1])
+        self._classes = visible.num_classes
+        self._edges = int(visible.adjacency.nnz) + self._all
+        self._train, self._validated = visible.train.numel(), validation.nodes.numel()
+        degree = self._edges / max(1, self._all)
+        filled = float(visible.x.count_nonzero()) / max(1, self._all)
+        sparse = kind == "cpu" and 10 * filled < self._features
+        # Work per row of the features, and of propagated ones.
+        self._row = SPARSE_FACTOR * filled if sparse else self._features / LARGE
+        propagated = min(self._features, filled * degree)
+        self._propagated_row = SPARSE_FACTOR * propagated if sparse else self._features / LARGE
+        self._scan = self._all * self._features / SCANNED if sparse else 0.0
+        known = int(validation.x.shape[0])
+        self._judged = min(known, self._validated * degree)
+        self._reached = min(self._all, min(BATCH_NODES, self._all) * degree)
+
+    def seconds(self, starts: int, iterations: int) -> float:
+        """Everything, for so many starts and outer steps."""
+        total = self._consistent() if self.labeler else 0.0
+        total += self._herding() + starts * (self._start() + self._look())
+        # Random, Herding, the start and the result meet three networks.
+        total += 4 * self._judge(QUICK_HIDDEN, 3, QUICK.epochs, _looks(QUICK))
+        if iterations:
+            total += (LOOKS + 1) * self._look() + iterations * self.iteration
+        return total
+
+    @property
+    def iteration(self) -> float:
+        """One outer step."""
+        m = self._method
+        width = m.students * m.hidden_channels
+        # New students train without a gradient, one at a time.
+        steps = m.window + m.burn_in / (3 * max(1, (m.longest - m.burn_in) // m.window))
+        products = 12 * steps * self._nodes * self._features * width
+        elements = PASSES * steps * self._features * width
+        real = 6 * self._reached * self._propagated_row * width
+        work = (self._tall * products + real) / self._speed + elements / self._elements
+        return work + self._outer_step
+
+    @property
+    def held(self) -> int:
+        """Bytes of the largest moment: the pseudo-labeler's draws, or minibatches and a window."""
+        nodes = self._all if self.labeler else self._train
+        batches = min(BATCHES, -(-nodes // BATCH_NODES))
+        reached = batches * self._reached * min(self._features, self._propagated_row * LARGE)
+        learned = self._method.held_bytes(self._nodes, self._features, self._classes)
+        columns = consistent.columns_read(self._all, self._features)
+        rows = self._train + min(consistent.POOL, self._all - self._train)
+        drawn = (6 * self._all + consistent.DRAWS * rows) * columns
+        held = FLOAT * int(reached) + learned if self._method.iterations else 0
+        return max(held, FLOAT * drawn if self.labeler else 0)
+
+    def _consistent(self) -> float:
+        columns = consistent.columns_read(self._all, self._features)
+        hops = (consistent.DRAWS + 1) * consistent.HOPS
+        propagated = hops * columns * (0.5 * self._edges + 3 * self._all) / self._large_elements
+        rows = min(self._train, consistent.LABELLED) + consistent.UNLABELLED
+        epochs = consistent.RECIPE.epochs
+        trained = epochs * (6 * consistent.COMPARED * rows + self._validated)
+        trained *= consistent.NETWORKS * consistent.HIDDEN * columns
+        return propagated + trained / self._speed + 10 * epochs * self._epoch
+
+    def _herding(self) -> float:
+        rows = min(self._all, self._train * self._edges / max(1, self._all))
+        work = 64 * self._row * (600 * rows + 200 * self._judged)
+        activations = 64 * 100 * 20 * (rows + self._judged)
+        return (
+            work / self._speed + activations / self._large_elements + self._scan + 100 * self._epoch
+        )
+
+    def _start(self) -> float:
+        return 1400.0 * self._all * self._features / self._speed
+
+    def _look(self) -> float:
+        return self._judge(QUICK_HIDDEN, QUICK_NETWORKS, QUICK.epochs, _looks(QUICK))
+
+    def _judge(self, hidden_channels: int, networks: int, epochs: int, validations: int) -> float:
+        """Networks trained on the condensed graph and validated on the real one."""
+        width = networks * hidden_channels
+        small = epochs * 6 * self._tall * self._nodes * self._features
+        real = validations * 2 * self._judged * self._row
+        weights = epochs * 10 * self._features * width
+        activations = validations * 4 * self._judged * width
+        return (
+            width * (small + real) / self._speed
+            + weights / self._elements
+            + activations / self._large_elements
+            + epochs * self._epoch
+        )
+
+
+def _looks(recipe: TrainingRecipe) -> int:
+    return recipe.epochs // recipe.validate_every

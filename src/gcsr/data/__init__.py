@@ -1,0 +1,1 @@
+"""Graphs, condensed graphs, what may be seen of them, and their files."""

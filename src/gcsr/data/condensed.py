@@ -1,0 +1,440 @@
+"""The result: a small graph and how it was made."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from gcsr.utils.errors import InputError, require, require_one_of
+from gcsr.utils.files import write_atomically
+from gcsr.utils.formatting import counted
+from gcsr.utils.safe_io import UNREADABLE, allowed_bytes, is_file, reason, require_unfoldable
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+# -- How the tensors of a condensed graph lie in a file ----------------------------------------------
+
+
+# With one dense tensor per part in the precision it was computed in; and with all that came later.
+PLAIN, FORMAT = "gcsr-condensed-graph/1", "gcsr-condensed-graph/2"
+DENSE = frozenset({"x", "adjacency", "y"})
+SPARSE = frozenset({"x", "adjacency.pointers", "adjacency.columns", "adjacency.values", "y"})
+# int16 columns; and a sparse file of a few bytes unfolds to n' x n' numbers: 1 GiB in float32.
+MOST_SPARSE_NODES = 2**14
+_COMPUTED = (torch.float32, torch.float64)
+_COLUMN, _POINTER = torch.int16, torch.int32
+
+
+def adjacency_bytes(adjacency: Tensor, itemsize: int, beside: int) -> tuple[int, int | None]:
+    """Bytes of an adjacency stored densely and sparsely, with numbers of ``itemsize`` bytes.
+
+    The second is ``None`` where there are too many nodes for the sparse layout, or too few bytes
+    ``beside`` it in the file for a reader to unfold so much.
+    """
+    n = adjacency.shape[0]
+    dense = n * n * itemsize
+    if n > MOST_SPARSE_NODES:
+        return dense, None
+    entries = int(torch.count_nonzero(adjacency))
+    sparse = entries * (itemsize + _COLUMN.itemsize) + (n + 1) * _POINTER.itemsize
+    return dense, sparse if _unfolded_bytes(n, itemsize) <= allowed_bytes(beside + sparse) else None
+
+
+def _unfolded_bytes(n: int, itemsize: int) -> int:
+    return n * n * max(itemsize, torch.float32.itemsize)
+
+
+def stored_adjacency_bytes(adjacency: Tensor, itemsize: int, beside: int) -> int:
+    """Bytes of an adjacency in the layout that it is stored in."""
+    dense, sparse = adjacency_bytes(adjacency, itemsize, beside)
+    return dense if sparse is None else min(dense, sparse)
+
+
+def is_stored_sparsely(adjacency: Tensor, itemsize: int, beside: int) -> bool:
+    """Whether the sparse layout takes fewer bytes."""
+    dense, sparse = adjacency_bytes(adjacency, itemsize, beside)
+    return sparse is not None and sparse < dense
+
+
+def to_stored(
+    x: Tensor, adjacency: Tensor, y: Tensor, *, half: bool
+) -> tuple[str, dict[str, Tensor]]:
+    """The name of the format and the tensors that go into a file."""
+    if half:
+        x, adjacency = x.half(), adjacency.half()
+    if not is_stored_sparsely(adjacency, adjacency.element_size(), x.nbytes + y.nbytes):
+        return (FORMAT if half else PLAIN), {"x": x, "adjacency": adjacency, "y": y}
+    rows, columns = adjacency.nonzero(as_tuple=True)
+    counts = torch.bincount(rows, minlength=adjacency.shape[0])
+    pointers = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+    return FORMAT, {
+        "x": x,
+        "adjacency.pointers": pointers.to(_POINTER),
+        "adjacency.columns": columns.to(_COLUMN),
+        "adjacency.values": adjacency[rows, columns],
+        "y": y,
+    }
+
+
+def is_known(format_name: str | None, names: frozenset[str]) -> bool:
+    """Whether a file of this format may hold tensors of these names."""
+    return (format_name == PLAIN and names == DENSE) or (
+        format_name == FORMAT and names in (DENSE, SPARSE)
+    )
+
+
+def from_stored(
+    tensors: Mapping[str, Tensor], file_bytes: int
+) -> tuple[Tensor, Tensor, Tensor, bool]:
+    """Features, dense adjacency, labels, and whether the first two were in half precision.
+
+    Tensors come from anywhere: whatever cannot be unfolded safely is refused here; the rest is for
+    :class:`~gcsr.data.condensed.CondensedGraph` to check.
+    """
+    x = tensors["x"]
+    adjacency = tensors["adjacency"] if "adjacency" in tensors else _unfolded(tensors, file_bytes)
+    half = x.dtype == adjacency.dtype == torch.float16
+    return _usable("x", x), _usable("adjacency", adjacency), tensors["y"], half
+
+
+def _usable(name: str, tensor: Tensor) -> Tensor:
+    """Half precision is for storing; everything computes in float32 at least."""
+    if tensor.dtype == torch.float16:
+        return tensor.float()
+    require(
+        tensor.dtype in _COMPUTED,
+        f"{name}: {tensor.dtype} is not accepted; float16, float32 and float64 are.",
+    )
+    return tensor
+
+
+def _unfolded(tensors: Mapping[str, Tensor], file_bytes: int) -> Tensor:
+    x = tensors["x"]
+    pointers, columns, values = (
+        tensors[f"adjacency.{part}"] for part in ("pointers", "columns", "values")
+    )
+    require(x.ndim == 2, f"x: expected (n', d) features, not {tuple(x.shape)}.")
+    n = x.shape[0]
+    require(
+        n <= MOST_SPARSE_NODES,
+        f"adjacency: {n} nodes are too many for the sparse layout; up to {MOST_SPARSE_NODES} are"
+        " accepted.",
+    )
+    require(
+        pointers.dtype == _POINTER and columns.dtype == _COLUMN and values.is_floating_point(),
+        "adjacency: its sparse parts must be int32 pointers, int16 columns and floating-point values.",
+    )
+    require(
+        pointers.shape == (n + 1,) and columns.ndim == 1 and values.shape == columns.shape,
+        f"adjacency: its sparse parts do not fit each other and {n} feature rows.",
+    )
+    needed = _unfolded_bytes(n, values.element_size())
+    require_unfoldable(f"adjacency: {n} x {n} numbers", needed, file_bytes)
+    counts = pointers.long().diff()
+    require(
+        int(pointers[0]) == 0
+        and int(pointers[-1]) == columns.numel()
+        and bool((counts >= 0).all()),
+        "adjacency: its row pointers do not ascend from 0 to the number of entries.",
+    )
+    places = columns.long()
+    require(
+        bool(((places >= 0) & (places < n)).all()), f"adjacency: a column is outside 0..{n - 1}."
+    )
+    rows = torch.repeat_interleave(torch.arange(n), counts)
+    require(
+        bool(((rows * n + places).diff() > 0).all()),
+        "adjacency: columns of a row do not ascend.",
+    )
+    dense = torch.zeros((n, n), dtype=values.dtype)
+    dense[rows, places] = values
+    return dense
+
+
+SUFFIX = ".safetensors"
+_REFUSED: tuple[type[Exception], ...] = (*UNREADABLE, SafetensorError)
+MOST_CLASSES = 1_000_000
+StoredDtype = Literal["float32", "float16"]
+STORED_DTYPES: tuple[StoredDtype, ...] = ("float32", "float16")
+LARGEST_HALF = torch.finfo(torch.float16).max
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CondensedGraph:
+    """A condensed graph: features, dense adjacency, labels, provenance.
+
+    Args:
+        x: features, ``(n', d)``.
+        adjacency: A', ``(n', n')``, non-negative and *before* normalization; its diagonal is part of
+            it. The identity stands for "no structure".
+        y: classes ``(n',)``, or class shares ``(n', C)``: every trainer accepts both. Class -1 means
+            no label: such a node is context for its neighbors and no loss counts it.
+        num_classes: number of classes of the original graph.
+        provenance: method, settings, seed, dataset, versions, cost; plain JSON.
+        half: whether a file holds ``x`` and ``adjacency`` in float16. They are float32 here, and
+            numbers that float16 can hold (:meth:`stored_as` rounds them): what is trained on is what
+            is stored.
+    """
+
+    x: Tensor
+    adjacency: Tensor
+    y: Tensor
+    num_classes: int
+    provenance: dict[str, Any] = field(default_factory=dict)
+    half: bool = False
+
+    def __post_init__(self) -> None:
+        require(
+            self.x.ndim == 2 and self.x.shape[0] > 0,
+            f"x: expected (n', d) features, not {tuple(self.x.shape)}.",
+        )
+        n = self.x.shape[0]
+        require(
+            self.adjacency.shape == (n, n),
+            f"adjacency: {tuple(self.adjacency.shape)} does not match {n} feature rows.",
+        )
+        require(
+            isinstance(self.num_classes, int) and 1 <= self.num_classes <= MOST_CLASSES,
+            f"num_classes: {self.num_classes} is not accepted; 1 to {MOST_CLASSES} are.",
+        )
+        for name in ("x", "adjacency"):
+            tensor: Tensor = getattr(self, name)
+            require(
+                tensor.is_floating_point() and all(map(math.isfinite, _extremes(tensor))),
+                f"{name}: must be finite floating-point numbers.",
+            )
+            require(
+                not self.half or _fits_half(tensor),
+                f"half: {name} has numbers that float16 cannot hold; stored_as('float16') rounds them.",
+            )
+        require(_extremes(self.adjacency)[0] >= 0, "adjacency: has negative entries.")
+        if self.y.ndim == 1:
+            require(
+                self.y.shape == (n,) and self.y.dtype == torch.int64,
+                f"y: expected {n} integer classes, not {self.y.dtype} {tuple(self.y.shape)}.",
+            )
+            low, high = int(self.y.min()), int(self.y.max())
+            require(
+                low >= -1 and high < self.num_classes,
+                f"y: label {low if low < 0 else high} is outside 0..{self.num_classes - 1}"
+                " (-1: no label).",
+            )
+            require(high >= 0, "y: no node has a label; at least one must.")
+        else:
+            require(
+                self.y.shape == (n, self.num_classes) and self.y.is_floating_point(),
+                f"y: expected ({n}, {self.num_classes}) class shares, not {tuple(self.y.shape)}.",
+            )
+            sums = self.y.sum(1)
+            require(
+                bool(
+                    (self.y >= 0).all() and torch.allclose(sums, torch.ones_like(sums), atol=1e-3)
+                ),
+                "y: class shares must be non-negative and sum to one.",
+            )
+
+    @property
+    def num_nodes(self) -> int:
+        """Number of condensed nodes."""
+        return int(self.x.shape[0])
+
+    @property
+    def targets(self) -> Tensor:
+        """Labels as class shares ``(n', C)``: one-hot where they are hard, zeros where none is."""
+        if self.y.ndim == 2:
+            return self.y.to(self.x.dtype)
+        shares = torch.nn.functional.one_hot(self.y.clamp_min(0), self.num_classes)
+        return shares.to(self.x.dtype) * self.labeled[:, None]
+
+    @property
+    def classes(self) -> Tensor:
+        """The (most likely) class of every node; -1 where it has none."""
+        return self.y if self.y.ndim == 1 else self.y.argmax(1)
+
+    @property
+    def labeled(self) -> Tensor:
+        """Which nodes have a label, ``(n',)``."""
+        return self.classes >= 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of features, dense adjacency and labels in memory."""
+        return self.x.nbytes + self.adjacency.nbytes + self.y.nbytes
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes of features, adjacency and labels in a file: see :mod:`gcsr.data.condensed`."""
+        beside = self._bytes_beside
+        return beside + stored_adjacency_bytes(self.adjacency, self._itemsize, beside)
+
+    @property
+    def _bytes_beside(self) -> int:
+        """Bytes of features and labels in a file."""
+        return self.x.numel() * (2 if self.half else self.x.element_size()) + self.y.nbytes
+
+    @property
+    def _itemsize(self) -> int:
+        return 2 if self.half else self.adjacency.element_size()
+
+    @property
+    def leaks_test_labels(self) -> bool:
+        """Whether test labels of the original graph went into this one."""
+        return self.provenance.get("leaks_test_labels", False) is not False
+
+    def stored_as(self, dtype: StoredDtype) -> CondensedGraph:
+        """The same graph with features and adjacency rounded to what a file of ``dtype`` holds."""
+        require_one_of("dtype", dtype, STORED_DTYPES)
+        x, adjacency = self.x.float(), self.adjacency.float()
+        half = dtype == "float16"
+        if half:
+            largest = max(float(x.abs().max()), float(adjacency.max()))
+            require(
+                largest <= LARGEST_HALF,
+                f"dtype: float16 holds numbers up to {LARGEST_HALF:g}, and there is {largest:g};"
+                " float32 is needed.",
+            )
+            x, adjacency = x.half().float(), adjacency.half().float()
+        return replace(self, x=x, adjacency=adjacency, half=half)
+
+    def to_pyg(self, threshold: float = 0.0) -> Data:
+        """A PyG ``Data`` with ``x``, ``edge_index``, ``edge_weight`` and ``y``.
+
+        Entries of A' at or below ``threshold`` are left out. The diagonal is kept as self-loops; PyG
+        layers that add self-loops keep such a weight where our own models add one to it.
+        Where nodes have no label (-1), ``train_mask`` tells those that do.
+        """
+        from torch_geometric.data import Data  # noqa: PLC0415 - takes a second to import
+
+        index = (self.adjacency > threshold).nonzero().T.contiguous()
+        weight = self.adjacency[index[0], index[1]]
+        masks = {} if bool(self.labeled.all()) else {"train_mask": self.labeled}
+        return Data(
+            x=self.x.clone(), edge_index=index, edge_weight=weight, y=self.y.clone(), **masks
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """Sizes, structure and provenance in one plain dictionary."""
+        off_diagonal = self.adjacency - self.adjacency.diag().diag()
+        pairs = max(1, self.num_nodes * (self.num_nodes - 1))
+        return {
+            "nodes": self.num_nodes,
+            "features": int(self.x.shape[1]),
+            "classes": self.num_classes,
+            "labels": "soft" if self.y.ndim == 2 else "hard",
+            "nodes_per_class": torch.bincount(
+                self.classes[self.labeled], minlength=self.num_classes
+            ).tolist(),
+            "unlabelled_nodes": int((~self.labeled).sum()),
+            "edges_above_0.01": int((off_diagonal > 0.01).sum()) // 2,
+            "density_above_0.01": float((off_diagonal > 0.01).sum()) / pairs,
+            "mean_diagonal": float(self.adjacency.diag().mean()),
+            "bytes": self.stored_bytes,
+            "stored_dtype": "float16" if self.half else str(self.x.dtype).removeprefix("torch."),
+            "stored_adjacency": (
+                "sparse"
+                if is_stored_sparsely(self.adjacency, self._itemsize, self._bytes_beside)
+                else "dense"
+            ),
+            "leaks_test_labels": self.leaks_test_labels,
+            "provenance": self.provenance,
+        }
+
+    def __repr__(self) -> str:
+        made = self.provenance.get("method", "?")
+        source = self.provenance.get("dataset", {}).get("name", "?")
+        return f"CondensedGraph({counted(self.num_nodes, 'node')} by {made} from {source})"
+
+    def save(self, path: str | Path) -> Path:
+        """Write a safetensors file; it appears whole or not at all."""
+        path = Path(path)
+        parts = (part.detach().cpu() for part in (self.x, self.adjacency, self.y))
+        kind, tensors = to_stored(*parts, half=self.half)
+        try:
+            told = json.dumps(self.provenance, sort_keys=True, allow_nan=False)
+        except ValueError:
+            # A reader would refuse it: JSON has no word for what is not finite.
+            raise InputError(
+                "provenance: holds a number that is not finite; null stands for those."
+            ) from None
+        metadata = {
+            "format": kind,
+            "num_classes": str(self.num_classes),
+            "provenance": told,
+        }
+        blob = save({key: t.contiguous() for key, t in tensors.items()}, metadata)
+        write_atomically(path, _with_ordered_header(blob))
+        return path
+
+    @classmethod
+    def load(cls, path: str | Path) -> CondensedGraph:
+        """Read a file written by :meth:`save`; anything else is one clear sentence."""
+        path = Path(path)
+        require(not path.is_dir(), f"{path}: a folder, not the file of a condensed graph.")
+        require(is_file(path), f"{path}: no such file.")
+        try:
+            with safe_open(path, framework="pt") as archive:
+                metadata = archive.metadata() or {}
+                names = frozenset(archive.keys())
+                known = is_known(metadata.get("format"), names)
+                tensors = {name: archive.get_tensor(name) for name in names} if known else {}
+        except _REFUSED as error:
+            raise InputError(
+                f"{path}: not a readable safetensors file ({reason(error)})."
+            ) from None
+        require(known, f"{path}: a safetensors file, but not a condensed graph of this library.")
+        try:
+            provenance = json.loads(
+                metadata["provenance"], parse_constant=_no_constant, parse_float=_finite
+            )
+            classes = int(metadata["num_classes"])
+            require(isinstance(provenance, dict), "provenance: not a JSON object.")
+            source = provenance.get("dataset", {})
+            require(isinstance(source, dict), "provenance: its dataset is not a JSON object.")
+            x, adjacency, y, half = from_stored(tensors, path.stat().st_size)
+            return cls(x, adjacency, y, classes, provenance, half)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
+        except UNREADABLE as error:
+            raise InputError(f"{path}: broken metadata ({reason(error)}).") from None
+
+
+def _with_ordered_header(blob: bytes) -> bytes:
+    """The same file with its header sorted: safetensors writes metadata in a random order."""
+    size = int.from_bytes(blob[:8], "little")
+    header = json.dumps(json.loads(blob[8 : 8 + size]), sort_keys=True, separators=(",", ":"))
+    padded = header.encode() + b" " * (-len(header.encode()) % 8)
+    return len(padded).to_bytes(8, "little") + padded + blob[8 + size :]
+
+
+def _extremes(tensor: Tensor) -> tuple[float, float]:
+    """Least and largest number, NaN where there is one; no copy of the tensor is made."""
+    if not tensor.numel():
+        return 0.0, 0.0
+    low, high = tensor.aminmax()
+    return float(low), float(high)
+
+
+def _fits_half(tensor: Tensor) -> bool:
+    """Whether float16 holds every number; row by row, because copies are large."""
+    return all(torch.equal(rows, rows.half().to(rows.dtype)) for rows in tensor.split(256))
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text[:20]} is beyond every number")  # and could not be written again
+    return number
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")

@@ -1,0 +1,441 @@
+"""The :class:`Graph` everything starts from."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from gcsr.data.arrays import SPARSE, Features, array_of, features_of, labels_of, node_ids
+from gcsr.data.edges import adjacency_from_edges, clean_adjacency
+from gcsr.utils.errors import require, require_one_of
+from gcsr.utils.formatting import counted
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+# -- How many bytes a real graph takes in a file that is as sparing as that of a condensed one -------
+
+
+_POINTER, _LABEL = 4, 8
+
+
+@dataclass(frozen=True)
+class StoredParts:
+    """Bytes of a graph in a file."""
+
+    features: int
+    adjacency: int
+    labels: int
+
+    @property
+    def total(self) -> int:
+        """All of it."""
+        return self.features + self.adjacency + self.labels
+
+
+def stored_parts(
+    shape: tuple[int, int], filled: int, entries: int, *, weighted: bool, itemsize: int = 4
+) -> StoredParts:
+    """Bytes of nodes with features of a ``shape``, ``filled`` of which are not zero, and of edges.
+
+    Features densely or as compressed sparse rows, whichever is smaller; edges as compressed sparse
+    rows, their weights only where one differs from 1; numbers of ``itemsize`` bytes; labels as in a
+    condensed graph.
+    """
+    nodes, width = shape
+    sparse = filled * (itemsize + _index(width)) + (nodes + 1) * _POINTER
+    per_edge = _index(nodes) + (itemsize if weighted else 0)
+    return StoredParts(
+        features=min(nodes * width * itemsize, sparse),
+        adjacency=entries * per_edge + (nodes + 1) * _POINTER,
+        labels=nodes * _LABEL,
+    )
+
+
+def _index(largest: int) -> int:
+    return 2 if largest <= 2**15 else 4
+
+
+# -- How features are scaled, by blocks of rows: the same numbers as :meth:`gcsr.Graph.scaled` -------
+
+
+Scale = Callable[[Tensor], Tensor]
+
+
+def row_scale(x: Tensor) -> Tensor:
+    """Every row divided by its absolute sum; rows of zeros stay zero."""
+    sums = x.abs().sum(1, keepdim=True)
+    return x / torch.where(sums > 0, sums, torch.ones_like(sums))
+
+
+def standard_scale(training_rows: Tensor) -> Scale:
+    """Every column to mean 0 and deviation 1 over the training rows; constant ones only centerd."""
+    rows = training_rows.double()
+    deviation = rows.std(0, correction=0)
+    deviation = torch.where(deviation > 0, deviation, torch.ones_like(deviation))
+    mean = rows.mean(0).float()
+    return lambda x: (x - mean) / deviation.float()
+
+
+FeatureScaling = Literal["keep", "rows", "standardise"]
+FEATURE_SCALINGS: tuple[FeatureScaling, ...] = ("keep", "rows", "standardise")
+SPLITS = ("train", "val", "test")
+# More classes than any node classification has; bounds what a file can make us allocate.
+MOST_CLASSES = 1_000_000
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Graph:
+    """Features, undirected sparse adjacency, labels and split; validated once, never changed.
+
+    Args:
+        x: features, one float32 row per node. Rows of zeros are allowed and stay zero.
+        adjacency: symmetric CSR matrix without self-loops (see :mod:`gcsr.data.edges`); nodes
+            without edges are allowed.
+        y: one class per node, ``0 .. num_classes - 1``, or -1 where the class is not known.
+        train, val, test: disjoint, non-empty lists of labeled nodes. A class may lack training
+            nodes: it stays a class to be predicted and gets no condensed node.
+        num_classes: by default the largest label plus one.
+        name: shown in results.
+        inductive: whether validation and test nodes are hidden while condensing (the paper's
+            setting for Flickr and Reddit).
+        features: how ``x`` was scaled; see :meth:`scaled`.
+    """
+
+    x: Tensor
+    adjacency: sp.csr_array
+    y: Tensor
+    train: Tensor
+    val: Tensor
+    test: Tensor
+    num_classes: int = 0
+    name: str = "graph"
+    inductive: bool = False
+    features: FeatureScaling = "keep"
+
+    def __post_init__(self) -> None:
+        for name, kind in (("x", torch.float32), ("y", torch.int64)):
+            tensor = getattr(self, name)
+            require(
+                isinstance(tensor, Tensor) and tensor.dtype == kind,
+                f"{name}: Graph itself takes a {kind} tensor; Graph.from_arrays takes any array.",
+            )
+        require(
+            isinstance(self.adjacency, sp.csr_array),
+            "edges: Graph itself takes a scipy csr_array; Graph.from_arrays takes any edge list.",
+        )
+        require(self.x.ndim == 2, f"x: features must be a matrix, not shape {tuple(self.x.shape)}.")
+        nodes = self.num_nodes
+        require(nodes > 0 and self.x.shape[1] > 0, f"x: shape {tuple(self.x.shape)} is empty.")
+        require(bool(torch.isfinite(self.x).all()), "x: features contain NaN or infinity.")
+        require(
+            self.adjacency.shape == (nodes, nodes),
+            f"edges: adjacency {self.adjacency.shape} does not match {nodes} feature rows.",
+        )
+        require(
+            self.y.shape == (nodes,),
+            f"y: {tuple(self.y.shape)} labels do not match {nodes} feature rows.",
+        )
+        if self.adjacency.data.flags.writeable:
+            # Read-only arrays come from clean_adjacency and follow the rules already.
+            cleaned = clean_adjacency(self.adjacency, weighted=True)
+            require(
+                cleaned.nnz == self.adjacency.nnz,
+                "edges: Graph itself takes an adjacency without self-loops, zeros or duplicates;"
+                " Graph.from_arrays cleans one.",
+            )
+            object.__setattr__(self, "adjacency", cleaned)
+        self._check_nodes()
+
+    def _check_nodes(self) -> None:
+        """Labels and split, and what follows from them."""
+        object.__setattr__(self, "num_classes", self._check_labels())
+        for split in SPLITS:
+            object.__setattr__(self, split, self._check_split(split))
+        for first, second in (("train", "val"), ("train", "test"), ("val", "test")):
+            shared = np.intersect1d(getattr(self, first).numpy(), getattr(self, second).numpy())
+            require(
+                shared.size == 0,
+                f"split: {counted(shared.size, 'node')} {'is' if shared.size == 1 else 'are'} in both"
+                f" {first} and {second} (first: {shared[0] if shared.size else ''}).",
+            )
+
+    def _check_labels(self) -> int:
+        low, high = int(self.y.min()), int(self.y.max())
+        classes = self.num_classes or high + 1
+        require(low >= -1, f"y: label {low} is below -1 (-1 marks an unlabeled node).")
+        require(high < classes, f"y: label {high} is outside 0..{classes - 1}.")
+        require(
+            classes <= MOST_CLASSES,
+            f"num_classes: {classes} is not accepted; up to {MOST_CLASSES} are.",
+        )
+        require(
+            int(torch.unique(self.y[self.y >= 0]).numel()) >= 2,
+            "y: the graph has fewer than two classes, so there is nothing to classify.",
+        )
+        return classes
+
+    def _check_split(self, split: str) -> Tensor:
+        ids: Tensor = getattr(self, split)
+        require(ids.ndim == 1 and ids.numel() > 0, f"split: {split} is empty.")
+        low, high = int(ids.min()), int(ids.max())
+        wrong = low if low < 0 else high
+        require(
+            low >= 0 and high < self.num_nodes,
+            f"split: {split} names node {wrong}, outside 0..{self.num_nodes - 1}.",
+        )
+        unique: Tensor = torch.unique(ids)
+        require(unique.numel() == ids.numel(), f"split: {split} names a node twice.")
+        unlabeled = int((self.y[unique] < 0).sum())
+        bare = f"{counted(unlabeled, 'node')} of {split} {'has' if unlabeled == 1 else 'have'}"
+        require(unlabeled == 0, f"split: {bare} no label (y = -1).")
+        return unique
+
+    # -- making one ------------------------------------------------------------------------------
+
+    @classmethod
+    def from_arrays(
+        cls,
+        x: Features,
+        edges: ArrayLike | sp.sparray | sp.spmatrix,
+        y: ArrayLike | Tensor,
+        *,
+        train: ArrayLike | Tensor,
+        val: ArrayLike | Tensor,
+        test: ArrayLike | Tensor,
+        edge_weights: ArrayLike | None = None,
+        weighted: bool | None = None,
+        undirected: bool = False,
+        num_classes: int = 0,
+        name: str = "graph",
+        inductive: bool = False,
+        features: FeatureScaling = "keep",
+    ) -> Graph:
+        """Build a graph from plain arrays.
+
+        Args:
+            x: features, one row per node: an array, a tensor or a scipy sparse matrix.
+            edges: a ``2 x E`` list of node ids or a scipy sparse matrix.
+            y: one class per node, -1 where it is not known.
+            train: node ids or a boolean mask; ``val`` and ``test`` likewise.
+            val: what choices are made by.
+            test: what nothing but evaluation looks at.
+            edge_weights: one number >= 0 per column of ``edges``; those of a repeated edge are summed.
+            weighted: whether the values of a sparse matrix are weights; by default if any is not 1.
+            undirected: add missing reverse edges; without it a directed graph is an error.
+            num_classes: by default the largest label plus one.
+            name: shown in results.
+            inductive: hide validation and test nodes while condensing.
+            features: how to scale ``x`` (:meth:`scaled`).
+        """
+        x = features_of(x)
+        if isinstance(edges, SPARSE):
+            require(edge_weights is None, "edge_weights: a sparse matrix holds its own weights.")
+            coo = sp.coo_array(edges)
+            values = coo.data.astype(np.float32) if coo.data.dtype == np.bool_ else coo.data
+            if weighted is None:
+                weighted = bool(values.size and (values != 1).any())
+            require(
+                coo.shape[0] == coo.shape[1],
+                f"edges: the adjacency must be square, not {coo.shape}.",
+            )
+            stored = values != 0  # a zero that is stored is no edge, weighted or not
+            adjacency = adjacency_from_edges(
+                coo.row[stored],
+                coo.col[stored],
+                coo.shape[0],
+                values[stored] if weighted else None,
+                undirected=undirected,
+            )
+        else:
+            pairs = array_of("edges", edges)
+            require(
+                pairs.ndim == 2 and pairs.shape[0] == 2,
+                f"edges: expected a 2 x E list of node ids, not shape {pairs.shape}.",
+            )
+            adjacency = adjacency_from_edges(
+                pairs[0], pairs[1], x.shape[0], edge_weights, undirected=undirected
+            )
+        labels = labels_of(y)
+        graph = cls(
+            x=x,
+            adjacency=adjacency,
+            y=labels,
+            train=node_ids("train", train, labels.numel()),
+            val=node_ids("val", val, labels.numel()),
+            test=node_ids("test", test, labels.numel()),
+            num_classes=num_classes,
+            name=name,
+            inductive=inductive,
+        )
+        return graph.scaled(features)
+
+    @classmethod
+    def from_pyg(
+        cls,
+        data: Data,
+        *,
+        split: int = 0,
+        undirected: bool = False,
+        inductive: bool = False,
+        name: str = "graph",
+        features: FeatureScaling = "keep",
+    ) -> Graph:
+        """Build a graph from a PyG ``Data`` with ``x``, ``edge_index``, ``y`` and the three masks.
+
+        Args:
+            data: the PyG graph; ``edge_weight``, or an ``edge_attr`` of one number per edge, becomes
+                weights.
+            split: which column, where the masks hold several splits.
+            undirected: add missing reverse edges; without it a directed graph is an error.
+            inductive: hide validation and test nodes while condensing.
+            name: shown in results.
+            features: how to scale ``x`` (:meth:`scaled`).
+        """
+        from gcsr.data.pyg import graph_from_pyg  # noqa: PLC0415 - PyG takes a second to import
+
+        return graph_from_pyg(
+            data,
+            split=split,
+            undirected=undirected,
+            inductive=inductive,
+            name=name,
+            features=features,
+        )
+
+    @classmethod
+    def from_npz(
+        cls,
+        path: str | Path,
+        *,
+        undirected: bool = False,
+        inductive: bool | None = None,
+        features: FeatureScaling = "keep",
+    ) -> Graph:
+        """Read a graph file (see :mod:`gcsr.data.npz` for the layout).
+
+        Args:
+            path: an ``.npz`` file of plain arrays; pickled objects are refused.
+            undirected: add missing reverse edges; without it a directed graph is an error.
+            inductive: hide validation and test nodes while condensing; by default as the file says.
+            features: how to scale ``x`` (:meth:`scaled`).
+        """
+        from gcsr.data.npz import read_npz  # noqa: PLC0415 - it imports this module
+
+        return read_npz(path, undirected=undirected, inductive=inductive, features=features)
+
+    def to_npz(self, path: str | Path) -> Path:
+        """Write the graph in the layout that :meth:`from_npz` reads."""
+        from gcsr.data.npz import write_npz  # noqa: PLC0415 - it imports this module
+
+        return write_npz(self, path)
+
+    def to_folder(self, path: str | Path) -> Path:
+        """Write the graph as a folder of plain arrays (see :mod:`gcsr.data.folder`)."""
+        from gcsr.data.folder import write_folder  # noqa: PLC0415 - it imports this module
+
+        return write_folder(self, path)
+
+    def to_pyg(self) -> Data:
+        """The graph as a PyG ``Data`` with boolean masks; edge weights only where they matter."""
+        from gcsr.data.pyg import graph_to_pyg  # noqa: PLC0415 - PyG takes a second to import
+
+        return graph_to_pyg(self)
+
+    def scaled(self, features: FeatureScaling) -> Graph:
+        """The same graph with its features scaled.
+
+        - ``keep``: as they are.
+        - ``rows``: every row divided by its absolute sum (Planetoid; rows of zeros stay zero).
+        - ``standardise``: every column to mean 0 and deviation 1 *over the training rows* (the
+          paper's large graphs); columns that are constant there are only centerd.
+        """
+        require_one_of("features", features, FEATURE_SCALINGS)
+        if features == "keep":
+            return self
+        require(
+            self.features == "keep",
+            f"features: already scaled by {self.features!r}; scale the unscaled graph instead.",
+        )
+        scale = row_scale if features == "rows" else standard_scale(self.x[self.train])
+        return replace(self, x=scale(self.x), features=features)
+
+    def renamed(self, name: str) -> Graph:
+        """The same graph under another name."""
+        return replace(self, name=name)
+
+    # -- what it is ------------------------------------------------------------------------------
+
+    @property
+    def num_nodes(self) -> int:
+        """Number of nodes."""
+        return int(self.x.shape[0])
+
+    @property
+    def num_features(self) -> int:
+        """Width of a feature row."""
+        return int(self.x.shape[1])
+
+    @property
+    def num_edges(self) -> int:
+        """Stored entries of the symmetric adjacency: twice the number of undirected edges."""
+        return int(self.adjacency.nnz)
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether any edge has a weight other than one."""
+        return bool((self.adjacency.data != 1).any())
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of features (dense float32), adjacency and labels in memory."""
+        a = self.adjacency
+        arrays = a.data.nbytes + a.indices.nbytes + a.indptr.nbytes
+        return self.x.nbytes + self.y.nbytes + int(arrays)
+
+    @cached_property
+    def stored_parts(self) -> StoredParts:
+        """Bytes of features, adjacency and labels in a file, sparse where that is smaller."""
+        filled = int(torch.count_nonzero(self.x))
+        shape = self.num_nodes, self.num_features
+        return stored_parts(shape, filled, self.num_edges, weighted=self.is_weighted)
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes of the graph in a file that is as sparing as that of a condensed one."""
+        return self.stored_parts.total
+
+    @cached_property
+    def content_hash(self) -> str:
+        """SHA-256 of features, edges, labels and split, whatever the name."""
+        digest = hashlib.sha256()
+        a = self.adjacency
+        for array in (
+            self.x.contiguous().numpy(),
+            a.indptr.astype(np.int64),
+            a.indices.astype(np.int64),
+            a.data.astype(np.float32),
+            *(t.numpy() for t in (self.y, self.train, self.val, self.test)),
+        ):
+            digest.update(str(array.shape).encode())
+            digest.update(np.ascontiguousarray(array).data)
+        digest.update(str(self.num_classes).encode())
+        return digest.hexdigest()
+
+    def __repr__(self) -> str:
+        setting = "inductive" if self.inductive else "transductive"
+        return (
+            f"Graph({self.name}: {self.num_nodes} nodes, {self.num_edges} edges, "
+            f"{self.num_features} features, {self.num_classes} classes, "
+            f"split {self.train.numel()}/{self.val.numel()}/{self.test.numel()}, {setting})"
+        )

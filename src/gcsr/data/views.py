@@ -1,0 +1,234 @@
+"""What may be seen when: the only place that knows transductive from inductive.
+
+=============  ==========================  =============================  ==========================
+setting        condensing                  validating                     testing
+=============  ==========================  =============================  ==========================
+transductive   whole graph, training       whole graph, validation        whole graph, test labels
+               labels                      labels
+inductive      graph induced by the        graph induced by the           graph induced by the test
+               training nodes              validation nodes               nodes
+=============  ==========================  =============================  ==========================
+
+Condensing gets a :class:`CondensingView`, which holds no test label anywhere. The one exception,
+the paper's prior over *all* labels, has to be asked for by name and is marked as a leak.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from gcsr.data.array_file import ArrayFile
+from gcsr.data.graph import Graph
+from gcsr.data.stored_graph import OnDisk, StoredGraph
+from gcsr.utils.checkpoint import Journal
+from gcsr.utils.progress import Watch
+
+
+class RowsByNumber(Protocol):
+    """Feature rows that can be asked for by node."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where the rows are."""
+        ...
+
+    def __getitem__(self, nodes: Tensor, /) -> Tensor:
+        """The rows of some nodes."""
+        ...
+
+
+@dataclass(frozen=True)
+class StoredRows:
+    """Rows of a file."""
+
+    file: ArrayFile
+
+    @property
+    def device(self) -> torch.device:
+        """What is read lies in the CPU's memory."""
+        return torch.device("cpu")
+
+    def __getitem__(self, nodes: Tensor, /) -> Tensor:
+        """The rows of some nodes."""
+        return torch.from_numpy(self.file.take(nodes.cpu().numpy()))
+
+
+@dataclass(frozen=True, eq=False)
+class VisibleGraph:
+    """The graph that is condensed: ``labels`` are -1 everywhere but on the training nodes.
+
+    Where it stays on ``disk``, ``x`` has a shape and no numbers.
+    """
+
+    x: Tensor
+    adjacency: sp.csr_array
+    labels: Tensor
+    train: Tensor
+    num_classes: int
+    disk: OnDisk | None = None
+
+    @property
+    def features(self) -> RowsByNumber:
+        """Rows of ``x`` by number, in memory or on disk."""
+        return self.x if self.disk is None else StoredRows(self.disk.features)
+
+    def among(self, nodes: Tensor) -> sp.csr_array:
+        """The edges among some nodes."""
+        ids = np.asarray(nodes)
+        if self.disk is not None:
+            return self.disk.adjacency.among(ids)
+        return self.adjacency[ids][:, ids]
+
+    @property
+    def num_nodes(self) -> int:
+        """Number of nodes that may be seen; a condensation ratio refers to it."""
+        return int(self.x.shape[0])
+
+    @property
+    def train_labels(self) -> Tensor:
+        """The classes of the training nodes."""
+        return self.labels[self.train]
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """What a trained model is scored on: predict ``labels`` of ``nodes`` on this graph."""
+
+    x: Tensor
+    adjacency: sp.csr_array
+    nodes: Tensor
+    labels: Tensor
+    disk: OnDisk | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """Where a view comes from, for the provenance of results."""
+
+    name: str
+    content_hash: str
+    features: str
+    inductive: bool
+    num_nodes: int
+    num_edges: int
+    num_features: int
+    num_classes: int
+    nbytes: int
+
+
+@dataclass(frozen=True, eq=False)
+class CondensingView:
+    """All that condensing, selecting and tuning may look at.
+
+    ``every_label`` is ``None`` unless the caller of :meth:`View.condensing` asked for the leak.
+    ``watch``, if there is one, is told how iterates do on ``validation``; ``journal`` is where a run
+    writes down how far it is.
+    """
+
+    visible: VisibleGraph
+    validation: Target
+    source: Source
+    every_label: Tensor | None = None
+    watch: Watch | None = None
+    journal: Journal | None = None
+
+
+class View:
+    """A graph seen in its setting (``graph.inductive``)."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    def condensing(self, *, leak_every_label: bool = False) -> CondensingView:
+        """What may be seen while condensing.
+
+        ``leak_every_label=True`` also hands out validation and test labels of the visible nodes,
+        which is what the paper's Eq. 5 uses on transductive graphs; results must say so.
+        """
+        graph = self._graph
+        nodes = graph.train if graph.inductive else torch.arange(graph.num_nodes)
+        hidden = torch.ones(graph.num_nodes, dtype=torch.bool)
+        hidden[graph.train] = False
+        labels = graph.y.masked_fill(hidden, -1)
+        visible = VisibleGraph(
+            x=_rows(graph, nodes) if graph.inductive else graph.x,
+            adjacency=_induced(graph, nodes) if graph.inductive else graph.adjacency,
+            disk=None if graph.inductive else _disk(graph),
+            labels=labels[nodes],
+            train=torch.arange(nodes.numel()) if graph.inductive else graph.train,
+            num_classes=graph.num_classes,
+        )
+        return CondensingView(
+            visible=visible,
+            validation=self._target(graph.val),
+            source=self.source,
+            every_label=graph.y[nodes] if leak_every_label else None,
+        )
+
+    def training(self) -> Target:
+        """The real training set, for models trained on the whole graph."""
+        return self._target(self._graph.train)
+
+    def validation(self) -> Target:
+        """What model selection is scored on."""
+        return self._target(self._graph.val)
+
+    def test(self) -> Target:
+        """The only way to the test labels; evaluation calls it, condensing cannot."""
+        return self._target(self._graph.test)
+
+    @property
+    def source(self) -> Source:
+        """Name, hash and size of the graph behind this view."""
+        graph = self._graph
+        return Source(
+            name=graph.name,
+            content_hash=graph.content_hash,
+            features=graph.features,
+            inductive=graph.inductive,
+            num_nodes=graph.num_nodes,
+            num_edges=graph.num_edges,
+            num_features=graph.num_features,
+            num_classes=graph.num_classes,
+            nbytes=graph.stored_bytes,
+        )
+
+    def _target(self, nodes: Tensor) -> Target:
+        graph = self._graph
+        if graph.inductive:
+            return Target(
+                x=_rows(graph, nodes),
+                adjacency=_induced(graph, nodes),
+                nodes=torch.arange(nodes.numel()),
+                labels=graph.y[nodes],
+            )
+        return Target(
+            x=graph.x,
+            adjacency=graph.adjacency,
+            nodes=nodes,
+            labels=graph.y[nodes],
+            disk=_disk(graph),
+        )
+
+
+def _induced(graph: Graph, nodes: Tensor) -> sp.csr_array:
+    ids = np.asarray(nodes)
+    if isinstance(graph, StoredGraph):
+        return graph.disk.adjacency.among(ids)
+    return sp.csr_array(graph.adjacency[ids][:, ids])
+
+
+def _rows(graph: Graph, nodes: Tensor) -> Tensor:
+    if isinstance(graph, StoredGraph):
+        return StoredRows(graph.disk.features)[nodes]
+    return graph.x[nodes]
+
+
+def _disk(graph: Graph) -> OnDisk | None:
+    return graph.disk if isinstance(graph, StoredGraph) else None

@@ -1,0 +1,153 @@
+"""Where raw files may lie under the data folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gcsr.utils.safe_io import expanded, is_file
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
+
+# -- What every reader hands over: plain arrays, not yet checked or scaled ---------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class RawGraph:
+    """Arrays as the files give them; :meth:`gcsr.Graph.from_arrays` checks and cleans them."""
+
+    x: np.ndarray | sp.csr_array
+    edges: np.ndarray | sp.csr_array
+    y: np.ndarray
+    train: np.ndarray
+    val: np.ndarray
+    test: np.ndarray
+    num_classes: int = 0
+
+
+# -- A seeded split for datasets that are published without one --------------------------------------
+
+
+TRAIN_PER_CLASS = 20
+VAL_PER_CLASS = 30
+PER_CLASS_SPLIT = f"{TRAIN_PER_CLASS} / {VAL_PER_CLASS} per class, rest test"
+
+
+def per_class_split(y: np.ndarray, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Train, validation and test ids: 20 and 30 random nodes of every class, and the rest.
+
+    Unlabeled nodes (-1) are in none of the three. The same labels and seed give the same split.
+    """
+    rng = np.random.default_rng(seed)
+    train, val, test = [], [], []
+    for nodes in _by_class(y):
+        members = rng.permutation(nodes)
+        train.append(members[:TRAIN_PER_CLASS])
+        val.append(members[TRAIN_PER_CLASS : TRAIN_PER_CLASS + VAL_PER_CLASS])
+        test.append(members[TRAIN_PER_CLASS + VAL_PER_CLASS :])
+    return _joined(train), _joined(val), _joined(test)
+
+
+def _by_class(y: np.ndarray) -> list[np.ndarray]:
+    """Nodes of every class, ascending; one look at the labels however many classes there are."""
+    order = np.argsort(y, kind="stable")
+    order = order[y[order] >= 0]
+    starts = np.flatnonzero(np.diff(y[order])) + 1
+    return np.split(order, starts) if order.size else []
+
+
+def _joined(parts: list[np.ndarray]) -> np.ndarray:
+    return np.sort(np.concatenate(parts)) if parts else np.empty(0, dtype=np.int64)
+
+
+DATA_VARIABLE = "GCSR_DATA"
+
+
+def data_root(root: str | Path | None) -> Path:
+    """``root``, else ``$GCSR_DATA``, else ``gcsr`` in the user's cache folder."""
+    chosen = root or os.environ.get(DATA_VARIABLE)
+    if chosen:
+        return expanded(chosen)
+    cache = os.environ.get("XDG_CACHE_HOME")
+    return (Path(cache) if cache else Path.home() / ".cache") / "gcsr"
+
+
+def spellings(*names: str, families: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Folders to try: every name, alone or under a family's folder, with its ``raw`` folder first.
+
+    The first one is where a download goes.
+    """
+    bases = ("", *(f"{family}/" for family in families))
+    return tuple(f"{base}{name}{raw}" for raw in ("/raw", "") for base in bases for name in names)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Files that together hold a dataset, the folders they may lie in, and how to read them."""
+
+    folders: tuple[str, ...]
+    files: tuple[str, ...]
+    read: Callable[[Path], RawGraph]
+    urls: Callable[[], Mapping[str, str]] | None = None
+
+    def find(self, root: Path) -> Path | None:
+        """The first folder that holds every file."""
+        for folder in self._candidates(root):
+            if all(is_file(folder / file) for file in self.files):
+                return folder
+        return None
+
+    def target(self, root: Path) -> Path:
+        """Where missing files belong: beside those that are there, else in the first folder."""
+        for folder in self._candidates(root):
+            if any(is_file(folder / file) for file in self.files):
+                return folder
+        return root / self.folders[0]
+
+    def _candidates(self, root: Path) -> list[Path]:
+        return [root / folder for folder in self.folders]
+
+
+# -- Files of the published formats ------------------------------------------------------------------
+
+ARXIV_FILES = (
+    "raw/edge.csv.gz",
+    "raw/node-feat.csv.gz",
+    "raw/node-label.csv.gz",
+    "raw/num-node-list.csv.gz",
+    "raw/num-edge-list.csv.gz",
+    "split/time/train.csv.gz",
+    "split/time/valid.csv.gz",
+    "split/time/test.csv.gz",
+)
+ARXIV_ARCHIVE = "arxiv.zip"
+GRAPHSAINT_FILES = ("adj_full.npz", "feats.npy", "class_map.json", "role.json")
+
+
+def planetoid_files(name: str) -> tuple[str, ...]:
+    """The eight files of a Planetoid dataset."""
+    parts = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
+    return tuple(f"ind.{name}.{part}" for part in parts)
+
+
+def deferred(place: str, *arguments: Any) -> Callable[..., RawGraph]:
+    """A reader of another module, ``module:function``, imported when it is called.
+
+    With ``arguments`` the function makes the reader. Listing datasets then imports neither torch nor
+    scipy.
+    """
+
+    def read(*folder: Path) -> RawGraph:
+        module, _, name = place.partition(":")
+        found = getattr(import_module(f"gcsr.datasets.{module}"), name)
+        raw: RawGraph = (found(*arguments) if arguments else found)(*folder)
+        return raw
+
+    return read

@@ -1,0 +1,1 @@
+"""The optimization loops that methods are built from."""

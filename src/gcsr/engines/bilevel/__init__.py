@@ -1,0 +1,1 @@
+"""The bilevel engine: condensed graphs learned through the training of networks on them."""

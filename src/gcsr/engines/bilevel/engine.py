@@ -1,0 +1,339 @@
+r"""The bilevel engine: condensed features and labels learned through the training of students.
+
+.. math:: \min_{X', Y'} \; \mathbb E_{\theta_0} \; L_\text{real}(\theta_T(X', Y'; \theta_0)), \qquad
+          \theta_{t+1} = \mathrm{Adam}(\theta_t, \nabla L_\text{small}(\theta_t; X', Y'))
+
+by truncated backpropagation through time (Feng et al., "Embarrassingly Simple Dataset Distillation",
+2023). A few students are always in training. An iteration trains each of them for ``window`` more
+steps, differentiates its real loss through these steps alone, and takes one Adam step on X' and the
+logits of Y'. The oldest student is replaced in turn, so the students' ages are spread evenly between
+``burn_in`` and ``longest`` steps.
+
+Gradients through many Adam steps vary by orders of magnitude between students. Each student's gradient
+is scaled down to the median norm of all of them before the mean is taken, and the mean is divided by
+that norm. Graphs lie along a leading dimension and never see each other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from gcsr.engines.adam import Adam
+from gcsr.engines.bilevel.real_loss import RealLoss
+from gcsr.engines.bilevel.window import InnerAdam, SmallGraph, Students, Window
+from gcsr.engines.divergence import MOST_ROLLBACKS, DivergenceGuard
+from gcsr.engines.structure import SelfExpressiveStructure, SyntheticFeatures
+from gcsr.models.mlp import MLP
+from gcsr.utils.capture import Eager, record, warm_up
+from gcsr.utils.devices import make_generator
+from gcsr.utils.errors import InputError
+from gcsr.utils.progress import Progress
+
+# How often losses are checked and states are kept; on CUDA a check waits for the device.
+CHECK_EVERY = 10
+# A share of zero, for its logarithm.
+NO_SHARE = 1e-12
+
+
+@dataclass(frozen=True)
+class BilevelSchedule:
+    """Numbers of the outer loop.
+
+    Args:
+        iterations: outer steps.
+        students: networks in training per condensed graph.
+        hidden_channels: their hidden units.
+        window: training steps that are differentiated.
+        burn_in: steps of a new student that are not: its first gradients are noise.
+        longest: steps after which a student is replaced.
+        feature_lr: Adam's rate for X', in standard deviations of each column of the initial X'.
+        label_lr: Adam's rate for the logits of Y'.
+        inner: how students are trained.
+    """
+
+    iterations: int
+    students: int
+    hidden_channels: int
+    window: int
+    burn_in: int
+    longest: int
+    feature_lr: float
+    label_lr: float
+    inner: InnerAdam
+
+    @property
+    def life(self) -> int:
+        """Iterations that a student takes part in."""
+        return max(1, (self.longest - self.burn_in) // self.window)
+
+    def replaced_at(self, iteration: int) -> list[int]:
+        """Which students are new in an iteration: one after the other, evenly over a life."""
+        if iteration == 0:
+            return list(range(self.students))
+        offsets = [number * self.life // self.students for number in range(self.students)]
+        return [s for s, offset in enumerate(offsets) if (iteration + offset) % self.life == 0]
+
+    def lr_share(self, iteration: int) -> float:
+        """Both rates fall to zero along a cosine."""
+        return 0.5 * (1 + math.cos(math.pi * iteration / self.iterations))
+
+
+class BilevelStep:
+    """One outer step of several condensed graphs; every tensor is updated in place.
+
+    Args:
+        x: initial X', ``(graphs, n', d)``.
+        y: initial class shares, ``(graphs, n', C)``.
+        schedule: numbers of the loop.
+        real: the outer loss; ``None`` where no step will be taken.
+        seeds: of the graphs; they determine the students' initial weights.
+        structure: the closed form of GCSR and its state, or ``None`` for A' = I.
+    """
+
+    def __init__(
+        self,
+        x: Tensor,
+        y: Tensor,
+        schedule: BilevelSchedule,
+        real: RealLoss | None,
+        seeds: Sequence[int],
+        structure: tuple[SelfExpressiveStructure, tuple[Tensor, ...]] | None = None,
+    ) -> None:
+        self.x, self.schedule, self.real, self._seeds = x, schedule, real, seeds
+        # Labels that are not learned stay as they are.
+        self.logits = label_logits(y) if schedule.label_lr else y.clamp_min(NO_SHARE).log()
+        self._structure: SelfExpressiveStructure | None = None
+        self.state: tuple[Tensor, ...] = ()
+        if structure is not None:
+            self._structure, self.state = structure
+        graphs, _, features = x.shape
+        classes = int(y.shape[-1])
+        widths = (int(features), schedule.hidden_channels, classes)
+        self.students = Students.zeros(graphs, schedule.students, widths, x)
+        # New students train alone until they are old enough.
+        self._newcomers = Students.zeros(graphs, 1, widths, x)
+        self._model = MLP(schedule.hidden_channels)
+        # Rates as they are now, and before the cosine.
+        self._feature_lr = both(schedule.feature_lr * column_unit(x))
+        self._label_lr = both(torch.full_like(x[:, :1, :1], schedule.label_lr))
+        self._x_adam = Adam((x,), self._feature_lr[0])
+        self._y_adam = Adam((self.logits,), self._label_lr[0])
+        self._upstream = tuple(torch.zeros_like(p) for p in self.students.params)
+        self._recorded: dict[str, Callable[[], None]] = {}
+        # What is recorded reads what was recorded before it: all of it, or nothing.
+        self._records = x.is_cuda and structure is None
+
+    @cached_property
+    def window(self) -> Window:
+        """Steps that are differentiated. Its memory is taken when a first step is."""
+        return Window(self.students, self.schedule.inner, self.schedule.window)
+
+    @cached_property
+    def _burn_in(self) -> Window:
+        return Window(self._newcomers, self.schedule.inner, self.schedule.burn_in, keep=False)
+
+    def buffers(self) -> tuple[Tensor, ...]:
+        """Everything that a step changes."""
+        return (
+            *self._x_adam.buffers,
+            *self._y_adam.buffers,
+            *self.students.buffers(),
+            *self.state,
+        )
+
+    def __call__(self, iteration: int, slower: Tensor | None = None) -> Tensor:
+        """Take a step; returns the mean real loss of every graph's students.
+
+        ``slower`` is a factor of the rates by graph, after a divergence.
+        """
+        for student in self.schedule.replaced_at(iteration):
+            self._renew(iteration, student)
+        share = self.schedule.lr_share(iteration)
+        for rate, full in (self._feature_lr, self._label_lr):
+            rate.copy_(full * share if slower is None else full * share * slower)
+        self._run("window", self._advance)
+        if self.real is None:
+            raise RuntimeError("a step needs a real loss")
+        losses, gradients = self.real.losses_and_gradients(self.students, iteration)
+        for upstream, gradient in zip(self._upstream, gradients, strict=True):
+            upstream.copy_(gradient)
+        self._run("update", self._update)
+        return losses.nanmean(1)
+
+    def _renew(self, iteration: int, student: int) -> None:
+        for graph, seed in enumerate(self._seeds):
+            generator = make_generator(seed, f"student {student} of iteration {iteration}")
+            features, classes = int(self.x.shape[-1]), int(self.logits.shape[-1])
+            weights = self._model.init(features, classes, generator)
+            self._newcomers.replace(graph, 0, weights)
+        self._run("burn-in", self._train_newcomers)
+        self.students.take(student, self._newcomers)
+
+    def _train_newcomers(self) -> None:
+        self._burn_in.advance(self.small_graph())
+
+    def _advance(self) -> None:
+        self.window.advance(self.small_graph())
+
+    def _update(self) -> None:
+        g_x, g_logits, adjacency = self.outer_gradients(self._upstream)
+        self._x_adam.step((g_x,))
+        self._y_adam.step((g_logits,))
+        if self._structure is not None and adjacency is not None:
+            for kept, new in zip(
+                self.state, self._structure.update(self.state, adjacency), strict=True
+            ):
+                kept.copy_(new)
+
+    def small_graph(self) -> SmallGraph:
+        """What students train on now."""
+        y = self.logits.softmax(-1)
+        if self._structure is None:
+            return SmallGraph(self.x, None, y)
+        with torch.no_grad():
+            topology, _ = self._structure.topology(SyntheticFeatures(self.x), self.state)
+            p = topology.normalized(torch.eye(self.x.shape[1], device=self.x.device).to(self.x))
+            return SmallGraph(p @ self.x, p, y)
+
+    def adjacency(self) -> Tensor:
+        """A' of every graph now."""
+        if self._structure is None:
+            n = self.x.shape[1]
+            eye = torch.eye(n, dtype=self.x.dtype, device=self.x.device)
+            return eye.expand(self.x.shape[0], n, n)
+        with torch.no_grad():
+            return self._structure.topology(SyntheticFeatures(self.x), self.state)[1]
+
+    def outer_gradients(self, upstream: tuple[Tensor, ...]) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Gradients of X' and of the logits of Y', and the A' that was used."""
+        small = self.small_graph()
+        g_u, g_p, g_y = self.window.adjoint(small, upstream, balanced)
+        g_logits = small.y * (g_y - (small.y * g_y).sum(-1, keepdim=True))
+        if self._structure is None:
+            return g_u, g_logits, None
+        assert g_p is not None
+        points = SyntheticFeatures.of(self.x)
+        topology, adjacency = self._structure.topology(points, self.state)
+        eye = torch.eye(self.x.shape[1], device=self.x.device).to(self.x)
+        p = topology.normalized(eye)
+        surrogate = (g_u * (p @ points.x)).sum() + (g_p * p).sum()
+        (g_x,) = points.gradients(surrogate)
+        return g_x, g_logits, adjacency
+
+    def _run(self, name: str, body: Callable[[], None]) -> None:
+        """Eagerly on a CPU; on CUDA recorded once and replayed."""
+        if self._records and name not in self._recorded:
+            buffers = (*self.buffers(), *self._newcomers.buffers())
+            before = tuple(buffer.clone() for buffer in buffers)
+            warm_up(body)
+            for buffer, saved in zip(buffers, before, strict=True):
+                buffer.copy_(saved)
+            self._recorded[name] = record(body)
+            if isinstance(self._recorded[name], Eager):
+                self._records = False
+        if self._records:
+            self._recorded[name]()
+        else:
+            body()
+
+    def release(self) -> None:
+        """Free what was recorded on a device: it and this object refer to each other."""
+        self._recorded.clear()
+
+
+def balanced(gradients: Tensor) -> Tensor:
+    """Weights ``(graphs, S)`` of the students' gradients: none counts more than the median one.
+
+    The weighted sum is in units of that median. A gradient that is not finite counts nothing.
+    """
+    norms = gradients.flatten(2).norm(dim=2)
+    fine = torch.isfinite(norms) & (norms > 0)
+    ranked = torch.where(fine, norms, torch.inf).sort(1).values
+    middle = ((fine.sum(1, keepdim=True) - 1) // 2).clamp_min(0)
+    median = ranked.gather(1, middle)
+    weights = torch.where(fine, torch.minimum(1 / norms, 1 / median), 0.0)
+    return weights / float(norms.shape[1])
+
+
+def both(rate: Tensor) -> tuple[Tensor, Tensor]:
+    """A rate that will change, and what it is now."""
+    return rate.clone(), rate
+
+
+def label_logits(shares: Tensor) -> Tensor:
+    """Logits whose softmax are the shares, kept a tenth away from certainty so that they can move."""
+    classes = shares.shape[-1]
+    return (0.9 * shares + 0.1 / classes).log()
+
+
+def column_unit(x: Tensor) -> Tensor:
+    """Standard deviation of every column of X', ``(graphs, 1, d)``, at least a tenth of their mean."""
+    deviation = (x - x.mean(1, keepdim=True)).square().mean(1, keepdim=True).sqrt()
+    mean = deviation.mean(2, keepdim=True)
+    # One node per class, all alike: their size is all there is to go by.
+    mean = torch.where(mean > 0, mean, x.square().mean((1, 2), keepdim=True).sqrt())
+    return torch.maximum(deviation, 0.1 * mean)
+
+
+def learn(
+    step: BilevelStep,
+    *,
+    look: Callable[[int], None] | None,
+    look_at: frozenset[int],
+    progress: Progress,
+    recovery: DivergenceGuard,
+) -> Tensor:
+    """Run the outer loop in place; returns the real losses ``(iterations, graphs)``.
+
+    ``look`` is called before the iterations in ``look_at`` and at the end. A graph that diverges goes
+    back to the last good state with half of its rates.
+    """
+    try:
+        losses = _learned(step, look=look, look_at=look_at, progress=progress, recovery=recovery)
+    finally:
+        step.release()
+    if look is not None:
+        look(step.schedule.iterations)
+    return losses.cpu()
+
+
+def _learned(
+    step: BilevelStep,
+    *,
+    look: Callable[[int], None] | None,
+    look_at: frozenset[int],
+    progress: Progress,
+    recovery: DivergenceGuard,
+) -> Tensor:
+    schedule = step.schedule
+    losses = torch.zeros((schedule.iterations, step.x.shape[0]), device=step.x.device)
+    one = torch.ones_like(step.x[:, :1, :1])
+    i, _ = recovery.begin(step.buffers(), losses)
+    while i < schedule.iterations:
+        if look is not None and i in look_at:
+            look(i)
+        losses[i] = step(i, recovery.scaled_lr(one) if recovery.rollbacks else None)
+        i += 1
+        if i % CHECK_EVERY and i < schedule.iterations:
+            continue
+        bad = ~torch.isfinite(losses[(i - 1) // CHECK_EVERY * CHECK_EVERY : i]).all(0)
+        bad |= ~torch.isfinite(step.x.flatten(1)).all(1)
+        if not bool(bad.any()):
+            recovery.accept(i, step.buffers(), losses)
+            progress("condensing", i, schedule.iterations)
+            continue
+        back = recovery.rollback(i, bad, step.buffers(), losses)
+        if back is None:
+            raise InputError(
+                f"feature_lr: the real loss stopped being finite by iteration {i}, also after the"
+                f" rates were halved {MOST_ROLLBACKS} times; a lower feature_lr or scaled features are"
+                f" needed{recovery.saved_at}."
+            )
+        i = back
+    return losses

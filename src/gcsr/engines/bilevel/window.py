@@ -1,0 +1,352 @@
+r"""A window of Adam steps of two-layer students, and its adjoint, both written by hand.
+
+A student is the two-layer network that a GCN, SGC, APPNP or MLP is on the condensed graph:
+
+.. math:: O = P\,\sigma(U W_1 + b_1) W_2 + b_2, \qquad
+          L = \tfrac1{n'} \sum_i -\langle Y_i, \log\mathrm{softmax}(O_i)\rangle,
+
+with :math:`U = X'` and :math:`P = I` where the condensed graph has no edges, and
+:math:`U = \hat A'X'`, :math:`P = \hat A'` where it has. Training is torch's Adam with weight decay
+(Kingma and Ba, 2015): with :math:`g = \nabla L + \lambda\theta`,
+
+.. math:: m \leftarrow \beta_1 m + (1-\beta_1) g, \quad v \leftarrow \beta_2 v + (1-\beta_2) g^2, \quad
+          \theta \leftarrow \theta - \eta \frac{m / (1-\beta_1^t)}{\sqrt{v / (1-\beta_2^t)} + \epsilon}.
+
+:meth:`Window.adjoint` takes the gradient of any loss with respect to the weights after the last step
+and returns its gradient with respect to U, P and Y. It runs the recurrences of θ, m and v backwards;
+the product of the Hessian with a vector is written down, so nothing is recorded by autograd.
+
+Layout: students of one condensed graph lie side by side in the hidden dimension, ``W1`` is
+``(graphs, d, students * hidden)``. The wide products are then single matrix products, and the sum over
+students that the gradient of U needs is part of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
+TINY = 1e-18
+
+
+@dataclass(frozen=True)
+class InnerAdam:
+    """How students are trained: by default as the test protocol trains its networks."""
+
+    lr: float = 0.01
+    weight_decay: float = 5e-4
+
+
+@dataclass(frozen=True, eq=False)
+class Students:
+    """Weights of all students with Adam's moments and the steps that each has taken.
+
+    ``params`` are ``W1 (graphs, d, S h)``, ``b1 (graphs, 1, S h)``, ``W2 (graphs, S, h, C)`` and
+    ``b2 (graphs, S, 1, C)``; ``age`` is ``(graphs, S)``, a whole number as a float.
+    """
+
+    params: tuple[Tensor, ...]
+    first: tuple[Tensor, ...]
+    second: tuple[Tensor, ...]
+    age: Tensor
+
+    @classmethod
+    def zeros(
+        cls, graphs: int, students: int, widths: tuple[int, int, int], like: Tensor
+    ) -> Students:
+        """Students without weights yet; ``widths``: features, hidden units, classes."""
+        d, h, c = widths
+        shapes = (
+            (graphs, d, students * h),
+            (graphs, 1, students * h),
+            (graphs, students, h, c),
+            (graphs, students, 1, c),
+        )
+        params, first, second = (tuple(like.new_zeros(shape) for shape in shapes) for _ in range(3))
+        return cls(params, first, second, like.new_zeros((graphs, students)))
+
+    @property
+    def students(self) -> int:
+        """Students per condensed graph."""
+        return int(self.age.shape[1])
+
+    @property
+    def hidden_channels(self) -> int:
+        """Hidden units of a student."""
+        return int(self.params[2].shape[2])
+
+    def buffers(self) -> tuple[Tensor, ...]:
+        """Everything that training changes."""
+        return (*self.params, *self.first, *self.second, self.age)
+
+    def replace(self, graph: int, student: int, weights: tuple[Tensor, ...]) -> None:
+        """Put a fresh network, a batch of one as models make it, in a student's place."""
+        h = self.hidden_channels
+        columns = slice(student * h, (student + 1) * h)
+        w1, b1, w2, b2 = (w[0] for w in weights)
+        for group, fresh in ((self.params, True), (self.first, False), (self.second, False)):
+            group[0][graph, :, columns] = w1.to(group[0]) if fresh else 0
+            group[1][graph, :, columns] = b1.to(group[1]) if fresh else 0
+            group[2][graph, student] = w2.to(group[2]) if fresh else 0
+            group[3][graph, student] = b2.to(group[3]) if fresh else 0
+        self.age[graph, student] = 0
+
+    def take(self, student: int, newcomers: Students) -> None:
+        """Put the only student of ``newcomers`` in a student's place, moments and age included."""
+        h = self.hidden_channels
+        columns = slice(student * h, (student + 1) * h)
+        for ours, theirs in (
+            (self.params, newcomers.params),
+            (self.first, newcomers.first),
+            (self.second, newcomers.second),
+        ):
+            for i in (0, 1):
+                ours[i][:, :, columns] = theirs[i]
+            for i in (2, 3):
+                ours[i][:, student] = theirs[i][:, 0]
+        self.age[:, student] = newcomers.age[:, 0]
+
+
+def as_batch(side_by_side: Tensor, students: int) -> Tensor:
+    """``(graphs, r, S h)`` as ``(graphs * S, r, h)``."""
+    graphs, rows, width = side_by_side.shape
+    apart = side_by_side.view(graphs, rows, students, width // students)
+    return apart.transpose(1, 2).flatten(0, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class SmallGraph:
+    """What students train on: U, P (``None``: the identity) and Y of every graph."""
+
+    u: Tensor
+    p: Tensor | None
+    y: Tensor
+
+
+class _Track:
+    """Values of one weight tensor over a window, in memory that is taken once.
+
+    Slot t of ``value``, ``first`` and ``second`` is before step t; ``gradient`` and ``root`` (of v)
+    belong to step t itself.
+    """
+
+    def __init__(self, like: Tensor, steps: int, *, keep: bool) -> None:
+        # Without an adjoint two slots are enough, used in turns.
+        slots = steps + 1 if keep else 2
+        self.value, self.first, self.second = (_slots(like, slots) for _ in range(3))
+        self.gradient, self.root = (_slots(like, slots - 1) for _ in range(2))
+        self._spare = torch.empty_like(like)
+
+    def step(self, t: int, decays: tuple[Tensor, Tensor]) -> None:
+        """Adam's step from slot t to t + 1, by the gradient in slot t."""
+        scale, shift = decays
+        now, then = t % len(self.value), (t + 1) % len(self.value)
+        g, root = self.gradient[t % len(self.gradient)], self.root[t % len(self.root)]
+        torch.lerp(self.first[now], g, 1 - BETA1, out=self.first[then])
+        torch.mul(self.second[now], BETA2, out=self.second[then])
+        self.second[then].addcmul_(g, g, value=1 - BETA2)
+        # Where v is zero so is m: the bound keeps zero divided by zero out of the adjoint.
+        torch.sqrt(self.second[then], out=root).clamp_min_(TINY)
+        torch.addcmul(shift, root, scale, out=self._spare)
+        torch.addcdiv(
+            self.value[now], self.first[then], self._spare, value=-1, out=self.value[then]
+        )
+
+
+class _Adjoint:
+    """Adjoints of one weight tensor and its moments; ``first`` has the opposite sign."""
+
+    def __init__(self, like: Tensor) -> None:
+        self.value, self.first, self.second = (torch.empty_like(like) for _ in range(3))
+        self.direction, self._spare = torch.empty_like(like), torch.empty_like(like)
+
+    def begin(self, last: Tensor) -> None:
+        self.value.copy_(last)
+        self.first.zero_()
+        self.second.zero_()
+
+    def step(self, track: _Track, t: int, decays: tuple[Tensor, Tensor], decay: float) -> None:
+        """Back through Adam's step t: leaves the adjoint of its gradient in ``direction``."""
+        scale, shift = decays
+        root, below, pushed = track.root[t], self._spare, self.direction
+        torch.addcmul(shift, root, scale, out=below)
+        torch.div(self.value, below, out=pushed)
+        torch.add(pushed, self.first, alpha=BETA1, out=self.first)
+        pushed.mul_(track.first[t + 1]).div_(below.mul_(root)).mul_(scale)
+        self.second.mul_(BETA2).add_(pushed, alpha=0.5)
+        torch.mul(self.first, BETA1 - 1, out=self.direction)
+        self.direction.addcmul_(track.gradient[t], self.second, value=2 * (1 - BETA2))
+        self.value.add_(self.direction, alpha=decay)
+
+
+class Window:
+    """Steps that were taken and can be differentiated; its memory is used again and again.
+
+    Args:
+        students: the networks, which :meth:`advance` updates in place.
+        adam: how they are trained.
+        steps: the length of the window.
+        keep: whether :meth:`adjoint` will be asked for.
+    """
+
+    def __init__(
+        self, students: Students, adam: InnerAdam, steps: int, *, keep: bool = True
+    ) -> None:
+        self.students, self.adam, self.length = students, adam, steps
+        self._tracks = tuple(_Track(p, steps, keep=keep) for p in students.params)
+        self._adjoints = tuple(_Adjoint(p) for p in students.params) if keep else ()
+        # A copy of its own: the same window may be differentiated again.
+        self._directions = _slots(students.params[0], steps) if keep else []
+        self._keep = keep
+        self._steps: list[_Activations] = []
+
+    def advance(self, small: SmallGraph) -> None:
+        """Train every student."""
+        self._steps.clear()
+        s = self.students
+        for track, value, m, v in zip(self._tracks, s.params, s.first, s.second, strict=True):
+            track.value[0].copy_(value)
+            track.first[0].copy_(m)
+            track.second[0].copy_(v)
+        for t in range(self.length):
+            s.age.add_(1)
+            activations = self._step(t, small)
+            if self._keep:
+                self._steps.append(activations)
+        last = self.length % len(self._tracks[0].value)
+        for track, value, m, v in zip(self._tracks, s.params, s.first, s.second, strict=True):
+            value.copy_(track.value[last])
+            m.copy_(track.first[last])
+            v.copy_(track.second[last])
+
+    def _step(self, t: int, small: SmallGraph) -> _Activations:
+        students = self.students.students
+        now = t % len(self._tracks[0].value)
+        w1, b1, w2, b2 = (track.value[now] for track in self._tracks)
+        n = small.u.shape[1]
+        hidden = torch.baddbmm(b1, small.u, w1).relu_()
+        apart = _apart(hidden, students)
+        scores = apart @ w2
+        if small.p is not None:
+            scores = small.p.unsqueeze(1) @ scores
+        probabilities = (scores + b2).softmax(-1)
+        d_output = (probabilities - small.y.unsqueeze(1)) / n
+        d_scores = d_output if small.p is None else small.p.mT.unsqueeze(1) @ d_output
+        d_hidden = _together(d_scores @ w2.mT).mul_(hidden > 0)
+        g1, c1, g2, c2 = (track.gradient[t % len(track.gradient)] for track in self._tracks)
+        decay = self.adam.weight_decay
+        torch.baddbmm(w1, small.u.mT, d_hidden, beta=decay, out=g1)
+        torch.add(d_hidden.sum(1, keepdim=True), b1, alpha=decay, out=c1)
+        torch.add(apart.mT @ d_scores, w2, alpha=decay, out=g2)
+        torch.add(d_output.sum(2, keepdim=True), b2, alpha=decay, out=c2)
+        scales = self._scales()
+        for track, decays in zip(self._tracks, scales, strict=True):
+            track.step(t, decays)
+        return _Activations(scales, hidden, d_hidden, probabilities, d_scores)
+
+    def _scales(self) -> tuple[tuple[Tensor, Tensor], ...]:
+        """A step is ``m / (scale * sqrt(v) + shift)``: both by student, in each weight's shape."""
+        s = self.students
+        first = (1 - BETA1**s.age) / self.adam.lr
+        both = first / (1 - BETA2**s.age).sqrt(), first * EPSILON
+        scale, shift = (t.repeat_interleave(s.hidden_channels, 1).unsqueeze(1) for t in both)
+        small_scale, small_shift = (t[..., None, None] for t in both)
+        wide, small = (scale, shift), (small_scale, small_shift)
+        return wide, wide, small, small
+
+    def adjoint(
+        self, small: SmallGraph, last: tuple[Tensor, ...], weigh: Callable[[Tensor], Tensor]
+    ) -> tuple[Tensor, Tensor | None, Tensor]:
+        """Gradients of U, P and Y, given those of the weights after the last step.
+
+        They are weighted sums over students: ``weigh`` maps the students' gradients of Y,
+        ``(graphs, S, n', C)``, to weights ``(graphs, S)``. Who weighs nothing may be anything, NaN
+        included.
+        """
+        students, decay = self.students.students, self.adam.weight_decay
+        graphs, n, _ = small.u.shape
+        bar_p = None if small.p is None else small.u.new_zeros((graphs, students, n, n))
+        bar_y = small.u.new_zeros((graphs, students, *small.y.shape[1:]))
+        r_d_hiddens: list[Tensor] = []
+        for adjoint, gradient in zip(self._adjoints, last, strict=True):
+            adjoint.begin(gradient)
+        for t, step in reversed(list(enumerate(self._steps))):
+            for adjoint, track, decays in zip(
+                self._adjoints, self._tracks, step.scales, strict=True
+            ):
+                adjoint.step(track, t, decays, decay)
+            a1, c1, a2, c2 = (adjoint.direction for adjoint in self._adjoints)
+            w2 = self._tracks[2].value[t]
+            active = step.hidden > 0
+            apart = _apart(step.hidden, students)
+            # The derivative of every quantity of the step along the direction.
+            r_hidden = torch.baddbmm(c1, small.u, a1).mul_(active)
+            r_apart = _apart(r_hidden, students)
+            r_scores = r_apart @ w2 + apart @ a2
+            r_output = r_scores if small.p is None else small.p.unsqueeze(1) @ r_scores
+            r_output = r_output + c2
+            prob = step.probabilities
+            r_d_output = prob * (r_output - (prob * r_output).sum(-1, keepdim=True)) / n
+            r_d_scores = r_d_output
+            if small.p is not None and bar_p is not None:
+                r_d_scores = small.p.mT.unsqueeze(1) @ r_d_output
+                d_output = (prob - small.y.unsqueeze(1)) / n
+                bar_p.add_(r_d_output @ (apart @ w2).mT + d_output @ r_scores.mT)
+            r_d_hidden = _together(r_d_scores @ w2.mT + step.d_scores @ a2.mT).mul_(active)
+            bar_y.sub_(r_output, alpha=1 / n)
+            r_d_hiddens.append(r_d_hidden)
+            self._directions[t].copy_(a1)
+            bar_w1, bar_b1, bar_w2, bar_b2 = (adjoint.value for adjoint in self._adjoints)
+            bar_w1.baddbmm_(small.u.mT, r_d_hidden)
+            bar_b1.add_(r_d_hidden.sum(1, keepdim=True))
+            bar_w2.add_(apart.mT @ r_d_scores).add_(r_apart.mT @ step.d_scores)
+            bar_b2.add_(r_d_output.sum(2, keepdim=True))
+        weights = weigh(bar_y)
+        columns = weights.repeat_interleave(self.students.hidden_channels, 1).unsqueeze(1)
+        # Zero times what is not finite is not zero. On CUDA a look at the weights would wait.
+        left_out = columns == 0
+        some = left_out.is_cuda or bool(left_out.any())
+        bar_u = torch.zeros_like(small.u)
+        first_layer = self._tracks[0]
+        for t, r_d_hidden in zip(reversed(range(self.length)), r_d_hiddens, strict=True):
+            d_hidden = self._steps[t].d_hidden * columns
+            factors = (d_hidden, self._directions[t], r_d_hidden.mul_(columns))
+            for factor in (*factors, first_layer.value[t]) if some else ():
+                factor.masked_fill_(left_out, 0)
+            bar_u.baddbmm_(d_hidden, self._directions[t].mT)
+            bar_u.baddbmm_(r_d_hidden, first_layer.value[t].mT)
+        nobody = (weights == 0)[..., None, None]
+        bar_y.masked_fill_(nobody, 0)
+        if bar_p is not None:
+            bar_p = torch.einsum("gs,gsij->gij", weights, bar_p.masked_fill_(nobody, 0))
+        return bar_u, bar_p, torch.einsum("gs,gsij->gij", weights, bar_y)
+
+
+@dataclass(frozen=True, eq=False)
+class _Activations:
+    """What a step leaves for the adjoint beside the weights."""
+
+    scales: tuple[tuple[Tensor, Tensor], ...]
+    hidden: Tensor
+    d_hidden: Tensor
+    probabilities: Tensor
+    d_scores: Tensor
+
+
+def _slots(like: Tensor, count: int) -> list[Tensor]:
+    return [torch.empty_like(like) for _ in range(count)]
+
+
+def _apart(side_by_side: Tensor, students: int) -> Tensor:
+    """``(graphs, n', S h)`` as ``(graphs, S, n', h)``."""
+    graphs, n, width = side_by_side.shape
+    return side_by_side.view(graphs, n, students, width // students).transpose(1, 2)
+
+
+def _together(apart: Tensor) -> Tensor:
+    """The inverse of :func:`_apart`."""
+    return apart.transpose(1, 2).flatten(2)

@@ -1,0 +1,1 @@
+"""The gradient engine: networks whose gradients on both graphs should agree."""

@@ -1,0 +1,344 @@
+"""Learners by the name of their network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from gcsr.engines.gradient.blocks import CondensedClasses
+from gcsr.equations.gradient_distance import unit_products
+from gcsr.models.base import Model, Params, linear
+from gcsr.models.gcn import GCN
+from gcsr.models.sgc import SGC
+from gcsr.models.single import SingleSGC
+from gcsr.models.sparse import SparseOperator
+from gcsr.utils.errors import require_one_of
+
+# -- What a network is to the gradient engine: gradients in closed form ------------------------------
+
+
+# Gradients of all classes, weight by weight: ``(graphs, blocks, in, out)`` or a factor of that.
+ClassGradients = tuple[Tensor, ...]
+
+
+@dataclass(frozen=True)
+class Propagation:
+    """Hops before the first layer (``inner``) and after the last (``outer``), and what biases see.
+
+    ``bias``: a linear network's bias rides on a column of ``ones``, of ``propagated`` ones, or is not
+    a part of the inputs (``apart``).
+    """
+
+    inner: int
+    outer: int
+    bias: str
+
+
+@dataclass(frozen=True, eq=False)
+class Condensed:
+    """What does not depend on weights of a network on condensed graphs.
+
+    Attributes:
+        inputs: what the first layer multiplies, ``(graphs, n', d)``, with a column for the bias where
+            :class:`Propagation` says so.
+        outer: the dense matrix that scores are propagated with; ``None`` for the identity.
+    """
+
+    inputs: Tensor
+    outer: Tensor | None = None
+
+    def detach(self) -> Condensed:
+        """The same without a way back to X' and A'."""
+        return Condensed(self.inputs.detach(), None if self.outer is None else self.outer.detach())
+
+
+@dataclass(frozen=True, eq=False)
+class RealBatch:
+    """Training nodes of every class and what networks see of them.
+
+    Attributes:
+        inputs: ``(graphs or 1, blocks, width, d)``; the width is that of ``blocks`` or, where scores
+            are propagated, of the padded neighborhoods.
+        weights: of the nodes in the mean over their class, 0 for padding.
+        targets: one-hot class of every block.
+        outer, outer_transposed: propagation from neighborhoods to nodes and back, all blocks on one
+            diagonal.
+    """
+
+    inputs: Tensor
+    weights: Tensor
+    targets: Tensor
+    outer: SparseOperator | None = None
+    outer_transposed: SparseOperator | None = None
+
+
+class Learner(Protocol):
+    """A network with its gradients."""
+
+    @property
+    def model(self) -> Model:
+        """The same network for autograd, and its initial weights."""
+        ...
+
+    @property
+    def reach(self) -> Propagation:
+        """How far its two ends reach."""
+        ...
+
+    def params(self, network: Params) -> Params:
+        """The model's weights in the form that this learner trains."""
+        ...
+
+    def real_gradients(self, params: Params, batch: RealBatch) -> ClassGradients:
+        """Gradients of the mean loss of every class on the real graph."""
+        ...
+
+    def condensed_gradients(
+        self, params: Params, condensed: Condensed, classes: CondensedClasses
+    ) -> ClassGradients:
+        """The same on condensed graphs, differentiable in them."""
+        ...
+
+    def products(self, params: Params, ours: ClassGradients, theirs: ClassGradients) -> Tensor:
+        """Inner products of the two gradients, all output units of all weights side by side."""
+        ...
+
+    def training_gradients(self, params: Params, condensed: Condensed, targets: Tensor) -> Params:
+        """Gradients of the mean loss over all condensed nodes, biases included."""
+        ...
+
+
+def error(scores: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
+    """Gradient of a weighted sum of cross-entropies before the softmax."""
+    return (scores.softmax(-1) - targets) * weights
+
+
+def condensed_inputs(x: Tensor, operator: Tensor | None, reach: Propagation) -> Condensed:
+    """Propagate features as far as a network's weights do not matter."""
+    inputs = x
+    if reach.bias == "propagated":
+        inputs = torch.cat([inputs, x.new_ones((*x.shape[:-1], 1))], -1)
+    outer = None
+    if operator is not None:
+        for _ in range(reach.inner):
+            inputs = operator @ inputs
+        for _ in range(reach.outer):
+            outer = operator if outer is None else operator @ outer
+    if reach.bias == "ones":
+        inputs = torch.cat([inputs, x.new_ones((*x.shape[:-1], 1))], -1)
+    return Condensed(inputs, outer)
+
+
+# -- Networks without an activation: the SGC of one layer, and that of two ---------------------------
+
+
+@dataclass(frozen=True)
+class SingleLayer:
+    r""":math:`[\hat A^2X, 1] M`: the SGC of GCond's scripts for Cora, Citeseer and Reddit."""
+
+    model: Model = field(default_factory=SingleSGC)
+    reach: Propagation = field(default_factory=lambda: Propagation(2, 0, "ones"))
+
+    def params(self, network: Params) -> Params:
+        """The bias is the last row of M."""
+        return (torch.cat(network, -2),)
+
+    def real_gradients(self, params: Params, batch: RealBatch) -> ClassGradients:
+        """One product for all classes."""
+        return (_real(params[0], batch),)
+
+    def condensed_gradients(
+        self, params: Params, condensed: Condensed, classes: CondensedClasses
+    ) -> ClassGradients:
+        """One product for all classes."""
+        return (_condensed(params[0], condensed, classes),)
+
+    def products(self, params: Params, ours: ClassGradients, theirs: ClassGradients) -> Tensor:
+        """Column by column, the bias left out."""
+        return unit_products(ours[0][..., :-1, :], theirs[0][..., :-1, :])
+
+    def training_gradients(self, params: Params, condensed: Condensed, targets: Tensor) -> Params:
+        """The mean over all nodes."""
+        return (_training(params[0], condensed, targets),)
+
+
+@dataclass(frozen=True)
+class TwoLinearLayers:
+    r""":math:`[\hat A^2X, \hat A^21]\, V_1 W_2 + \hat A^2 1 b_2`, the linear SGC of the GCSR paper.
+
+    With :math:`g_c` as above the gradients are :math:`g_cW_2^\top` and :math:`V_1^\top g_c`. The first,
+    d x hidden for every class, is never formed: with rows :math:`w_j` of :math:`W_2`, the inner product
+    of two of its columns is :math:`w_j^\top (g_c^\top g'_c) w_j`.
+    """
+
+    hidden_channels: int = 256
+    reach: Propagation = field(default_factory=lambda: Propagation(2, 0, "propagated"))
+
+    @property
+    def model(self) -> Model:
+        """The same for autograd."""
+        return SGC(self.hidden_channels, relu=False, name="sgc-linear")
+
+    def params(self, network: Params) -> Params:
+        """The first bias is the last row of V1."""
+        w1, b1, w2, b2 = network
+        return torch.cat([w1, b1], -2), w2, b2
+
+    def real_gradients(self, params: Params, batch: RealBatch) -> ClassGradients:
+        """The factor that both weights share."""
+        return (_real(self._product(params), batch),)
+
+    def condensed_gradients(
+        self, params: Params, condensed: Condensed, classes: CondensedClasses
+    ) -> ClassGradients:
+        """The factor that both weights share."""
+        return (_condensed(self._product(params), condensed, classes),)
+
+    def products(self, params: Params, ours: ClassGradients, theirs: ClassGradients) -> Tensor:
+        """Hidden units first, then classes."""
+        (a,), (b,) = ours, theirs
+        v1, w2, _ = (p.unsqueeze(1) for p in params)
+        gram = a[..., :-1, :].mT @ b[..., :-1, :]
+        hidden = ((w2 @ gram) * w2).sum(-1)
+        return torch.cat([hidden, unit_products(v1.mT @ a, v1.mT @ b)], -1)
+
+    def training_gradients(self, params: Params, condensed: Condensed, targets: Tensor) -> Params:
+        """Both layers and the second bias."""
+        v1, w2, _ = params
+        g = _training(self._product(params), condensed, targets)
+        return g @ w2.mT, v1.mT @ g, g[:, -1:]
+
+    @staticmethod
+    def _product(params: Params) -> Tensor:
+        v1, w2, b2 = params
+        m = v1 @ w2
+        return torch.cat([m[:, :-1], m[:, -1:] + b2], -2)
+
+
+def _real(m: Tensor, batch: RealBatch) -> Tensor:
+    blocks = batch.inputs
+    size = tuple(blocks.shape[1:3])
+    flat = blocks.flatten(1, 2)
+    scores = linear(flat[0] if flat.shape[0] == 1 else flat, m).unflatten(1, size)
+    return blocks.mT @ error(scores, batch.targets, batch.weights.unsqueeze(-1))
+
+
+def _condensed(m: Tensor, condensed: Condensed, classes: CondensedClasses) -> Tensor:
+    weights = classes.share.sum(0)
+    wrong = error(condensed.inputs @ m, classes.targets, weights)
+    valid = (classes.blocks.weights > 0).unsqueeze(-1)
+    blocks = classes.split(wrong)
+    if not classes.even:
+        blocks = blocks * valid
+    return classes.split(condensed.inputs).mT @ blocks
+
+
+def _training(m: Tensor, condensed: Condensed, targets: Tensor) -> Tensor:
+    h = condensed.inputs
+    wrong = (torch.bmm(h, m).softmax(-1) - targets).mul_(1 / h.shape[-2])
+    return torch.bmm(h.mT, wrong)
+
+
+# -- Two layers with a ReLU between them: GCN, and the SGC of GCond's scripts for Arxiv and Flickr ---
+
+
+@dataclass(frozen=True)
+class TwoReluLayers:
+    """``sgc`` propagates its scores twice, biases included; ``gcn`` once before every bias."""
+
+    kind: str = "gcn"
+    hidden_channels: int = 256
+
+    @property
+    def model(self) -> Model:
+        """The same for autograd."""
+        return GCN(self.hidden_channels) if self.kind == "gcn" else SGC(self.hidden_channels)
+
+    @property
+    def reach(self) -> Propagation:
+        """Where the hops are."""
+        return Propagation(1, 1, "apart") if self.kind == "gcn" else Propagation(0, 2, "apart")
+
+    def params(self, network: Params) -> Params:
+        """As the model has them."""
+        return network
+
+    def real_gradients(self, params: Params, batch: RealBatch) -> ClassGradients:
+        """Classes side by side; a neighbor that two classes share is there twice."""
+        w1, b1, w2, b2 = params
+        blocks = batch.inputs
+        size = tuple(blocks.shape[1:3])
+        flat = blocks.flatten(1, 2)
+        before = linear(flat[0] if flat.shape[0] == 1 else flat, w1) + b1
+        hidden = before.relu()
+        scores = self._biased(hidden @ w2, b2, batch.outer)
+        scores = scores.unflatten(1, tuple(batch.weights.shape[-2:]))
+        wrong = error(scores, batch.targets, batch.weights.unsqueeze(-1)).flatten(1, 2)
+        inner = wrong if batch.outer_transposed is None else batch.outer_transposed(wrong)
+        bar = (inner @ w2.mT) * (before > 0)
+        second = hidden.unflatten(1, size).mT @ inner.unflatten(1, size)
+        return blocks.mT @ bar.unflatten(1, size), second
+
+    def condensed_gradients(
+        self, params: Params, condensed: Condensed, classes: CondensedClasses
+    ) -> ClassGradients:
+        """A dense structure mixes all nodes, so every class reads every row."""
+        w1, b1, w2, b2 = params
+        before = condensed.inputs @ w1 + b1
+        hidden = before.relu()
+        scores = self._biased(hidden @ w2, b2, condensed.outer)
+        wrong = (scores.softmax(-1) - classes.targets).unsqueeze(1) * classes.share
+        graphs, blocks, nodes, width = wrong.shape
+        inner = wrong.transpose(1, 2).reshape(graphs, nodes, blocks * width)
+        if condensed.outer is not None:
+            inner = condensed.outer.mT @ inner
+        second = (hidden.mT @ inner).unflatten(-1, (blocks, width)).transpose(1, 2)
+        by_class = inner.unflatten(-1, (blocks, width)).transpose(1, 2)
+        active = (before.detach() > 0).unsqueeze(1)
+        bar = (by_class @ w2.unsqueeze(1).mT) * active
+        return condensed.inputs.unsqueeze(1).mT @ bar, second
+
+    def products(self, params: Params, ours: ClassGradients, theirs: ClassGradients) -> Tensor:
+        """Hidden units first, then classes."""
+        pairs = zip(ours, theirs, strict=True)
+        return torch.cat([unit_products(a, b) for a, b in pairs], -1)
+
+    def training_gradients(self, params: Params, condensed: Condensed, targets: Tensor) -> Params:
+        """Both layers and both biases."""
+        w1, b1, w2, b2 = params
+        before = condensed.inputs @ w1 + b1
+        hidden = before.relu()
+        scores = self._biased(hidden @ w2, b2, condensed.outer)
+        wrong = (scores.softmax(-1) - targets) / targets.shape[-2]
+        inner = wrong if condensed.outer is None else condensed.outer.mT @ wrong
+        bar = (inner @ w2.mT) * (before > 0)
+        bar_b2 = (wrong if self.kind == "gcn" else inner).sum(-2, keepdim=True)
+        return condensed.inputs.mT @ bar, bar.sum(-2, keepdim=True), hidden.mT @ inner, bar_b2
+
+    def _biased(self, scores: Tensor, bias: Tensor, outer: object) -> Tensor:
+        if self.kind != "gcn":
+            scores = scores + bias
+        if isinstance(outer, Tensor):
+            scores = outer @ scores
+        elif callable(outer):
+            scores = outer(scores)
+        return scores + bias if self.kind == "gcn" else scores
+
+
+# sgc: one layer; sgc2: two linear layers; sgc-relu: two layers with a ReLU; all propagate twice.
+LEARNERS: dict[str, Callable[[int], Learner]] = {
+    "sgc": lambda hidden_channels: SingleLayer(),
+    "sgc2": TwoLinearLayers,
+    "sgc-relu": lambda hidden_channels: TwoReluLayers("sgc", hidden_channels),
+    "gcn": lambda hidden_channels: TwoReluLayers("gcn", hidden_channels),
+}
+
+
+def learner_for(name: str, hidden_channels: int) -> Learner:
+    """The learner of that name."""
+    require_one_of("model", name, LEARNERS)
+    return LEARNERS[name](hidden_channels)

@@ -1,0 +1,363 @@
+"""Which form the real side takes for a network and a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from gcsr.data.views import VisibleGraph
+from gcsr.engines.gradient.blocks import Blocks, Chain, chain, walks_from
+from gcsr.engines.gradient.learners import ClassGradients, Learner, Propagation, RealBatch
+from gcsr.models.base import Params
+from gcsr.models.sparse import SparseOperator, SparseTopology
+from gcsr.utils.devices import make_generator
+
+# -- Gradients on the real graph, for all classes at once --------------------------------------------
+
+
+# Rows of neighborhoods that a network sees at once; classes beyond them come after.
+ROWS_AT_ONCE = 200_000
+
+
+class RealSide(Protocol):
+    """The real graph as a source of gradients."""
+
+    @property
+    def capturable(self) -> bool:
+        """Whether a step needs nothing of the host."""
+        ...
+
+    @property
+    def buffers(self) -> tuple[Tensor, ...]:
+        """What a step changes."""
+        ...
+
+    def begin(self, epoch: int) -> None:
+        """Draw what the steps of an epoch need."""
+        ...
+
+    def gradients(self, learner: Learner, params: Params) -> ClassGradients:
+        """Gradients of the next step."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class ClassSampler:
+    """Draws training nodes of every class; a class that fits into the batch is taken whole."""
+
+    members: tuple[Tensor, ...]
+    classes: Tensor
+    batch: int
+
+    @classmethod
+    def of(cls, visible: VisibleGraph, classes: Tensor, batch: int) -> ClassSampler:
+        """Positions among the training nodes, of the classes that condensed nodes have."""
+        labels = visible.train_labels
+        members = tuple((labels == label).nonzero().flatten() for label in classes)
+        return cls(members, classes, batch)
+
+    @property
+    def constant(self) -> bool:
+        """Whether every draw is the same."""
+        return all(group.numel() <= self.batch for group in self.members)
+
+    def draw(self, generator: torch.Generator) -> list[Tensor]:
+        """Positions of the chosen nodes, class by class."""
+        return [
+            group
+            if group.numel() <= self.batch
+            else group[torch.randperm(group.numel(), generator=generator)[: self.batch]]
+            for group in self.members
+        ]
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Who draws: the seeds of the graphs, and how many steps an epoch has."""
+
+    seeds: tuple[int, ...]
+    steps: int
+
+    def generators(self, epoch: int) -> list[torch.Generator]:
+        """One generator per graph."""
+        return [make_generator(seed, f"real batches of epoch {epoch}") for seed in self.seeds]
+
+
+class ConstantRows:
+    """Inputs that do not depend on the step: rows of (propagated) features at training nodes."""
+
+    def __init__(self, rows: Tensor, sampler: ClassSampler, draws: Draws, num_classes: int) -> None:
+        device, dtype = rows.device, rows.dtype
+        self._rows, self._sampler, self._draws = rows, sampler, draws
+        first = self._draw(0)
+        self._index = first.to(device)
+        self._counter = torch.zeros(1, dtype=torch.long, device=device)
+        blocks = self._blocks([group[: sampler.batch] for group in sampler.members], dtype)
+        self._weights = blocks.weights.to(device)
+        self._targets = blocks.targets(num_classes).to(device)
+        self._whole = rows[blocks.index.to(device)].unsqueeze(0) if sampler.constant else None
+
+    @property
+    def capturable(self) -> bool:
+        """Batches lie on the device before an epoch begins."""
+        return True
+
+    @property
+    def buffers(self) -> tuple[Tensor, ...]:
+        """The number of the step."""
+        return (self._counter,)
+
+    def begin(self, epoch: int) -> None:
+        """Draw every batch of the epoch."""
+        self._counter.zero_()
+        if self._whole is None:
+            self._index.copy_(self._draw(epoch))
+
+    def gradients(self, learner: Learner, params: Params) -> ClassGradients:
+        """Of the whole classes, or of the batches of this step."""
+        inputs = self._whole
+        if inputs is None:
+            inputs = self._rows[self._index.index_select(0, self._counter)[0]]
+            self._counter.add_(1)
+        return learner.real_gradients(params, RealBatch(inputs, self._weights, self._targets))
+
+    def _draw(self, epoch: int) -> Tensor:
+        if self._sampler.constant:
+            return torch.zeros((1, 1), dtype=torch.long)
+        by_graph = [
+            torch.stack(
+                [self._blocks(self._sampler.draw(g)).index for _ in range(self._draws.steps)]
+            )
+            for g in self._draws.generators(epoch)
+        ]
+        return torch.stack(by_graph, 1)
+
+    def _blocks(self, groups: list[Tensor], dtype: torch.dtype = torch.float32) -> Blocks:
+        return Blocks.of(groups, self._sampler.classes, dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class Surroundings:
+    """The real graph for networks that need neighborhoods.
+
+    Attributes:
+        features: ``(n, d)`` on the host: propagated over the inner hops if every neighbor is taken,
+            raw if neighbors are sampled. It has a column of ones for a bias that propagates.
+        operator: the normalized adjacency.
+        fan_outs: of the hops from the batch outwards; ``None`` takes every neighbor.
+    """
+
+    features: np.ndarray
+    operator: sp.csr_array
+    train: np.ndarray
+    reach: Propagation
+    fan_outs: tuple[int | None, ...]
+
+
+class Neighborhoods:
+    """Inputs with the nodes they are propagated from, drawn and assembled on the host."""
+
+    def __init__(
+        self,
+        around: Surroundings,
+        sampler: ClassSampler,
+        draws: Draws,
+        num_classes: int,
+        device: torch.device,
+        dtype: torch.dtype,
+    ) -> None:
+        self._around, self._sampler, self._draws = around, sampler, draws
+        self._num_classes, self._device, self._dtype = num_classes, device, dtype
+        self._generators: list[torch.Generator] = []
+        constant = sampler.constant and all(fan is None for fan in around.fan_outs)
+        self._whole = self._batches(draws.generators(0)[0]) if constant else None
+
+    @property
+    def capturable(self) -> bool:
+        """Only if nothing is drawn."""
+        return self._whole is not None
+
+    @property
+    def buffers(self) -> tuple[Tensor, ...]:
+        """Nothing on the device changes."""
+        return ()
+
+    def begin(self, epoch: int) -> None:
+        """Generators of the epoch."""
+        self._generators = self._draws.generators(epoch)
+
+    def gradients(self, learner: Learner, params: Params) -> ClassGradients:
+        """Of the whole classes, or graph by graph on batches of their own."""
+        if self._whole is not None:
+            return _joined([learner.real_gradients(params, part) for part in self._whole], 1)
+        by_graph = []
+        for g, generator in enumerate(self._generators):
+            own = tuple(p[g : g + 1] for p in params)
+            parts = [learner.real_gradients(own, part) for part in self._batches(generator)]
+            by_graph.append(_joined(parts, 1))
+        return _joined(by_graph, 0)
+
+    def _batches(self, generator: torch.Generator) -> list[RealBatch]:
+        """All classes, as many at a time as memory is meant for."""
+        around = self._around
+        groups = self._sampler.draw(generator)
+        rng = np.random.default_rng(int(torch.randint(2**62, (1,), generator=generator)))
+        ways = [
+            chain(around.operator, around.train[group.numpy()], around.fan_outs, rng)
+            for group in groups
+        ]
+        widest = max(way.support.size for way in ways)
+        size = max(1, ROWS_AT_ONCE // widest)
+        return [
+            self._batch(
+                groups[i : i + size], ways[i : i + size], self._sampler.classes[i : i + size]
+            )
+            for i in range(0, len(groups), size)
+        ]
+
+    def _batch(self, groups: list[Tensor], ways: list[Chain], classes: Tensor) -> RealBatch:
+        around, outer_hops = self._around, self._around.reach.outer
+        inputs = []
+        for way in ways:
+            rows = around.features[way.support]
+            inner = way.product(outer_hops, len(way.hops))
+            inputs.append(rows if inner is None else inner @ rows)
+        outers = [way.product(0, outer_hops) for way in ways]
+        blocks = Blocks.of(groups, classes, self._dtype).to(self._device)
+        padded = _padded(inputs, around.reach.bias == "ones")
+        return RealBatch(
+            torch.from_numpy(padded).to(self._device, self._dtype).unsqueeze(0),
+            blocks.weights,
+            blocks.targets(self._num_classes),
+            *self._operators(outers, blocks.index.shape[1], padded.shape[1]),
+        )
+
+    def _operators(
+        self, outers: Sequence[sp.csr_array | None], height: int, width: int
+    ) -> tuple[SparseOperator, SparseOperator] | tuple[()]:
+        """All blocks on one diagonal, each padded to the same size."""
+        if outers[0] is None:
+            return ()
+        parts = [sp.coo_array(outer) for outer in outers]
+        rows = np.concatenate([part.row + i * height for i, part in enumerate(parts)])
+        columns = np.concatenate([part.col + i * width for i, part in enumerate(parts)])
+        data = np.concatenate([part.data for part in parts])
+        shape = (len(parts) * height, len(parts) * width)
+        matrix = sp.csr_array((data, (rows, columns)), shape=shape)
+        make: Callable[[sp.csr_array], SparseOperator] = lambda m: SparseOperator(  # noqa: E731
+            m, self._device, self._dtype
+        )
+        return make(matrix), make(sp.csr_array(matrix.T))
+
+
+def _joined(parts: Sequence[ClassGradients], dimension: int) -> ClassGradients:
+    return tuple(torch.cat(part, dimension) for part in zip(*parts, strict=True))
+
+
+def _padded(parts: Sequence[np.ndarray], with_ones: bool) -> np.ndarray:
+    width = max(part.shape[0] for part in parts)
+    features = parts[0].shape[1]
+    result = np.zeros((len(parts), width, features + with_ones), parts[0].dtype)
+    for i, part in enumerate(parts):
+        result[i, : part.shape[0], :features] = part
+        if with_ones:
+            result[i, : part.shape[0], -1] = 1
+    return result
+
+
+Neighbors = Literal["auto", "all", "sampled"]
+# From this many rows on, all neighbors of the batches are too many for a network with a ReLU.
+MANY_ROWS = 200_000
+
+
+@dataclass(frozen=True)
+class RealSettings:
+    """How the real graph is seen: without edges (DCG), and with which neighbors."""
+
+    edges: bool
+    neighbors: Neighbors
+    fan_outs: tuple[int, int]
+    batch: int
+
+
+@dataclass(frozen=True, eq=False)
+class RealSource:
+    """What every group of graphs shares of the real graph; made once."""
+
+    visible: VisibleGraph
+    reach: Propagation
+    settings: RealSettings
+    classes: Tensor
+    device: torch.device
+    dtype: torch.dtype
+    features: Tensor
+    operator: SparseOperator
+    neighbors: Literal["all", "sampled"]
+
+    @classmethod
+    def of(
+        cls,
+        visible: VisibleGraph,
+        reach: Propagation,
+        settings: RealSettings,
+        classes: Tensor,
+        device: torch.device,
+        dtype: torch.dtype,
+    ) -> RealSource:
+        """Decide about neighbors and propagate features as far as weights do not matter."""
+        operator = SparseTopology(visible.adjacency, device, dtype).normalized
+        if not isinstance(operator, SparseOperator):
+            raise TypeError("the real graph is sparse")
+        sampler = ClassSampler.of(visible, classes, settings.batch)
+        how = _neighbors(visible, operator.matrix, reach, settings, sampler)
+        x = visible.x.to(device, dtype)
+        if reach.bias == "propagated":
+            x = torch.cat([x, x.new_ones((x.shape[0], 1))], 1)
+        if settings.edges and how == "all":
+            for _ in range(reach.inner):
+                x = operator(x)
+        return cls(visible, reach, settings, classes, device, dtype, x, operator, how)
+
+    def side(self, draws: Draws) -> RealSide:
+        """The real side for some graphs that are condensed together."""
+        sampler = ClassSampler.of(self.visible, self.classes, self.settings.batch)
+        num_classes = self.visible.num_classes
+        if not self.settings.edges or (self.neighbors == "all" and self.reach.outer == 0):
+            rows = self.features[self.visible.train.to(self.device)]
+            if self.reach.bias == "ones":
+                rows = torch.cat([rows, rows.new_ones((rows.shape[0], 1))], 1)
+            return ConstantRows(rows, sampler, draws, num_classes)
+        hops = self.reach.outer + (self.reach.inner if self.neighbors == "sampled" else 0)
+        fan_outs: tuple[int | None, ...] = (None,) * hops
+        if self.neighbors == "sampled":
+            fan_outs = self.settings.fan_outs[:hops]
+        around = Surroundings(
+            self.features.cpu().numpy(),
+            self.operator.matrix,
+            np.asarray(self.visible.train),
+            self.reach,
+            fan_outs,
+        )
+        return Neighborhoods(around, sampler, draws, num_classes, self.device, self.dtype)
+
+
+def _neighbors(
+    visible: VisibleGraph,
+    operator: sp.csr_array,
+    reach: Propagation,
+    settings: RealSettings,
+    sampler: ClassSampler,
+) -> Literal["all", "sampled"]:
+    if settings.neighbors != "auto":
+        return settings.neighbors
+    if reach.outer == 0:
+        return "all"
+    batch = torch.cat([group[: settings.batch] for group in sampler.members])
+    nodes = np.asarray(visible.train[batch])
+    return "all" if walks_from(operator, nodes, reach.outer) <= MANY_ROWS else "sampled"

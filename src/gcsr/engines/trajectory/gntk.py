@@ -1,0 +1,111 @@
+"""SFGC's choice of the iterate: the one whose neural tangent kernel fits validation nodes best."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from gcsr.data.views import Target
+from gcsr.engines.iterates import Best
+from gcsr.equations.gntk import KernelTarget, kernel_error
+from gcsr.models.sparse import SparseTopology
+from gcsr.utils.devices import make_generator
+from gcsr.utils.errors import require
+
+# Validation nodes of one draw: all of them up to here, then as many of each class.
+USUAL_NODES = 1000
+# The target's own kernel is a dense matrix of this many rows at most.
+MOST_NODES = 4000
+
+
+class BestByKernel(Best):
+    """Keeps, for every graph, the iterate with the lowest error of kernel ridge regression.
+
+    The target is the graph that the validation nodes induce, or a class-balanced draw of them. Nothing
+    is trained, and on CUDA nothing waits for the device. A' is the identity, whatever is given.
+
+    Args:
+        ridge: lambda, in mean diagonals of the kernel.
+        nodes: validation nodes of each class; ``None``: all, or 1,000 in all where there are more.
+        draws: how many such draws the error is averaged over.
+    """
+
+    measure = "kernel_error"
+
+    def __init__(
+        self,
+        targets: Tensor,
+        validation: Target,
+        device: torch.device,
+        *,
+        ridge: float = 1.0,
+        nodes: int | None = None,
+        draws: int = 1,
+    ) -> None:
+        super().__init__(lowest=True)
+        self.shares, self.ridge = targets.double(), ridge
+        classes = int(targets.shape[-1])
+        self.goals = [
+            _goal(validation, picked, classes, device)
+            for picked in validation_draws(validation.labels, classes, nodes, draws)
+        ]
+
+    def __call__(self, iteration: int, x: Tensor, a: Tensor) -> None:
+        """Score X' of every graph and keep those that improved."""
+        self.offer(iteration, x, a, self.errors(x))
+
+    def errors(self, x: Tensor) -> Tensor:
+        """The mean error of every graph over the draws."""
+        x = x.detach().double()
+        found = [
+            kernel_error(target, shares, x, self.shares, self.ridge)
+            for target, shares in self.goals
+        ]
+        return torch.stack(found).mean(0)
+
+    def curve(self, graph: int) -> dict[str, Any]:
+        """Errors of one graph over the iterations, and the iteration that was kept."""
+        errors = torch.stack([scores[graph] for _, scores in self.scores])
+        place = int(errors.nan_to_num(nan=torch.inf).argmin())
+        return {**super().curve(graph), "chosen": self.scores[place][0]}
+
+
+def validation_draws(labels: Tensor, classes: int, nodes: int | None, draws: int) -> list[Tensor]:
+    """Places of the validation nodes of every draw, ``nodes`` of each class at most."""
+    if nodes is None:
+        if labels.numel() <= USUAL_NODES:
+            # Every draw would be the same.
+            return [torch.arange(labels.numel())]
+        nodes = max(1, USUAL_NODES // classes)
+    picked = []
+    for draw in range(draws):
+        # Graphs of different seeds are judged by the same nodes.
+        generator = make_generator(0, f"validation nodes of the kernel {draw}")
+        order = torch.randperm(labels.numel(), generator=generator)
+        members = [order[labels[order] == label][:nodes] for label in range(classes)]
+        picked.append(torch.cat(members).sort().values)
+    most = max(draw.numel() for draw in picked)
+    require(
+        most <= MOST_NODES,
+        f"gntk_nodes: {nodes} of each class make {most:,} validation nodes; at most"
+        f" {MOST_NODES:,} in all are accepted.",
+    )
+    return picked
+
+
+def _goal(
+    validation: Target, picked: Tensor, classes: int, device: torch.device
+) -> tuple[KernelTarget, Tensor]:
+    """The induced graph of some validation nodes, and their one-hot labels."""
+    nodes = validation.nodes[picked]
+    ids = np.asarray(nodes)
+    induced = validation.adjacency[ids][:, ids]
+    looped = sp.csr_array(induced + sp.eye_array(ids.size, format="csr"))
+    mean = SparseTopology(looped, device, torch.float64).mean
+    x = validation.x[nodes].to(device, torch.float64)
+    shares = torch.nn.functional.one_hot(validation.labels[picked], classes)
+    return KernelTarget.of(x, mean), shares.to(device, torch.float64)

@@ -1,0 +1,465 @@
+"""Which form a student takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol, TypeGuard
+
+import torch
+from torch import Tensor
+
+from gcsr.engines.structure import SyntheticFeatures
+from gcsr.equations.trajectory import cross_entropy, trajectory_distance
+from gcsr.models.base import Model, Params, TwoLayerModel
+from gcsr.models.sgc import SGC
+from gcsr.models.topology import DenseOperator, EmptyTopology, Topology
+
+# -- What a student is -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class MatchingInputs:
+    """What a student learns from, where it starts and where it should end.
+
+    Attributes:
+        points, topology, targets: the condensed graphs: features, structure, class shares.
+        start, goal: the expert's weights now and M epochs later.
+        steps: N.
+        rate: the rate of the student's SGD, ``(graphs, 1, 1)``.
+    """
+
+    points: SyntheticFeatures
+    topology: Topology
+    targets: Tensor
+    start: Params
+    goal: Params
+    steps: int
+    rate: Tensor
+
+    @property
+    def step_size(self) -> Tensor:
+        """The rate over n': what multiplies a sum over nodes in place of their mean."""
+        return self.rate / self.points.x.shape[-2]
+
+
+class Student(Protocol):
+    """The matching loss of Algorithm 1 (lines 6-11), one value per condensed graph."""
+
+    def __call__(self, lesson: MatchingInputs) -> Tensor:
+        """Distance from the goal after the steps, relative to the expert's own way there."""
+        ...
+
+
+# -- Small pieces that the closed forms share --------------------------------------------------------
+
+
+def dense_operator(topology: Topology) -> Tensor | None:
+    """The normalized adjacency of a condensed graph as a matrix; ``None`` for the identity."""
+    if isinstance(topology, EmptyTopology):
+        return None
+    operator = topology.normalized
+    if not isinstance(operator, DenseOperator):
+        raise TypeError("a student needs a dense condensed graph")
+    return operator.matrix
+
+
+def squared_norm(difference: Tensor) -> Tensor:
+    """Squared Frobenius norm of every graph."""
+    return inner_product(difference, difference)
+
+
+def inner_product(first: Tensor, second: Tensor) -> Tensor:
+    """Frobenius inner product of every graph, without a tensor of products."""
+    if first.shape[0] == 1:
+        return torch.dot(first.reshape(-1), second.reshape(-1)).view(1)
+    return torch.bmm(first.flatten(1).unsqueeze(1), second.flatten(1).unsqueeze(2)).flatten()
+
+
+class Workspace:
+    """A tensor that is written anew every iteration instead of being allocated anew.
+
+    Large tensors that come and go cost more than what is computed in them: the system takes the
+    memory back and hands out cleared pages.
+    """
+
+    def __init__(self) -> None:
+        self._tensor: Tensor | None = None
+
+    def like(self, tensor: Tensor) -> Tensor:
+        """Memory for a tensor of this shape; what an earlier call returned is overwritten."""
+        kept = self._tensor
+        if kept is None or (kept.shape, kept.dtype, kept.device) != (
+            tensor.shape,
+            tensor.dtype,
+            tensor.device,
+        ):
+            kept = torch.empty_like(tensor, memory_format=torch.contiguous_format)
+            self._tensor = kept
+        return kept
+
+    def difference(self, first: Tensor, second: Tensor) -> Tensor:
+        """``first - second``."""
+        return torch.sub(first, second, out=self.like(first))
+
+
+def softmax_gradient(gradient: Tensor, probabilities: Tensor, dim: int = -1) -> Tensor:
+    """Gradient before a softmax over a dimension, given that after it; one kernel."""
+    result: Tensor = torch.ops.aten._softmax_backward_data(
+        gradient, probabilities, dim, probabilities.dtype
+    )
+    return result
+
+
+# -- Any model, by differentiating through the steps: the reference ----------------------------------
+
+
+@dataclass(frozen=True)
+class AutogradStudent:
+    """See :class:`Student`."""
+
+    model: Model
+
+    def __call__(self, lesson: MatchingInputs) -> Tensor:
+        """The loss, differentiable by autograd."""
+        prepared = self.model.prepare(lesson.points.x, lesson.topology)
+        params = tuple(p.detach().requires_grad_() for p in lesson.start)
+        for _ in range(lesson.steps):
+            loss = cross_entropy(self.model.logits(params, prepared), lesson.targets).sum()
+            gradients = torch.autograd.grad(loss, params, create_graph=True)
+            params = tuple(p - lesson.rate * g for p, g in zip(params, gradients, strict=True))
+        return trajectory_distance(params, lesson.start, lesson.goal)
+
+
+# -- The linear student with explicit weights (for n' > d) -------------------------------------------
+
+
+@dataclass(frozen=True)
+class WeightsStudent:
+    """See :class:`Student`."""
+
+    def __call__(self, lesson: MatchingInputs) -> Tensor:
+        """The loss, with a hand-written gradient."""
+        x = lesson.points.x
+        inputs = torch.cat([x, x.new_ones((*x.shape[:-1], 1))], -1)
+        operator = dense_operator(lesson.topology)
+        if operator is not None:
+            inputs = operator @ (operator @ inputs)
+        loss: Tensor = _Steps.apply(  # type: ignore[no-untyped-call]
+            inputs,
+            lesson.step_size,
+            lesson.targets,
+            lesson.start,
+            lesson.goal,
+            lesson.steps,
+        )
+        return loss
+
+
+class _Steps(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        inputs: Tensor,
+        c: Tensor,
+        targets: Tensor,
+        start: Params,
+        goal: Params,
+        steps: int,
+    ) -> Tensor:
+        first, b1, second, bias = start
+        w1, w2 = torch.cat([first, b1], -2), second
+        history = []
+        transposed = inputs.mT
+        pull = -c * targets
+        for _ in range(steps):
+            m = torch.bmm(w1, w2)
+            m[:, -1:] += bias
+            probabilities = torch.bmm(inputs, m).softmax(-1)
+            error = torch.addcmul(pull, probabilities, c)
+            g = torch.bmm(transposed, error)
+            history.append((w1, w2, m, probabilities, error, g))
+            w1, w2, bias = (
+                torch.baddbmm(w1, g, w2.mT, alpha=-1),
+                torch.baddbmm(w2, w1.mT, g, alpha=-1),
+                bias - g[:, -1:],
+            )
+        misses = (w1 - torch.cat([goal[0], goal[1]], -2), w2 - goal[2], bias - goal[3])
+        ways = [squared_norm(a - b) for a, b in zip(start, goal, strict=True)]
+        gone = torch.stack(ways).sum(0)
+        ctx.history, ctx.misses, ctx.gone = history, misses, gone
+        ctx.save_for_backward(inputs, c)
+        return torch.stack([squared_norm(miss) for miss in misses]).sum(0) / gone
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        inputs, c = ctx.saved_tensors
+        scale = (2 * gradient / ctx.gone).view(-1, 1, 1)
+        bar_w1, bar_w2, bar_bias = (scale * miss for miss in ctx.misses)
+        left: list[Tensor] = []
+        right: list[Tensor] = []
+        learned = ctx.needs_input_grad[1]
+        bar_c = torch.zeros_like(c)
+        for w1, w2, m, probabilities, error, g in reversed(ctx.history):
+            # The negative of what the gradient of g is.
+            bar_g = torch.bmm(bar_w1, w2).baddbmm_(w1, bar_w2)
+            bar_g[:, -1:] += bar_bias
+            bar_error = torch.bmm(inputs, bar_g)
+            if learned:
+                bar_c -= inner_product(bar_error, error).view(-1, 1, 1) / c
+            bar_scores = softmax_gradient(bar_error * c, probabilities)
+            bar_m = torch.bmm(inputs.mT, bar_scores)
+            bar_w1, bar_w2, bar_bias = (
+                torch.baddbmm(bar_w1, g, bar_w2.mT, alpha=-1).baddbmm_(bar_m, w2.mT, alpha=-1),
+                torch.baddbmm(bar_w2, bar_w1.mT, g, alpha=-1).baddbmm_(w1.mT, bar_m, alpha=-1),
+                bar_bias - bar_m[:, -1:],
+            )
+            left += [error, bar_scores]
+            right += [bar_g, m]
+        bar_inputs = torch.bmm(torch.cat(left, -1), torch.cat(right, -1).mT).neg_()
+        return bar_inputs, bar_c, None, None, None, None
+
+
+# -- The linear student in the span of its inputs (for n' <= d) --------------------------------------
+
+
+@dataclass(frozen=True)
+class SpanStudent:
+    """See :class:`Student`."""
+
+    _way: Workspace = field(default_factory=Workspace, repr=False, compare=False)
+
+    def __call__(self, lesson: MatchingInputs) -> Tensor:
+        """The loss, with a hand-written gradient."""
+        x, gram = lesson.points.x, lesson.points.gram
+        way = self._way.difference(lesson.goal[0], lesson.start[0])
+        loss: Tensor = _Distance.apply(  # type: ignore[no-untyped-call]
+            x, gram, dense_operator(lesson.topology), lesson.step_size, way, lesson
+        )
+        return loss
+
+
+class _Propagated(NamedTuple):
+    """What the steps start from, and what its adjoint needs."""
+
+    hidden: Tensor
+    kernel: Tensor
+    before: Tensor
+    twice: Tensor | None
+    twice_gram: Tensor | None
+
+
+class _Taught(NamedTuple):
+    """The steps as they went."""
+
+    history: list[tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]]
+    errors: Tensor
+    coordinates: Tensor
+    pulled: Tensor
+    miss: Tensor
+    gone: Tensor
+
+
+class _Distance(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        x: Tensor,
+        gram: Tensor,
+        operator: Tensor | None,
+        c: Tensor,
+        way: Tensor,
+        lesson: MatchingInputs,
+    ) -> Tensor:
+        start, goal = lesson.start, lesson.goal
+        way_b1 = goal[1] - start[1]
+        ahead = _propagate(x, gram, operator, start, way, way_b1)
+        gone_first = squared_norm(way) + squared_norm(way_b1)
+        loss, taught = _teach(ahead, c, gone_first, lesson)
+        ctx.save_for_backward(operator, c, start[0], way)
+        ctx.ahead, ctx.taught = ahead, taught
+        return loss
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        operator, c, w1, way = ctx.saved_tensors
+        ahead, taught = ctx.ahead, ctx.taught
+        learned = ctx.needs_input_grad[3]
+        bar_hidden, bar_kernel, bar_c = _teach_adjoint(ahead, taught, c, gradient, learned=learned)
+        bar_operator = None
+        if ahead.twice is not None:
+            bar_twice = torch.bmm(bar_hidden, ahead.before.mT)
+            bar_twice = torch.baddbmm(bar_twice, bar_kernel + bar_kernel.mT, ahead.twice_gram)
+            bar_operator = torch.baddbmm(torch.bmm(bar_twice, operator.mT), operator.mT, bar_twice)
+            bar_hidden = torch.bmm(ahead.twice.mT, bar_hidden)
+            bar_kernel = torch.bmm(torch.bmm(ahead.twice.mT, bar_kernel), ahead.twice)
+        h = w1.shape[-1]
+        bar_x = torch.bmm(bar_hidden[..., :h], w1.mT).baddbmm_(bar_hidden[..., h + 1 :], way.mT)
+        return bar_x, bar_kernel, bar_operator, bar_c, None, None
+
+
+def _propagate(
+    x: Tensor, gram: Tensor, operator: Tensor | None, start: Params, way: Tensor, way_b1: Tensor
+) -> _Propagated:
+    """``[H W1, s, H D]`` and K."""
+    ones = x.new_ones((*x.shape[:-1], 1))
+    before = torch.cat(
+        [torch.baddbmm(start[1], x, start[0]), ones, torch.baddbmm(way_b1, x, way)], -1
+    )
+    kernel = gram + 1
+    if operator is None:
+        return _Propagated(before, kernel, before, None, None)
+    twice = torch.bmm(operator, operator)
+    twice_gram = torch.bmm(twice, kernel)
+    hidden, kernel = torch.bmm(twice, before), torch.bmm(twice_gram, twice.mT)
+    return _Propagated(hidden, kernel, before, twice, twice_gram)
+
+
+def _teach(
+    ahead: _Propagated, c: Tensor, gone_first: Tensor, lesson: MatchingInputs
+) -> tuple[Tensor, _Taught]:
+    start, goal = lesson.start, lesson.goal
+    second, second_goal = (
+        torch.cat([w2.mT, b2.mT], -1) for w2, b2 in ((start[2], start[3]), (goal[2], goal[3]))
+    )
+    h = start[0].shape[-1]
+    mask = torch.nn.functional.pad(second.new_ones(h), (0, 1))
+    pull = -c * lesson.targets.mT
+    kernel = ahead.kernel.mT
+    z, w = ahead.hidden[..., : h + 1], second
+    history = []
+    for step in range(lesson.steps):
+        probabilities = torch.bmm(w, z.mT).softmax(-2)
+        error = torch.addcmul(pull, probabilities, c)
+        pulled = torch.bmm(error, kernel)
+        inner = w * mask
+        history.append((z, w, inner, probabilities, error, pulled))
+        w = torch.baddbmm(w, error, z, alpha=-1)
+        if step < lesson.steps - 1:
+            z = torch.baddbmm(z, pulled.mT, inner, alpha=-1)
+    errors = torch.cat([entry[4] for entry in history], -2)
+    inners = torch.cat([entry[2] for entry in history], -2)
+    coordinates = torch.bmm(errors.mT, inners[..., :-1])
+    pulled_all = torch.bmm(ahead.kernel, coordinates)
+    toward = torch.add(pulled_all, ahead.hidden[..., h + 1 :], alpha=2)
+    miss = w - second_goal
+    gone = gone_first + squared_norm(second - second_goal)
+    missed = gone_first + inner_product(toward, coordinates) + squared_norm(miss)
+    return missed / gone, _Taught(history, errors, coordinates, pulled_all, miss, gone)
+
+
+def _teach_adjoint(
+    ahead: _Propagated, taught: _Taught, c: Tensor, gradient: Tensor, *, learned: bool
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Gradients of ``hidden``, K and a learned c: the lines of :func:`_teach` read backwards."""
+    scale = (2 * gradient / taught.gone).view(-1, 1, 1)
+    h = taught.coordinates.shape[-1]
+    bar_f = torch.nn.functional.pad(
+        (ahead.hidden[..., h + 1 :] + taught.pulled).mul_(scale), (0, 1)
+    )
+    bar_w = scale * taught.miss
+    bar_z: Tensor | None = None
+    bars_pulled: list[Tensor] = []
+    bars_error: list[Tensor] = []
+    for z, w, inner, probabilities, error, pulled in reversed(taught.history):
+        bar_error = torch.bmm(inner, bar_f.mT).baddbmm_(bar_w, z.mT, alpha=-1)
+        bar_inner = torch.bmm(error, bar_f)
+        if bar_z is None:
+            # The last step moves Z no more.
+            bar_z = torch.bmm(error.mT, bar_w).neg_()
+        else:
+            bar_pulled = torch.bmm(inner, bar_z.mT).neg_()
+            bars_pulled.append(bar_pulled)
+            bar_error.baddbmm_(bar_pulled, ahead.kernel)
+            bar_inner.baddbmm_(pulled, bar_z, alpha=-1)
+            bar_z.baddbmm_(error.mT, bar_w, alpha=-1)
+        bars_error.append(bar_error)
+        bar_scores = softmax_gradient(bar_error * c, probabilities, -2)
+        bar_z.baddbmm_(bar_scores.mT, w)
+        # The bias took no part in the first layer's update.
+        bar_inner[..., -1] = 0
+        bar_w = bar_inner.add_(bar_w).baddbmm_(bar_scores, z)
+    if bar_z is None:
+        raise RuntimeError("a student takes at least one step")
+    scaled = scale * taught.coordinates
+    bar_kernel = torch.bmm(scaled, taught.coordinates.mT).mul_(0.5)
+    if bars_pulled:
+        moving = taught.errors[:, : -bar_w.shape[-2]]
+        bar_kernel.baddbmm_(torch.cat(bars_pulled[::-1], -2).mT, moving)
+    bar_c = None
+    if learned:
+        bar_c = inner_product(torch.cat(bars_error[::-1], -2), taught.errors).view(-1, 1, 1) / c
+    return torch.cat([bar_z, scaled], -1), bar_kernel, bar_c
+
+
+# -- Two-layer networks with their first layer in the span of its inputs (for n' <= d) ---------------
+
+
+@dataclass(frozen=True)
+class FirstLayerStudent:
+    """See :class:`Student`."""
+
+    model: TwoLayerModel
+    _way: Workspace = field(default_factory=Workspace, repr=False, compare=False)
+
+    @staticmethod
+    def covers(model: Model) -> TypeGuard[TwoLayerModel]:
+        """Whether the model has this form."""
+        return isinstance(model, TwoLayerModel) and model.two_layers(torch.eye(1)) is not None
+
+    def __call__(self, lesson: MatchingInputs) -> Tensor:
+        """The loss; the steps' own gradients are in closed form."""
+        operator = dense_operator(lesson.topology)
+        if operator is None:
+            x = lesson.points.x
+            operator = torch.eye(x.shape[-2], dtype=x.dtype, device=x.device)
+        layers = self.model.two_layers(operator)
+        if layers is None:
+            raise TypeError(f"{self.model} has no first-layer form")
+        points, goal = lesson.points, lesson.goal
+        w1, b1, w2, b2 = lesson.start
+        way = self._way.difference(goal[0], w1)
+        z, z_way, gram = points.x @ w1, points.x @ way, points.gram
+        if layers.first is not None:
+            z, z_way = layers.first @ z, layers.first @ z_way
+            gram = layers.first @ gram @ layers.first.mT
+        c = lesson.step_size
+        coordinates = torch.zeros_like(z)
+        for _ in range(lesson.steps):
+            before = z + b1
+            hidden = before.relu()
+            scores = hidden @ w2
+            if layers.bias_propagates:
+                scores = scores + b2
+            if layers.second is not None:
+                scores = layers.second @ scores
+            if not layers.bias_propagates:
+                scores = scores + b2
+            error = scores.softmax(-1) - lesson.targets
+            inner = error if layers.second is None else layers.second.mT @ error
+            bar_hidden = (inner @ w2.mT) * (before.detach() > 0)
+            bar_b2 = (inner if layers.bias_propagates else error).sum(-2, keepdim=True)
+            coordinates = coordinates + bar_hidden
+            z = z - c * (gram @ bar_hidden)
+            w2, b2 = w2 - c * (hidden.mT @ inner), b2 - c * bar_b2
+            b1 = b1 - c * bar_hidden.sum(-2, keepdim=True)
+        gone_first = squared_norm(way)
+        missed_first = (
+            gone_first
+            + 2 * inner_product(z_way, c * coordinates)
+            + inner_product(c * coordinates, gram @ (c * coordinates))
+        )
+        rest = zip((b1, w2, b2), lesson.start[1:], goal[1:], strict=True)
+        missed, gone = missed_first, gone_first
+        for reached, begun, wanted in rest:
+            missed = missed + squared_norm(reached - wanted)
+            gone = gone + squared_norm(begun - wanted)
+        return missed / gone
+
+
+def student_for(model: Model, nodes: int, features: int) -> Student:
+    """The cheapest exact form for a model and a size."""
+    if isinstance(model, SGC) and not model.relu and model.hops == 2:
+        return SpanStudent() if nodes <= features else WeightsStudent()
+    if nodes <= features and FirstLayerStudent.covers(model):
+        return FirstLayerStudent(model)
+    return AutogradStudent(model)

@@ -1,0 +1,558 @@
+"""The cost sheet: everything measured on this machine in one run."""
+
+from __future__ import annotations
+
+import math
+import platform
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from gcsr.data.condensed import (
+    STORED_DTYPES,
+    CondensedGraph,
+    adjacency_bytes,
+    stored_adjacency_bytes,
+)
+from gcsr.data.graph import Graph, StoredParts, stored_parts
+from gcsr.data.stored_graph import require_in_memory
+from gcsr.data.views import Target, View, VisibleGraph
+from gcsr.evaluation.origin import (
+    PSEUDO_LABELS_NOTE,
+    labeler_of,
+    require_origin,
+    used_pseudo_labels,
+)
+from gcsr.evaluation.protocol import check_numbers
+from gcsr.evaluation.pseudo_labels import PseudoLabels
+from gcsr.evaluation.sparsify import Sparsifier
+from gcsr.evaluation.trial import Batch, Trial, condensed_batches, real_batches
+from gcsr.models.registry import testing_model
+from gcsr.starts.budget import class_budget
+from gcsr.training.fit import TrainingRecipe
+from gcsr.utils.devices import make_generator, pick_device
+from gcsr.utils.formatting import accuracy, counted
+from gcsr.utils.parallel import single_threaded
+from gcsr.utils.progress import Progress, silent
+
+# -- What a condensed graph costs and saves, as plain numbers ----------------------------------------
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """Test accuracy in percent of every run, their mean and population deviation."""
+
+    mean: float
+    std: float
+    scores: list[float]
+
+    @classmethod
+    def of(cls, scores: list[float]) -> Accuracy:
+        """From the runs."""
+        return cls(float(np.mean(scores)), float(np.std(scores)), scores)
+
+    def __str__(self) -> str:
+        return accuracy(self.mean, self.std, len(self.scores))
+
+
+@dataclass(frozen=True)
+class StoredForm:
+    """One way to store the condensed graph, and how well networks trained on it then do.
+
+    Attributes:
+        structure: ``dense``, A' as it is with all its n' x n' numbers; or ``sparsified``.
+        dtype: of features and adjacency.
+        features_bytes, adjacency_bytes, labels_bytes, bytes: what it takes; the last is all of it.
+        accuracy: of networks trained on what is then stored.
+        in_file: whether the file at hand is stored this way (a file leaves out zeros too, so it
+            never takes more).
+    """
+
+    structure: str
+    dtype: str
+    features_bytes: int
+    adjacency_bytes: int
+    labels_bytes: int
+    bytes: int
+    accuracy: Accuracy
+    in_file: bool
+
+
+@dataclass(frozen=True)
+class TrainedOn:
+    """Training on one graph.
+
+    Attributes:
+        nodes, bytes: size of that graph, in a file.
+        seconds: to train one network by the test protocol, which validates on the real graph.
+        seconds_alone: the same epochs, validating once at the end.
+        accuracy: on the real test nodes.
+    """
+
+    nodes: int
+    bytes: int
+    seconds: float
+    seconds_alone: float
+    accuracy: Accuracy
+
+
+@dataclass(frozen=True)
+class CostSheet:
+    """Seconds, bytes and accuracy of condensing, against the whole graph and a random subset.
+
+    Attributes:
+        condense_seconds, condense_memory_bytes, condensed_on: as the file tells them: the seconds
+            include sparsifying; memory is the peak of the device or, on a CPU, the largest that the
+            process had taken by then, whatever for.
+        file_bytes: features, adjacency and labels of the file at hand.
+        original_features_bytes, original_adjacency_bytes, original_bytes: the real graph's, stored
+            sparsely where that is smaller; the last includes labels.
+        sparsified_by: the rule behind the sparsified forms.
+        forms: the ways to store the condensed graph.
+        condensed, random, whole: training on the file, on a random class-balanced subset of the
+            training nodes of the same bytes, and on the whole graph.
+        whole_with_pseudo_labels: where the file was condensed with pseudo-labels, training on the
+            whole graph with pseudo-labels on every node.
+        pseudo_labels: then also ``test`` and ``validation`` accuracy in percent of the pseudo-labels
+            themselves.
+        break_even: after how many trainings by the protocol condensing has paid for itself.
+        break_even_alone: the same for epochs without validation.
+        verdict: ``break_even`` in words, or why there is none.
+        notes: what a reader should know beside the numbers.
+        seconds: what measuring took.
+    """
+
+    dataset: str
+    method: str | None
+    model: str
+    runs: int
+    recipe: dict[str, Any]
+    seed: int
+    device: str
+    machine: str
+    leaks_test_labels: bool
+    condense_seconds: float | None
+    condense_memory_bytes: int | None
+    condensed_on: str | None
+    file_bytes: int
+    original_features_bytes: int
+    original_adjacency_bytes: int
+    original_bytes: int
+    sparsified_by: str
+    forms: tuple[StoredForm, ...]
+    condensed: TrainedOn
+    random: TrainedOn
+    whole: TrainedOn
+    break_even: int | None
+    break_even_alone: int | None
+    verdict: str
+    notes: tuple[str, ...]
+    seconds: float
+    whole_with_pseudo_labels: TrainedOn | None = None
+    pseudo_labels: dict[str, float] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        told = asdict(self)
+        if self.pseudo_labels is None:
+            del told["whole_with_pseudo_labels"], told["pseudo_labels"]
+        return told
+
+    def __str__(self) -> str:
+        return (
+            f"{self.condensed.accuracy} on {self.dataset} from {self.file_bytes:,} bytes, the whole"
+            f" graph {self.whole.accuracy} from {self.original_bytes:,}; {self.verdict}"
+        )
+
+
+def break_even(condense: float | None, small: float, whole: float) -> int | None:
+    """The smallest t > 0 with ``condense + t * small <= t * whole``, if there is one."""
+    if condense is None or small >= whole:
+        return None
+    trainings = max(1, math.ceil(condense / (whole - small)))
+    # The quotient is rounded; the sentence in the docstring is not.
+    while condense + trainings * small > trainings * whole:
+        trainings += 1
+    return trainings
+
+
+def verdict(condense: float | None, small: float, whole: float) -> str:
+    """:func:`break_even` in words."""
+    if condense is None:
+        return "the file does not say how long condensing took, so nobody knows when it has paid"
+    trainings = break_even(condense, small, whole)
+    if trainings is None:
+        return (
+            f"condensing does not pay for itself in time: a training on the small graph takes"
+            f" {small:.3g} s, on the whole one {whole:.3g} s"
+        )
+    return (
+        f"condensing ({condense:.3g} s) has paid for itself after"
+        f" {counted(trainings, 'training')} ({small:.3g} s each instead of {whole:.3g} s)"
+    )
+
+
+# -- Seconds that training takes, for several graphs side by side ------------------------------------
+
+
+ROUNDS = 3
+# What takes longer than this, all repetitions together, is not repeated again.
+LONG_SECONDS = 10.0
+# Enough for a CUDA device to record an epoch.
+WARM_UP = 25
+STAGE = "measuring time"
+
+
+def training_seconds(
+    trial: Trial,
+    batches: Mapping[str, Batch],
+    recipes: Mapping[str, TrainingRecipe],
+    progress: Progress,
+) -> dict[tuple[str, str], float]:
+    """Median seconds to train one network, by graph and recipe.
+
+    Every training is warmed up, then they take turns, so that whatever else the machine does meets all
+    of them. On a CPU a network is trained on one thread. What is computed once per graph, whatever
+    the number of networks, is not counted.
+    """
+    cases = [(graph, recipe) for recipe in recipes for graph in batches]
+    seconds: dict[tuple[str, str], list[float]] = {case: [] for case in cases}
+    steps = len(cases) * (ROUNDS + 1)
+    with single_threaded():
+        for done, (graph, recipe) in enumerate(cases):
+            short = min(WARM_UP, recipes[recipe].epochs)
+            _timed(trial, batches[graph], replace(recipes[recipe], epochs=short))
+            progress(STAGE, done, steps)
+        for turn in range(1, ROUNDS + 1):
+            for done, case in enumerate(cases):
+                if sum(seconds[case]) < LONG_SECONDS:
+                    graph, recipe = case
+                    seconds[case].append(_timed(trial, batches[graph], recipes[recipe]))
+                progress(STAGE, turn * len(cases) + done, steps)
+    progress(STAGE, steps, steps)
+    return {case: statistics.median(measured) for case, measured in seconds.items()}
+
+
+def _timed(trial: Trial, batch: Batch, recipe: TrainingRecipe) -> float:
+    began = time.perf_counter()
+    fitted = trial.train(replace(batch, networks=range(1)), recipe, silent)
+    fitted.validation.cpu()  # waits for the device
+    return time.perf_counter() - began
+
+
+# -- A random part of the real graph that takes as many bytes as a condensed one ---------------------
+
+
+def real_bytes(x: Tensor, adjacency: sp.csr_array, *, itemsize: int = 4) -> StoredParts:
+    """Bytes of real nodes, stored as sparingly as a condensed graph is."""
+    shape = int(x.shape[0]), int(x.shape[1])
+    weighted = bool((adjacency.data != 1).any())
+    filled = int(torch.count_nonzero(x))
+    return stored_parts(shape, filled, int(adjacency.nnz), weighted=weighted, itemsize=itemsize)
+
+
+@dataclass(frozen=True, eq=False)
+class Subset:
+    """Some training nodes and the edges among them; ``note`` says if it could not be as asked."""
+
+    target: Target
+    size: StoredParts
+    note: str | None = None
+
+
+def random_subsets(
+    visible: VisibleGraph, budget: int, itemsize: int, seed: int, count: int
+) -> list[Subset]:
+    """Subsets of several seeds; of all training nodes there is only one."""
+    first = random_subset(visible, budget, itemsize=itemsize, seed=seed)
+    if first.target.nodes.numel() == visible.train.numel():
+        return [first] * count
+    others = range(seed + 1, seed + count)
+    return [first, *(random_subset(visible, budget, itemsize=itemsize, seed=s) for s in others)]
+
+
+def random_subset(visible: VisibleGraph, budget: int, *, itemsize: int, seed: int) -> Subset:
+    """As many random training nodes, class by class, as fit into ``budget`` bytes.
+
+    Classes share them as in :func:`~gcsr.starts.budget.class_budget`, that is as Random does.
+    """
+    generator = make_generator(seed, "random subset of the same bytes")
+    order = visible.train[torch.randperm(visible.train.numel(), generator=generator)]
+    by_class = [order[visible.labels[order] == c] for c in range(visible.num_classes)]
+
+    def of_size(nodes: int) -> Subset:
+        shares = class_budget(visible.train_labels, visible.num_classes, nodes)
+        parts = [ids[:count] for ids, count in zip(by_class, shares.tolist(), strict=True)]
+        return _part(visible, torch.cat(parts).sort().values, itemsize)
+
+    least = sum(ids.numel() > 0 for ids in by_class)
+    fits, beyond = least, visible.train.numel() + 1
+    # Bytes grow with the nodes, but for the luck of the draw in a class: the last word is below.
+    while beyond - fits > 1:
+        middle = (fits + beyond) // 2
+        fits, beyond = (middle, beyond) if of_size(middle).size.total <= budget else (fits, middle)
+    subset = of_size(fits)
+    if subset.size.total > budget:
+        note = (
+            f"a random subset of {budget:,} bytes does not exist: a node of every class takes"
+            f" {subset.size.total:,}"
+        )
+        return Subset(subset.target, subset.size, note)
+    if fits == visible.train.numel():
+        note = (
+            f"the random subset is all {fits:,} training nodes: they take {subset.size.total:,} bytes,"
+            f" and {budget:,} were allowed"
+        )
+        return Subset(subset.target, subset.size, note)
+    return subset
+
+
+def _part(visible: VisibleGraph, nodes: Tensor, itemsize: int) -> Subset:
+    ids = np.asarray(nodes)
+    adjacency = sp.csr_array(visible.adjacency[ids][:, ids])
+    x = visible.x[nodes]
+    if itemsize == 2:
+        # Where the condensed graph is stored in half precision, so is its rival.
+        x = x.half().float()
+    target = Target(x, adjacency, torch.arange(nodes.numel()), visible.labels[nodes])
+    return Subset(target, real_bytes(x, adjacency, itemsize=itemsize))
+
+
+SMALL, RANDOM, WHOLE, PSEUDO = "condensed", "random", "whole", "whole with pseudo-labels"
+T = TypeVar("T")
+PROTOCOL, ALONE = "protocol", "alone"
+
+
+def cost(
+    small: CondensedGraph,
+    graph: Graph,
+    *,
+    model: str = "gcn",
+    runs: int = 5,
+    sparsify: str = "auto",
+    recipe: TrainingRecipe | None = None,
+    hidden_channels: int = 256,
+    seed: int = 0,
+    device: str | torch.device = "auto",
+    any_graph: bool = False,
+    progress: Progress = silent,
+) -> CostSheet:
+    """What a condensed graph costs and saves: seconds, bytes, accuracy, and when it has paid.
+
+    Seconds and memory of condensing come with the file; the rest is measured now: one network after
+    the other for time, ``runs`` networks per graph for accuracy. ``sparsify`` is the rule behind the
+    sparsified forms (see :func:`gcsr.sparsify`); a file that is sparsified already keeps its own.
+    Run r of the random subset has a subset of its own.
+    """
+    check_numbers(graph, runs, hidden_channels)
+    require_origin([small], graph, any_graph)
+    require_in_memory(graph, "graph")
+    sparsifier = Sparsifier(rule=sparsify, seed=seed)
+    recipe = recipe or TrainingRecipe()
+    target = pick_device(device)
+    began = time.perf_counter()
+    view = View(graph)
+    condensing = view.condensing()
+    trial = Trial(testing_model(model, hidden_channels), view, target, recipe, seed)
+
+    rule = _own_rule(small)
+    if rule is None:
+        pruned = sparsifier(small, condensing, target, progress)
+        rule = str(pruned.provenance["stored"]["rule"])
+        shapes = {"dense": small, "sparsified": pruned}
+        # Where nothing is cut the second form has no zeros, and neither has a file that is smaller so.
+        same = rule == "none" and small.describe()["stored_adjacency"] == "sparse"
+        own = "sparsified" if same else "dense"
+    else:
+        shapes = {"dense": small, "sparsified": small}
+        own = "sparsified"
+    ways = {
+        (shape, dtype): shapes[shape].stored_as(dtype)
+        for shape in shapes
+        for dtype in STORED_DTYPES
+    }
+    in_file = (own, "float16" if small.half else "float32")
+
+    itemsize = 2 if small.half else 4
+    subsets = random_subsets(condensing.visible, small.stored_bytes, itemsize, seed, runs)
+    groups: dict[Any, list[Batch]] = {}
+    for way, stored in ways.items():
+        groups[way] = condensed_batches(trial, [stored], runs)
+    groups[RANDOM] = [
+        batch
+        for run, subset in enumerate(subsets)
+        for batch in real_batches(trial, subset.target, graph.num_classes, range(run, run + 1))
+    ]
+    groups[WHOLE] = real_batches(trial, view.training(), graph.num_classes, range(runs))
+    labels = None
+    # Every visible node of an inductive graph has a label.
+    if used_pseudo_labels(small) and not graph.inductive:
+        labels = PseudoLabels.of(trial, progress, labeler_of(small))
+        groups[PSEUDO] = labels.batches(trial, range(runs))
+    accuracy = _accuracies(trial, groups, ways, progress)
+    timed = {SMALL: groups[in_file][0]}
+    timed |= {what: groups[what][0] for what in (RANDOM, WHOLE, PSEUDO) if what in groups}
+    recipes = {PROTOCOL: recipe, ALONE: replace(recipe, validate_every=recipe.epochs)}
+    seconds = training_seconds(trial, timed, recipes, progress)
+
+    original = graph.stored_parts
+
+    def trained(what: str, nodes: int, size: int, scores: Accuracy) -> TrainedOn:
+        return TrainedOn(nodes, size, seconds[what, PROTOCOL], seconds[what, ALONE], scores)
+
+    first = subsets[0]
+    whole_nodes = condensing.visible.num_nodes
+    took = _condense_seconds(small)
+    times = {r: (took, seconds[SMALL, r], seconds[WHOLE, r]) for r in recipes}
+    return CostSheet(
+        dataset=graph.name,
+        method=_word(small, "method"),
+        model=model,
+        runs=runs,
+        recipe=vars(recipe),
+        seed=seed,
+        device=target.type,
+        machine=_machine(target),
+        leaks_test_labels=small.leaks_test_labels,
+        condense_seconds=took,
+        condense_memory_bytes=_measured(small, "peak_memory_bytes", int),
+        condensed_on=_word(small, "device"),
+        file_bytes=small.stored_bytes,
+        original_features_bytes=original.features,
+        original_adjacency_bytes=original.adjacency,
+        original_bytes=original.total,
+        sparsified_by=rule,
+        forms=tuple(
+            _form(stored, shape, dtype, accuracy[shape, dtype], (shape, dtype) == in_file)
+            for (shape, dtype), stored in ways.items()
+        ),
+        condensed=trained(SMALL, small.num_nodes, small.stored_bytes, accuracy[in_file]),
+        random=trained(RANDOM, first.target.nodes.numel(), first.size.total, accuracy[RANDOM]),
+        whole=trained(WHOLE, whole_nodes, original.total, accuracy[WHOLE]),
+        whole_with_pseudo_labels=None
+        if labels is None
+        else trained(PSEUDO, whole_nodes, original.total, accuracy[PSEUDO]),
+        pseudo_labels=None if labels is None else labels.accuracies(trial),
+        break_even=break_even(*times[PROTOCOL]),
+        break_even_alone=break_even(*times[ALONE]),
+        verdict=verdict(*times[PROTOCOL]),
+        notes=tuple(
+            filter(
+                None,
+                [
+                    PSEUDO_LABELS_NOTE if used_pseudo_labels(small) else None,
+                    first.note,
+                    _beaten(accuracy[in_file], accuracy[RANDOM]),
+                    *_notes(small, original.total, target),
+                ],
+            )
+        ),
+        seconds=time.perf_counter() - began,
+    )
+
+
+def _beaten(condensed: Accuracy, random: Accuracy) -> str | None:
+    if condensed.mean >= random.mean:
+        return None
+    return (
+        f"real nodes of the same bytes test better ({random}) than the condensed ones ({condensed}):"
+        " condensing was not worth it"
+    )
+
+
+def _own_rule(small: CondensedGraph) -> str | None:
+    """The rule that the file was sparsified by, if it was."""
+    stored = small.provenance.get("stored")
+    rule = stored.get("rule") if isinstance(stored, dict) else None
+    return rule if isinstance(rule, str) and rule != "none" else None
+
+
+def _accuracies(
+    trial: Trial,
+    groups: dict[Any, list[Batch]],
+    ways: dict[Any, CondensedGraph],
+    progress: Progress,
+) -> dict[Any, Accuracy]:
+    """Of every group of batches; forms that are the same graph are trained once."""
+    twins = {way: _first_like(ways, way) for way in ways}
+    needed = [group for group in groups if twins.get(group, group) == group]
+    test, _ = trial.scores([batch for group in needed for batch in groups[group]], progress)
+    counts = [sum(len(batch.networks) for batch in groups[group]) for group in needed]
+    parts: Sequence[Tensor] = (100 * test.double().cpu()).split(counts)
+    found = {g: Accuracy.of(part.tolist()) for g, part in zip(needed, parts, strict=True)}
+    return {group: found[twins.get(group, group)] for group in groups}
+
+
+def _first_like(ways: dict[Any, CondensedGraph], way: Any) -> Any:
+    this = ways[way]
+    for other, graph in ways.items():
+        if torch.equal(graph.adjacency, this.adjacency) and torch.equal(graph.x, this.x):
+            return other
+    return way
+
+
+def _form(
+    stored: CondensedGraph, shape: str, dtype: str, accuracy: Accuracy, in_file: bool
+) -> StoredForm:
+    itemsize = 2 if stored.half else 4
+    a = stored.adjacency
+    features, labels = stored.x.numel() * itemsize, stored.y.nbytes
+    dense, _ = adjacency_bytes(a, itemsize, features + labels)
+    sparse = stored_adjacency_bytes(a, itemsize, features + labels)
+    edges = dense if shape == "dense" else sparse
+    total = features + edges + labels
+    return StoredForm(shape, dtype, features, edges, labels, total, accuracy, in_file)
+
+
+def _word(small: CondensedGraph, name: str) -> str | None:
+    value = small.provenance.get(name)
+    return value if isinstance(value, str) else None
+
+
+def _measured(small: CondensedGraph, name: str, kind: type[T]) -> T | None:
+    """A measured number of the provenance; a file by another program may lack it."""
+    measured = small.provenance.get("measured")
+    value = measured.get(name) if isinstance(measured, dict) else None
+    return value if isinstance(value, kind) else None
+
+
+def _condense_seconds(small: CondensedGraph) -> float | None:
+    seconds = _measured(small, "seconds", float)
+    return None if seconds is None else seconds + (_measured(small, "storing_seconds", float) or 0)
+
+
+def _notes(small: CondensedGraph, original: int, device: torch.device) -> list[str]:
+    notes = []
+    if small.stored_bytes >= original:
+        notes.append(
+            f"the file takes {small.stored_bytes:,} bytes, the whole graph {original:,}: nothing is"
+            " saved where real features are sparse and condensed ones are not"
+        )
+    made_on = _word(small, "device")
+    if made_on is not None and made_on != device.type:
+        notes.append(
+            f"condensed on {made_on}, trained on {device.type}: seconds are of two devices"
+        )
+    if (_measured(small, "experts", dict) or {}).get("cached"):
+        notes.append("the experts were trained earlier: their seconds are not part of condensing's")
+    together = _measured(small, "graphs_together", int) or 1
+    if together > 1:
+        notes.append(
+            f"{together} graphs were condensed together: each has its share of the seconds"
+        )
+    if device.type == "cpu":
+        notes.append("on a CPU every network is trained on one thread")
+    return notes
+
+
+def _machine(device: torch.device) -> str:
+    if device.type == "cuda":
+        return f"{torch.cuda.get_device_name(device)}, torch {torch.__version__}"
+    return f"{platform.system()} {platform.machine()}, torch {torch.__version__}"

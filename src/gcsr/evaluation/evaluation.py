@@ -1,0 +1,84 @@
+"""The outcome of an evaluation."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from gcsr.utils.formatting import accuracy, counted, nouns
+
+WHOLE, WITH_PSEUDO_LABELS = "whole graph", "whole graph, pseudo-labels"
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Test accuracies in percent: every run of every graph, their mean and population deviation.
+
+    Attributes:
+        mean: of ``scores``.
+        std: their population deviation.
+        scores: test accuracy of every network, graph by graph.
+        validation: the best validation accuracy of each, which chose its epoch.
+        model: what was trained.
+        dataset: name of the real graph.
+        nodes: how many nodes the networks were trained on.
+        graphs: how many condensed graphs.
+        runs: how many networks on each.
+        trained_on: ``condensed``, ``whole graph`` or ``whole graph, pseudo-labels``.
+        leaks_test_labels: whether test labels went into a condensed graph; then this is no fair score.
+        recipe: how networks were trained.
+        seed: of their weights.
+        seconds: what the evaluation took, without the start of a cluster.
+        pseudo_labels: where networks were trained with pseudo-labels, ``test`` and ``validation``
+            accuracy in percent of the pseudo-labels themselves.
+    """
+
+    mean: float
+    std: float
+    scores: list[float]
+    validation: list[float]
+    model: str
+    dataset: str
+    nodes: int
+    graphs: int
+    runs: int
+    trained_on: str
+    leaks_test_labels: bool
+    recipe: dict[str, Any]
+    seed: int
+    seconds: float
+    pseudo_labels: dict[str, float] | None = None
+
+    @classmethod
+    def of(cls, test: Tensor, validation: Tensor, **rest: Any) -> Evaluation:
+        """From accuracies between 0 and 1."""
+        scores = (100 * test.double().cpu().numpy()).tolist()
+        return cls(
+            mean=float(np.mean(scores)),
+            std=float(np.std(scores)),
+            scores=scores,
+            validation=(100 * validation.double().cpu().numpy()).tolist(),
+            **rest,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        told = asdict(self)
+        if self.pseudo_labels is None:
+            del told["pseudo_labels"]
+        return told
+
+    def __str__(self) -> str:
+        leak = ", prior leaks test labels" if self.leaks_test_labels else ""
+        graphs = f"{counted(self.graphs, 'graph')} x " if self.graphs > 1 else ""
+        what = f"{self.nodes} {nouns(self.nodes, 'node')}"
+        if self.trained_on == WITH_PSEUDO_LABELS:
+            what = "the whole graph with pseudo-labels"
+        return (
+            f"{accuracy(self.mean, self.std, len(self.scores))} on {self.dataset} ({self.model}"
+            f" trained on {what},"
+            f" {graphs}{counted(self.runs, 'run')}{leak})"
+        )

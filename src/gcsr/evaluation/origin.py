@@ -1,0 +1,70 @@
+"""Whether a condensed graph was made from the graph it is held against, and with which labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gcsr.data.condensed import CondensedGraph
+from gcsr.data.graph import Graph
+from gcsr.starts.pseudo_labels import TEACHERS
+from gcsr.utils.errors import InputError, require
+
+# Who makes pseudo-labels unless another is asked for.
+LABELER = "consistent"
+# Said wherever a graph that was condensed with pseudo-labels is compared with the whole graph.
+PSEUDO_LABELS_NOTE = (
+    "This graph was condensed with pseudo-labels of unlabeled nodes, so it can beat a GNN trained on"
+    " the training labels alone; the fair references are the pseudo-labels themselves and the same"
+    " GNN trained with them on the whole graph."
+)
+
+
+def used_pseudo_labels(small: CondensedGraph) -> bool:
+    """Whether a graph was condensed with pseudo-labels of unlabeled nodes, as its file says."""
+    return bool(small.provenance.get("pseudo_labels"))
+
+
+def labeler_of(small: CondensedGraph) -> str:
+    """Who made the pseudo-labels of a condensed graph; a file that does not say had the default."""
+    found = small.provenance.get("pseudo_labels")
+    name = found.get("labeler") if isinstance(found, dict) else None
+    return name if name in TEACHERS else LABELER
+
+
+def require_graph(graph: object) -> None:
+    """Refuse whatever is not a graph."""
+    require(
+        isinstance(graph, Graph),
+        f"graph: a gcsr.Graph is needed, not {type(graph).__name__}; gcsr.load makes one.",
+    )
+
+
+def require_origin(graphs: Sequence[CondensedGraph], graph: Graph, any_graph: bool) -> None:
+    """Refuse condensed graphs that do not fit ``graph``, or that were made from another one."""
+    require(bool(graphs), "graphs: at least one condensed graph is needed.")
+    for small in graphs:
+        require(
+            isinstance(small, CondensedGraph),
+            f"small: a CondensedGraph is needed, not {type(small).__name__};"
+            " CondensedGraph.load reads one.",
+        )
+        require(
+            small.x.shape[1] == graph.num_features and small.num_classes == graph.num_classes,
+            f"data: the condensed graph has {small.x.shape[1]} features and {small.num_classes}"
+            f" classes, {graph.name} has {graph.num_features} and {graph.num_classes}.",
+        )
+        made_from = small.provenance.get("dataset", {})
+        known = made_from.get("content_hash", graph.content_hash)
+        if known != graph.content_hash and not any_graph:
+            raise InputError(
+                f"data: the condensed graph was made from {made_from.get('name')} with content hash"
+                f" {str(known)[:12]}, but {graph.name} has {graph.content_hash[:12]}; give the same"
+                " data and feature scaling, or any_graph=True (command line: --any-graph)."
+            )
+        hidden_then = made_from.get("inductive", graph.inductive)
+        require(
+            hidden_then == graph.inductive or any_graph,
+            f"data: the condensed graph was made with inductive={hidden_then}, but {graph.name} is"
+            f" loaded with inductive={graph.inductive}; load it the same way, or give"
+            " any_graph=True (command line: --any-graph).",
+        )

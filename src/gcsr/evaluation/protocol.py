@@ -1,0 +1,254 @@
+"""The paper's test protocol.
+
+Networks are trained on the condensed graph alone; the real graph is used to validate after every
+epoch and, once, to test the weights of the best epoch.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+
+from gcsr.data.condensed import CondensedGraph
+from gcsr.data.graph import Graph
+from gcsr.data.stored_graph import StoredGraph, require_in_memory
+from gcsr.data.views import View
+from gcsr.distributed.pool import Cluster, connected
+from gcsr.distributed.worker import Shared
+from gcsr.evaluation.evaluation import WHOLE, WITH_PSEUDO_LABELS, Evaluation
+from gcsr.evaluation.origin import LABELER, require_graph, require_origin
+from gcsr.evaluation.pseudo_labels import PseudoLabels, require_unlabeled_nodes
+from gcsr.evaluation.trial import ModelChoice, Task, Trial
+from gcsr.models.registry import testing_model
+from gcsr.starts.pseudo_labels import TEACHERS
+from gcsr.training.fit import TrainingRecipe
+from gcsr.utils.devices import pick_device
+from gcsr.utils.errors import require, require_one_of
+from gcsr.utils.progress import Progress, silent
+
+# -- Networks trained and tested on a cluster, some of them per unit: the same scores ----------------
+
+
+# Units per CPU: each prepares the real graph once, and the last ones should end together.
+UNITS_PER_CPU = 2
+
+
+def scores_spread(
+    task: Task, graph: Graph, cluster: Cluster, device: torch.device, progress: Progress
+) -> tuple[Tensor, Tensor]:
+    """Test and validation accuracy of every network of a task.
+
+    On a CPU networks are trained one by one, wherever that is. On CUDA they are one batched
+    computation, whose rounding depends on how many they are: they stay together, in one unit.
+    """
+    networks = task.networks
+    each = len(networks)
+    if device.type == "cpu":
+        each = -(-len(networks) // (UNITS_PER_CPU * cluster.cpus))
+    shared, real = cluster.put(task), cluster.put(_shared_out(graph, cluster.cpus))
+    units = [
+        cluster.give(
+            _scored,
+            shared,
+            real,
+            device,
+            networks[first : first + each],
+            device=device,
+            heard=progress is not silent,
+        )
+        for first in range(0, len(networks), each)
+    ]
+    test, validation = zip(*cluster.results(units, progress), strict=True)
+    return torch.cat(test), torch.cat(validation)
+
+
+def _shared_out(graph: Graph, units: int) -> Graph:
+    """A graph that stays on disk takes the memory it may take over all units together."""
+    if not isinstance(graph, StoredGraph):
+        return graph
+    return replace(graph, disk=replace(graph.disk, memory=graph.disk.memory // max(1, units)))
+
+
+def _scored(
+    shared: Shared, real: Shared, device: torch.device, networks: range, progress: Progress
+) -> tuple[Tensor, Tensor]:
+    """The unit."""
+    task: Task = shared.read()
+    test, validation = task.scores(real.get(), device, networks, progress)
+    return test.cpu(), validation.cpu()
+
+
+def evaluate(
+    small: CondensedGraph | Sequence[CondensedGraph],
+    graph: Graph,
+    *,
+    model: ModelChoice = "gcn",
+    runs: int = 10,
+    recipe: TrainingRecipe | None = None,
+    hidden_channels: int = 256,
+    seed: int = 0,
+    device: str | torch.device = "auto",
+    any_graph: bool = False,
+    progress: Progress = silent,
+    cluster: str | Cluster | None = None,
+) -> Evaluation:
+    """Train ``runs`` networks on each condensed graph and test them on the real one.
+
+    Every network keeps the epoch that validates best; test labels are read once, at the end.
+
+    Args:
+        small: one condensed graph, or several whose scores are pooled.
+        graph: the real graph that it was made from.
+        model: a name (``gcn``, ``sgc``, ``sage``, ``appnp``, ``cheby``, ``gat``, ``mlp``, ... of
+            :data:`gcsr.models.MODELS`), a ``torch.nn.Module`` called as
+            ``module(x, edge_index, edge_weight)``, or a function that makes such a module.
+        runs: networks per condensed graph.
+        recipe: how a network is trained; by default the paper's protocol.
+        hidden_channels: hidden units of a network given by name.
+        seed: of initial weights and dropout.
+        device: ``auto``, ``cpu`` or ``cuda``.
+        any_graph: accept a condensed graph that was made from another graph than this one.
+        progress: called with what is being done, how much of it is done and how much there is.
+        cluster: ``local`` or the ``HOST:PORT`` of a Ray cluster's head, where networks are then trained
+            and tested, with the same scores; by default this process does it all.
+
+    Returns:
+        Accuracies in percent: every run, their mean and deviation.
+    """
+    graphs = [small] if isinstance(small, CondensedGraph) else list(small)
+    check_numbers(graph, runs, hidden_channels)
+    require_origin(graphs, graph, any_graph)
+    recipe = recipe or TrainingRecipe()
+    if isinstance(model, str):
+        testing_model(model, hidden_channels)
+        name = model
+    else:
+        require_in_memory(graph, "model")
+        # A functools.partial is a function without a name.
+        named = type(model) if isinstance(model, nn.Module) else model
+        name = getattr(named, "__name__", type(model).__name__)
+    task = Task(tuple(graphs), model, runs, recipe, hidden_channels, seed)
+    test, validation, seconds = _scores(task, graph, device, progress, cluster)
+    return Evaluation.of(
+        test,
+        validation,
+        model=name,
+        dataset=graph.name,
+        nodes=graphs[0].num_nodes,
+        graphs=len(graphs),
+        runs=runs,
+        trained_on="condensed",
+        leaks_test_labels=any(g.leaks_test_labels for g in graphs),
+        recipe=vars(recipe),
+        seed=seed,
+        seconds=seconds,
+    )
+
+
+def evaluate_full(
+    graph: Graph,
+    *,
+    model: str = "gcn",
+    runs: int = 10,
+    recipe: TrainingRecipe | None = None,
+    hidden_channels: int = 256,
+    seed: int = 0,
+    device: str | torch.device = "auto",
+    progress: Progress = silent,
+    cluster: str | Cluster | None = None,
+    pseudo_labels: bool | str = False,
+) -> Evaluation:
+    """The same protocol with networks trained on the whole graph, for comparison.
+
+    Args:
+        graph: the real graph; of an inductive one networks see the training nodes alone.
+        model: a name of :data:`gcsr.models.MODELS`.
+        runs: how many networks.
+        recipe: how a network is trained; by default the paper's protocol.
+        hidden_channels: hidden units.
+        seed: of initial weights and dropout.
+        device: ``auto``, ``cpu`` or ``cuda``.
+        progress: called with what is being done, how much of it is done and how much there is.
+        cluster: as in :func:`evaluate`.
+        pseudo_labels: train on predicted class shares of every unlabeled node as well as on the
+            training labels. This is the fair reference of a graph that was condensed with
+            pseudo-labels. A name says who predicts them: ``consistent`` (also ``True``), ``gcn`` or
+            ``appnp``. The pseudo-labels do not depend on ``seed``. Only a transductive graph has
+            unlabeled nodes; ``cluster`` cannot be used with it.
+
+    Returns:
+        Accuracies in percent: every run, their mean and deviation; with ``pseudo_labels`` also those
+        of the pseudo-labels themselves.
+    """
+    check_numbers(graph, runs, hidden_channels)
+    require_in_memory(graph, "graph")
+    recipe = recipe or TrainingRecipe()
+    testing_model(model, hidden_channels)
+    labeler = None
+    if pseudo_labels:
+        who = LABELER if pseudo_labels is True else pseudo_labels
+        require_one_of("pseudo_labels", who, TEACHERS)
+        require_unlabeled_nodes(graph)
+        require(
+            cluster is None,
+            "pseudo_labels: a cluster cannot train with pseudo-labels; leave cluster out.",
+        )
+        began = time.perf_counter()
+        trial = Trial(
+            testing_model(model, hidden_channels), View(graph), pick_device(device), recipe, seed
+        )
+        labels = PseudoLabels.of(trial, progress, who)
+        test, validation = trial.scores(labels.batches(trial, range(runs)), progress)
+        labeler = labels.accuracies(trial)
+        seconds = time.perf_counter() - began
+    else:
+        task = Task((), model, runs, recipe, hidden_channels, seed)
+        test, validation, seconds = _scores(task, graph, device, progress, cluster)
+    return Evaluation.of(
+        test,
+        validation,
+        model=model,
+        dataset=graph.name,
+        nodes=graph.train.numel() if graph.inductive else graph.num_nodes,
+        graphs=1,
+        runs=runs,
+        trained_on=WITH_PSEUDO_LABELS if pseudo_labels else WHOLE,
+        leaks_test_labels=False,
+        recipe=vars(recipe),
+        seed=seed,
+        seconds=seconds,
+        pseudo_labels=labeler,
+    )
+
+
+def _scores(
+    task: Task,
+    graph: Graph,
+    device: str | torch.device,
+    progress: Progress,
+    cluster: str | Cluster | None,
+) -> tuple[Tensor, Tensor, float]:
+    """Test and validation accuracy of every network of a task, here or on a cluster, and its seconds.
+
+    What a cluster takes to start and to end is not the work's.
+    """
+    if cluster is None:
+        began = time.perf_counter()
+        scores = task.scores(graph, pick_device(device), task.networks, progress)
+        return *scores, time.perf_counter() - began
+    with connected(cluster) as units:
+        began = time.perf_counter()
+        scores = scores_spread(task, graph, units, units.device(device), progress)
+        return *scores, time.perf_counter() - began
+
+
+def check_numbers(graph: Graph, runs: int, hidden_channels: int) -> None:
+    """Refuse what is not a graph, and numbers of networks or units that cannot be."""
+    require_graph(graph)
+    for name, value in (("runs", runs), ("hidden_channels", hidden_channels)):
+        fine = isinstance(value, int) and not isinstance(value, bool) and value >= 1
+        require(fine, f"{name}: {value!r} is not accepted; a whole number >= 1 is.")

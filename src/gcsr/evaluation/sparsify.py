@@ -1,0 +1,219 @@
+"""A condensed graph in fewer bytes, and the validation accuracy that this costs.
+
+A' is dense: n' x n' numbers, most of them small. ``auto`` keeps the fewest of them with which quickly
+trained networks validate within a tolerance of those on the dense A'. What was lost is then measured
+with other networks than those that chose.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from gcsr.data.condensed import STORED_DTYPES, CondensedGraph, StoredDtype
+from gcsr.data.views import CondensingView
+from gcsr.engines.iterates import QuickScore
+from gcsr.utils.errors import InputError, require_one_of
+from gcsr.utils.progress import Progress, silent
+from gcsr.utils.validation import real_number, whole_number
+
+# -- Which entries of A' are kept: those above a threshold, or each node's heaviest neighbors -------
+
+
+AUTO, NONE = "auto", "none"
+# Shares of the edges that thresholds tried by ``auto`` keep.
+_SHARES = (1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64)
+
+
+class Rule(Protocol):
+    """Says which edges stay; its text is how a user writes it."""
+
+    def kept(self, edges: Tensor) -> Tensor:
+        """A mask over A' without its diagonal."""
+        ...
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """Edges heavier than ``value`` stay."""
+
+    value: float
+
+    def __post_init__(self) -> None:
+        real_number(self, "value")
+
+    def kept(self, edges: Tensor) -> Tensor:
+        """Those above the threshold."""
+        return edges > self.value
+
+    def __str__(self) -> str:
+        return f"threshold={self.value:g}"
+
+
+@dataclass(frozen=True)
+class TopK:
+    """The ``neighbors`` heaviest edges of every node stay, the first of equals."""
+
+    neighbors: int
+
+    def __post_init__(self) -> None:
+        whole_number(self, "neighbors")
+
+    def kept(self, edges: Tensor) -> Tensor:
+        """The heaviest of every row."""
+        order = edges.argsort(dim=1, descending=True, stable=True)[:, : self.neighbors]
+        return torch.zeros_like(edges, dtype=torch.bool).scatter_(1, order, True)
+
+    def __str__(self) -> str:
+        return f"top-k={self.neighbors}"
+
+
+def parse_rule(text: str) -> Rule | None:
+    """``threshold=0.05`` or ``top-k=8`` as a rule; ``None`` for ``auto`` and ``none``."""
+    if text in (AUTO, NONE):
+        return None
+    name, _, value = str(text).partition("=")
+    try:
+        if name == "threshold":
+            return Threshold(float(value))
+        if name == "top-k":
+            return TopK(int(value))
+    except ValueError:  # InputError is one: the sentence below says what is accepted
+        pass
+    raise InputError(
+        f"sparsify: {text!r} is not accepted; auto, none, threshold=0.05 or top-k=8 (any number"
+        " >= 0) are."
+    )
+
+
+def pruned(adjacency: Tensor, rule: Rule) -> Tensor:
+    """A' with the edges that the rule keeps, and its diagonal."""
+    edges = adjacency - adjacency.diag().diag()
+    kept = rule.kept(edges)
+    kept = kept | kept.T
+    kept.fill_diagonal_(True)
+    return torch.where(kept, adjacency, torch.zeros_like(adjacency))
+
+
+def candidates(adjacency: Tensor) -> list[Rule]:
+    """What ``auto`` tries: rules that leave less than all of A', the one that leaves least first."""
+    n = adjacency.shape[0]
+    weights = (adjacency - adjacency.diag().diag()).flatten()
+    weights = weights[weights > 0].sort(descending=True).values
+    # Three digits, so that the text of a rule is the whole rule.
+    places = [int(share * weights.numel()) for share in _SHARES if weights.numel()]
+    thresholds = {float(f"{float(weights[place]):.3g}") for place in places}
+    rules: list[Rule] = [TopK(0), *(TopK(1 << power) for power in range((n - 1).bit_length()))]
+    rules += [Threshold(value) for value in sorted(thresholds)]
+    left: dict[int, Rule] = {}
+    for rule in rules:
+        left.setdefault(entries(pruned(adjacency, rule)), rule)
+    everything = entries(adjacency)
+    return [left[count] for count in sorted(left) if count < everything]
+
+
+def entries(adjacency: Tensor) -> int:
+    """How many numbers of A' are not zero."""
+    return int(torch.count_nonzero(adjacency))
+
+
+STAGE = "sparsifying"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sparsifier:
+    """How a condensed graph is made smaller.
+
+    Args:
+        rule: ``auto``, ``none``, ``threshold=0.05`` or ``top-k=8``.
+        dtype: of the features and A' in a file; ``None`` leaves them as they are.
+        tolerance: percentage points of validation accuracy that ``auto`` may lose.
+        runs: quickly trained networks whose mean validation accuracy counts.
+        seed: of those networks.
+    """
+
+    rule: str = AUTO
+    dtype: StoredDtype | None = None
+    tolerance: float = 0.5
+    runs: int = 5
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        parse_rule(self.rule)
+        if self.dtype is not None:
+            require_one_of("dtype", self.dtype, STORED_DTYPES)
+        real_number(self, "tolerance")
+        whole_number(self, "runs", least=1)
+        whole_number(self, "seed")
+
+    def __call__(
+        self,
+        small: CondensedGraph,
+        view: CondensingView,
+        device: torch.device,
+        progress: Progress = silent,
+    ) -> CondensedGraph:
+        """The smaller graph; its provenance tells under ``stored`` what became of it."""
+        began = time.perf_counter()
+        quick = QuickScore(view.validation, device)
+        choosing, stating = range(self.runs), range(self.runs, 2 * self.runs)
+
+        def score(graph: CondensedGraph, networks: range) -> float:
+            x, a, targets = (p.to(device) for p in (graph.x, graph.adjacency, graph.targets))
+            return 100 * quick.score(x, a, targets, networks, self.seed)
+
+        chosen, left, tried = parse_rule(self.rule), small, list[dict[str, Any]]()
+        steps = 1
+        if chosen is not None:
+            left = replace(small, adjacency=pruned(small.adjacency, chosen))
+        elif self.rule == AUTO:
+            options = candidates(small.adjacency)
+            least = score(small, choosing) - self.tolerance
+            steps += len(options)
+            for done, rule in enumerate(options):
+                progress(STAGE, done, steps)
+                option = replace(small, adjacency=pruned(small.adjacency, rule))
+                found = score(option, choosing)
+                kept = entries(option.adjacency)
+                tried.append({"rule": str(rule), "entries": kept, "validation": found})
+                if found >= least:
+                    chosen, left = rule, option
+                    break
+        if self.dtype is not None:
+            left = left.stored_as(self.dtype)
+        before, after = score(small, stating), score(left, stating)
+        progress(STAGE, steps, steps)
+        told = {
+            "rule": NONE if chosen is None else str(chosen),
+            "asked": self.rule,
+            "dtype": left.describe()["stored_dtype"],
+            "tolerance": self.tolerance,
+            "networks": self.runs,
+            "seed": self.seed,
+            "tried": tried,
+            "entries": {"before": entries(small.adjacency), "after": entries(left.adjacency)},
+            "bytes": {"before": small.stored_bytes, "after": left.stored_bytes},
+            "validation": {"before": before, "after": after, "lost": before - after},
+        }
+        return replace(left, provenance=_told(small, left, told, time.perf_counter() - began))
+
+
+def _told(
+    small: CondensedGraph, left: CondensedGraph, told: dict[str, Any], seconds: float
+) -> dict[str, Any]:
+    """The provenance: a second sparsifying keeps the story of the first, and both cost time."""
+    past = small.provenance
+    earlier = {"earlier": past["stored"]} if "stored" in past else {}
+    # A file by another program may have any history.
+    measured, sizes = (
+        dict(past[name]) if isinstance(past.get(name), dict) else {}
+        for name in ("measured", "bytes")
+    )
+    before = measured.get("storing_seconds")
+    measured["storing_seconds"] = seconds + (before if isinstance(before, float) else 0.0)
+    sizes["condensed"] = left.stored_bytes
+    return {**past, "stored": {**told, **earlier}, "measured": measured, "bytes": sizes}

@@ -1,0 +1,256 @@
+"""A model prepared once for the real graph, and many networks of it trained and scored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import torch
+from torch import Tensor, nn
+
+from gcsr.data.condensed import CondensedGraph
+from gcsr.data.graph import Graph
+from gcsr.data.views import Target, View
+from gcsr.evaluation.modules import evaluate_module
+from gcsr.models.base import Model, Prepared
+from gcsr.models.gat import GAT
+from gcsr.models.registry import testing_model
+from gcsr.models.sparse import SparseTopology
+from gcsr.outofcore.predict import accuracy_in_blocks, prepare_on
+from gcsr.training.fit import Fitted, TrainingRecipe, accuracy, fit, networks_at_once, topology_of
+from gcsr.utils.devices import within_memory
+from gcsr.utils.parallel import part_of, run_jobs
+from gcsr.utils.progress import Progress
+
+# -- What is trained and tested in an evaluation, as a whole or some of its networks -----------------
+
+
+ModelChoice = str | nn.Module | Callable[[], nn.Module]
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """``runs`` networks on each of some condensed graphs or, where there is none, on the whole one."""
+
+    graphs: tuple[CondensedGraph, ...]
+    model: ModelChoice
+    runs: int
+    recipe: TrainingRecipe
+    hidden_channels: int
+    seed: int
+
+    @property
+    def networks(self) -> range:
+        """All networks by number: run r of graph g is ``g * runs + r``."""
+        return range(max(1, len(self.graphs)) * self.runs)
+
+    def scores(
+        self, graph: Graph, device: torch.device, networks: range, progress: Progress
+    ) -> tuple[Tensor, Tensor]:
+        """Test and validation accuracy of some networks, in their order.
+
+        On a CPU a network's scores do not depend on which others are trained with it; on CUDA those
+        of one call are batched, and the last bits may.
+        """
+        view = View(graph)
+        if not isinstance(self.model, str):
+            return evaluate_module(
+                self.model,
+                self.graphs,
+                view,
+                runs=self.runs,
+                recipe=self.recipe,
+                seed=self.seed,
+                device=device,
+                progress=progress,
+                networks=networks,
+            )
+        network = testing_model(self.model, self.hidden_channels)
+        trial = Trial(network, view, device, self.recipe, self.seed)
+        if self.graphs:
+            batches = condensed_batches(trial, self.graphs, self.runs)
+            batches = [batch for batch in batches if batch.networks.start in networks]
+        else:
+            batches = real_batches(trial, view.training(), graph.num_classes, networks)
+        return trial.scores(batches, progress)
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Networks, by number, that are trained on the same prepared graph or batch of graphs.
+
+    ``graphs`` makes the same of every graph of a batch of several.
+    """
+
+    prepared: Prepared
+    classes: Tensor
+    networks: range
+    graphs: Callable[[], list[Batch]] | None = None
+
+    def smaller(self, size: int) -> list[Batch]:
+        """The same networks, fewer at a time: those of one graph, or so many."""
+        if size >= len(self.networks):
+            return [self]
+        if self.graphs is not None:
+            return self.graphs()
+        starts = range(0, len(self.networks), size)
+        return [replace(self, networks=self.networks[i : i + size]) for i in starts]
+
+
+class Trial:
+    """Trains networks on small or whole graphs; validates and tests them on the real one."""
+
+    def __init__(
+        self, model: Model, view: View, device: torch.device, recipe: TrainingRecipe, seed: int
+    ) -> None:
+        self.model, self.device, self.recipe, self.seed = model, device, recipe, seed
+        self._topologies: dict[int, SparseTopology] = {}
+        self.view = view
+        self.validation = view.validation()
+        self.validate = self.prepare(self.validation)
+        self.validation_labels = self.validation.labels.to(device)
+        self.features = int(self.validation.x.shape[1])
+
+    @cached_property
+    def tested(self) -> Target:
+        """The test nodes with their labels: read once, and not before all networks are trained."""
+        return self.view.test()
+
+    def prepare(self, target: Target) -> Prepared:
+        """What the model needs to predict a target's nodes."""
+        if target.disk is not None:
+            return prepare_on(self.model, target, target.nodes, self.device)
+        key = id(target.adjacency)
+        if key not in self._topologies:
+            self._topologies[key] = SparseTopology(target.adjacency, self.device)
+        return self.model.prepare(target.x.to(self.device), self._topologies[key], target.nodes)
+
+    def scores(self, batches: Sequence[Batch], progress: Progress) -> tuple[Tensor, Tensor]:
+        """Test and validation accuracy of every network, in their order.
+
+        The real graph's test labels are read once, after all networks are trained.
+        """
+        jobs = [self._job(batch) for batch in batches]
+        if self.device.type == "cpu":
+            fitted = run_jobs(jobs, progress)
+        else:
+            fitted = [job(part_of(progress, i, len(jobs))) for i, job in enumerate(jobs)]
+        test = self.tested
+        if test.disk is not None:
+            tested = [
+                accuracy_in_blocks(self.model, one.params, test, self.device, progress)
+                for one in fitted
+            ]
+            return torch.cat(tested), torch.cat([one.validation.cpu() for one in fitted])
+        prepared = self.prepare(test)
+        labels = test.labels.to(self.device)
+        at_once = networks_at_once(self.model, prepared)
+        tested = [
+            accuracy(self.model, one.params, prepared, labels, at_once=at_once) for one in fitted
+        ]
+        return torch.cat(tested), torch.cat([one.validation for one in fitted])
+
+    def train(self, batch: Batch, recipe: TrainingRecipe, progress: Progress) -> Fitted:
+        """The networks of a batch, each at its best validation epoch."""
+
+        def report(epoch: int) -> None:
+            progress(f"training {self.model.name}", epoch, recipe.epochs)
+
+        return fit(
+            self.model,
+            batch.prepared,
+            batch.classes,
+            self.validate,
+            self.validation_labels,
+            features=self.features,
+            recipe=recipe,
+            networks=batch.networks,
+            seed=self.seed,
+            on_epoch=report,
+        )
+
+    def _job(self, batch: Batch) -> Callable[[Progress], Fitted]:
+        def job(progress: Progress) -> Fitted:
+            def trained(size: int) -> Fitted:
+                return _joined(
+                    [self.train(some, self.recipe, progress) for some in batch.smaller(size)]
+                )
+
+            return within_memory(trained, len(batch.networks), "test networks")
+
+        return job
+
+
+def _joined(parts: Sequence[Fitted]) -> Fitted:
+    if len(parts) == 1:
+        return parts[0]
+    return Fitted(
+        tuple(map(torch.cat, zip(*(part.params for part in parts), strict=True))),
+        torch.cat([part.validation for part in parts]),
+        torch.cat([part.epoch for part in parts]),
+    )
+
+
+def real_batches(trial: Trial, target: Target, num_classes: int, networks: range) -> list[Batch]:
+    """How networks on (a part of) the real graph are grouped."""
+    classes = torch.nn.functional.one_hot(target.labels, num_classes)
+    classes = classes.to(trial.device, torch.float32)
+    return batches_of(trial, trial.prepare(target), classes, networks)
+
+
+def batches_of(trial: Trial, prepared: Prepared, classes: Tensor, networks: range) -> list[Batch]:
+    """How networks on one real graph, with ``classes`` as targets, are grouped."""
+    # Weights and activations are also kept for the backward pass; on a CPU every run is a job.
+    cuda = trial.device.type == "cuda"
+    at_once = max(1, networks_at_once(trial.model, prepared) // 4) if cuda else 1
+    starts = range(0, len(networks), at_once)
+    return [Batch(prepared, classes, networks[i : i + at_once]) for i in starts]
+
+
+def condensed_batches(trial: Trial, graphs: Sequence[CondensedGraph], runs: int) -> list[Batch]:
+    """How networks on condensed graphs are grouped: run r of graph g has number ``g * runs + r``.
+
+    On CUDA all runs of all graphs are one batch where the model and sizes allow it. On a CPU every
+    network is a job of its own: its weights then stay in the cache, and jobs run on all cores.
+    """
+    cuda = trial.device.type == "cuda"
+    same_size = len({graph.num_nodes for graph in graphs}) == 1
+    # Attention lists the edges of one graph.
+    together = len(graphs) if cuda and same_size and not isinstance(trial.model, GAT) else 1
+    batches = []
+    for first in range(0, len(graphs), together):
+        group = graphs[first : first + together]
+        # Whatever precision a file holds, it meets real features in float32.
+        x, adjacency, classes = (
+            torch.stack(parts).to(trial.device, torch.float32)
+            for parts in zip(*((g.x, g.adjacency, g.targets) for g in group), strict=True)
+        )
+        networks = range(first * runs, (first + len(group)) * runs)
+        if len(group) > 1:
+            x, adjacency, classes = (t.repeat_interleave(runs, 0) for t in (x, adjacency, classes))
+            prepared = trial.model.prepare(x, topology_of(adjacency))
+            batches.append(Batch(prepared, classes, networks, _each(trial, group, networks)))
+            continue
+        prepared = trial.model.prepare(x[0], topology_of(adjacency[0]))
+        size = runs if cuda else 1
+        batches += [
+            Batch(prepared, classes[0], networks[i : i + size]) for i in range(0, runs, size)
+        ]
+    return batches
+
+
+def _each(
+    trial: Trial, graphs: Sequence[CondensedGraph], networks: range
+) -> Callable[[], list[Batch]]:
+    """The networks of every graph as a batch of their own, made when asked for."""
+    runs = len(networks) // len(graphs)
+
+    def made() -> list[Batch]:
+        alone = [batch for graph in graphs for batch in condensed_batches(trial, [graph], runs)]
+        return [
+            replace(batch, networks=networks[i * runs : (i + 1) * runs])
+            for i, batch in enumerate(alone)
+        ]
+
+    return made

@@ -1,0 +1,403 @@
+"""What every method is: settings in, condensed graphs out, with their provenance."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from abc import ABCMeta, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from importlib.metadata import version
+from typing import Any, ClassVar, Self, cast
+
+import torch
+
+from gcsr.data.condensed import CondensedGraph
+from gcsr.data.graph import Graph
+from gcsr.data.stored_graph import StoredGraph
+from gcsr.data.views import CondensingView, Source, View
+from gcsr.distributed.pool import Cluster, connected
+from gcsr.engines.result import CondensationResult, Context
+from gcsr.methods.distributed import condense_spread
+from gcsr.outofcore.estimate import Estimate, Work, estimate
+from gcsr.training.experts import ExpertOrder
+from gcsr.utils.checkpoint import Checkpoint, opened
+from gcsr.utils.devices import arithmetic, peak_memory_bytes, pick_device
+from gcsr.utils.errors import InputError, require
+from gcsr.utils.parallel import suitable_threads
+from gcsr.utils.progress import Progress, silent
+from gcsr.utils.renamed import new_settings
+from gcsr.utils.validation import real_number, require_setting, whole_number
+from gcsr.version import __version__
+
+# -- What the provenance of every result says, whichever method made it ------------------------------
+
+
+# Libraries whose version can change a result.
+VERSIONED = ("torch", "numpy", "scipy", "safetensors")
+
+
+def library_versions() -> dict[str, str]:
+    """Of this library, of Python, and of what else can change a result."""
+    return {
+        "gcsr": __version__,
+        "python": platform.python_version(),
+        **{name: version(name) for name in VERSIONED},
+    }
+
+
+def size_note(condensed: int, source: Source) -> list[str]:
+    """A sentence where the condensed graph takes more bytes than its original."""
+    if condensed < source.nbytes:
+        return []
+    return [
+        f"the condensed graph takes {condensed:,} bytes, its original, stored sparsely,"
+        f" {source.nbytes:,}: condensed features are dense, and A' grows with the square of its nodes;"
+        " fewer nodes, --dtype float16 or --sparsify make it smaller"
+    ]
+
+
+def resource(default: Any) -> Any:
+    """A field that bounds memory or disk: no part of how a result came about, whatever its value."""
+    return field(default=default, metadata={"resource": True})
+
+
+class _AcceptsOldNames(ABCMeta):
+    """Settings may be given by the names that they had before."""
+
+    def __call__(cls, *args: Any, **settings: Any) -> Any:
+        known = {f.name for f in fields(cls)}  # type: ignore[arg-type]
+        owner = getattr(cls, "name", "")
+        return super().__call__(*args, **new_settings(settings, owner, known))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Condenser(metaclass=_AcceptsOldNames):
+    """Hyper-parameters of a method. Constructing one touches no data and checks every value.
+
+    The size is given as ``nodes`` or as ``ratio`` of the nodes that may be seen (the paper's r).
+
+    Args:
+        nodes: number of condensed nodes.
+        ratio: the same as a share of all nodes, or of the training nodes of an inductive graph.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    # Raised whenever the same settings give another result than before: states that an earlier
+    # revision left are then refused, and results tell theirs.
+    revision: ClassVar[int] = 1
+    # What a method cannot promise by nature it declares here, and says why.
+    # Whether every class gets its share of the nodes (see :func:`~gcsr.starts.budget.class_budget`).
+    exact_class_budget: ClassVar[bool] = True
+    # Whether another seed gives another graph.
+    seed_matters: ClassVar[bool] = True
+    # Whether the CPU and CUDA give the same graph, but for rounding.
+    same_on_every_device: ClassVar[bool] = True
+    # Whether its nodes may stand for others than training nodes, of which a class may have few.
+    beyond_training_nodes: ClassVar[bool] = False
+    # Whether it can condense a graph that stays on disk.
+    works_in_blocks: ClassVar[bool] = False
+    # Settings that a preset of that name stands for, for methods of other packages.
+    presets: ClassVar[dict[str, dict[str, Any]]] = {}
+    # Methods whose settings may be given to this one, which hands them on (its field ``fixed``).
+    delegates: ClassVar[tuple[type[Condenser], ...]] = ()
+
+    nodes: int | None = None
+    ratio: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.nodes is not None:
+            whole_number(self, "nodes", least=1)
+        if self.ratio is not None:
+            fine = isinstance(self.ratio, int | float) and 0 < self.ratio <= 1
+            require(fine, f"ratio: {self.ratio!r} is not accepted; a number > 0 and <= 1 is.")
+            real_number(self, "ratio")
+        require(
+            (self.nodes is None) != (self.ratio is None),
+            "nodes, ratio: exactly one of the two must be given.",
+        )
+        self._check()
+
+    @abstractmethod
+    def _check(self) -> None:
+        """Raise :class:`InputError` for a setting that cannot be used."""
+
+    @abstractmethod
+    def run(self, ctx: Context) -> list[CondensationResult]:
+        """One result per seed."""
+
+    @property
+    def leaks_test_labels(self) -> bool:
+        """Whether these settings ask for test labels."""
+        return False
+
+    @property
+    def expert_order(self) -> ExpertOrder | None:
+        """The experts that these settings ask for, where they can be trained beforehand."""
+        return None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What determines the result, by name."""
+        decisive = [f.name for f in fields(self) if not f.metadata.get("resource")]
+        return {name: getattr(self, name) for name in decisive}
+
+    # -- the scikit-learn habit --------------------------------------------------------------------
+
+    def fit(
+        self,
+        graph: Graph | CondensingView,
+        y: object = None,
+        *,
+        seed: int = 0,
+        random_state: int | None = None,
+        device: str | torch.device = "auto",
+        progress: Progress = silent,
+    ) -> Self:
+        """Condense a graph and keep the result as ``condensed_``.
+
+        ``y`` is ignored: labels are part of the graph. ``random_state`` is another name of ``seed``.
+        """
+        seed = seed if random_state is None else random_state
+        result = self.condense(graph, seed=seed, device=device, progress=progress)
+        # Not a field: what came out is no part of what the settings are, nor of their hash.
+        vars(self)["condensed_"] = result
+        return self
+
+    @property
+    def condensed_(self) -> CondensedGraph:
+        """What :meth:`fit` made."""
+        if "condensed_" not in vars(self):
+            raise AttributeError("condensed_: there is none yet; fit(graph) makes it.")
+        result: CondensedGraph = vars(self)["condensed_"]
+        return result
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Every setting by name; none of them has settings of its own, so ``deep`` says nothing."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    def set_params(self, **params: Any) -> Self:
+        """A copy with other settings, not fitted: settings never change in place.
+
+        scikit-learn's searches use what ``set_params`` returns.
+        """
+        for name in params:
+            require_setting(self.name, name, self.get_params())
+        return replace(self, **params)
+
+    # -- the way to a condensed graph --------------------------------------------------------------
+
+    def size(self, visible_nodes: int) -> int:
+        """Number of condensed nodes for a graph of which ``visible_nodes`` may be seen."""
+        if self.nodes is not None:
+            require(
+                self.nodes <= visible_nodes,
+                f"nodes: {self.nodes} is more than the {visible_nodes} nodes being condensed.",
+            )
+            return self.nodes
+        return max(1, round((self.ratio or 0) * visible_nodes))
+
+    def condense(
+        self,
+        source: Graph | CondensingView,
+        *,
+        seed: int = 0,
+        device: str | torch.device = "auto",
+        checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
+        progress: Progress = silent,
+    ) -> CondensedGraph:
+        """Condense a graph. The same seed on the same machine gives the same bytes.
+
+        Args:
+            source: a graph, or a view of one (``View(graph).condensing()``).
+            seed: of everything random.
+            device: ``auto``, ``cpu`` or ``cuda``.
+            checkpoint: a folder for the state of the run; the same call continues one that was ended.
+            progress: called with what is being done, how much of it is done and how much there is.
+        """
+        return self.condense_many(
+            source, seeds=[seed], device=device, checkpoint=checkpoint, progress=progress
+        )[0]
+
+    def condense_many(
+        self,
+        source: Graph | CondensingView,
+        *,
+        seeds: Sequence[int],
+        device: str | torch.device = "auto",
+        checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
+        progress: Progress = silent,
+        context: dict[str, Any] | None = None,
+        cluster: str | Cluster | None = None,
+    ) -> list[CondensedGraph]:
+        """Condense a graph once per seed, all together; experts are shared.
+
+        Args:
+            source: a graph, or a view of one.
+            seeds: one condensed graph is made for each.
+            device: ``auto``, ``cpu`` or ``cuda``.
+            checkpoint: a folder for the state of the run; the same call continues one that was ended.
+            progress: called with what is being done, how much of it is done and how much there is.
+            context: added to the provenance (the command line stores the preset's name there).
+            cluster: ``local`` or the ``HOST:PORT`` of a Ray cluster's head: every seed is a unit of
+                work there, with the same bytes as a result; by default this process does it all.
+        """
+        require(len(seeds) > 0, "seeds: at least one is needed.")
+        for seed in seeds:
+            require(
+                isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0,
+                f"seed: {seed!r} is not accepted; a whole number >= 0 is.",
+            )
+        view = self._seen(source)
+        if cluster is not None:
+            require(
+                checkpoint is None,
+                "checkpoint: is not kept of work on a cluster, which begins lost units again; leave one"
+                " of the two out.",
+            )
+            self.size(view.visible.num_nodes)
+            with connected(cluster) as units:
+                return condense_spread(
+                    self,
+                    view,
+                    seeds,
+                    cluster=units,
+                    device=units.device(device),
+                    progress=progress,
+                    context=context,
+                )
+        target = pick_device(device)
+        nodes = self.size(view.visible.num_nodes)
+        if target.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(target)
+        began = time.perf_counter()
+        with opened(Checkpoint.of(checkpoint), self._run_of(view, nodes, seeds, target)) as journal:
+            with suitable_threads(view.visible.x.numel(), target):
+                made = self.run(
+                    Context(replace(view, journal=journal), nodes, seeds, target, progress)
+                )
+            seconds = time.perf_counter() - began
+            measured: dict[str, Any] = {"graphs_together": len(seeds)}
+            if journal is not None:
+                seconds = journal.seconds
+                measured |= journal.measured
+        measured = {"seconds": seconds / len(seeds), **measured}
+        return [
+            self._signed(view, result, seed, target, measured, context or {})
+            for result, seed in zip(made, seeds, strict=True)
+        ]
+
+    def _seen(self, source: Graph | CondensingView) -> CondensingView:
+        """All that may be looked at."""
+        require(
+            isinstance(source, Graph | CondensingView),
+            f"graph: a gcsr.Graph is needed, not {type(source).__name__}; gcsr.load makes one.",
+        )
+        view = source
+        if isinstance(view, StoredGraph) and not view.inductive:
+            self._require_blocks()
+            self.estimate(view).require_room()
+        if isinstance(view, Graph):
+            leak = self.leaks_test_labels
+            view = View(view).condensing(leak_every_label=leak)
+        if self.leaks_test_labels and view.every_label is None:
+            raise InputError(
+                "prior: 'all' needs test labels, and this view does not hold them; make it with"
+                " leak_every_label=True or choose prior 'predicted' or 'train'."
+            )
+        if view.visible.disk is not None:
+            self._require_blocks()
+        return view
+
+    def _others(self) -> Iterable[type[Condenser]]:
+        """Methods whose results may be part of this one's."""
+        return self.delegates
+
+    def _run_of(
+        self, view: CondensingView, nodes: int, seeds: Sequence[int], device: torch.device
+    ) -> dict[str, Any]:
+        """What a checkpoint must have in common with a run that continues from it."""
+        others = {f"revision of {one.name}": one.revision for one in self._others()}
+        return {
+            "method": self.name,
+            "revision": self.revision,
+            **others,
+            **self.settings,
+            "nodes": nodes,
+            "seeds": list(seeds),
+            "dataset": view.source.name,
+            "data": view.source.content_hash,
+            "setting": "inductive" if view.source.inductive else "transductive",
+            "device": arithmetic(device),
+            **library_versions(),
+        }
+
+    def estimate(self, graph: Graph) -> Estimate:
+        """What condensing a graph is going to take: seconds (an order of magnitude), memory, disk."""
+        if isinstance(graph, StoredGraph) and not graph.inductive:
+            self._require_blocks()
+        visible = graph.train.numel() if graph.inductive else graph.num_nodes
+        nodes = self.size(visible)
+        work = self._work(nodes)
+        require(
+            work is not None,
+            f"method: what {self.name!r} takes is not estimated; auto, bilevel, gcsr, mtt, sfgc and"
+            " random are.",
+        )
+        return estimate(graph, self._foreseen(cast("Work", work), graph))
+
+    def _work(self, nodes: int) -> Work | None:
+        """How much there is to do for so many condensed nodes; ``None`` where nobody counted it."""
+        return None
+
+    def _foreseen(self, work: Work, graph: Graph) -> Work:
+        """The same, with what only a look at the graph tells."""
+        return work
+
+    def _require_blocks(self) -> None:
+        """Refuse a graph that stays on disk where these settings need it in memory."""
+        require(
+            self.works_in_blocks,
+            f"method: {self.name!r} needs the whole graph in memory, and it was opened to stay on disk;"
+            " choose gcsr, mtt or random, or open it with more memory (command line: --memory).",
+        )
+
+    def _signed(
+        self,
+        view: CondensingView,
+        made: CondensationResult,
+        seed: int,
+        device: torch.device,
+        measured: dict[str, Any],
+        context: dict[str, Any],
+    ) -> CondensedGraph:
+        x, adjacency, y = made.x.cpu(), made.adjacency.cpu(), made.y.cpu()
+        source = view.source
+        nodes = int(x.shape[0])
+        stored = CondensedGraph(x, adjacency, y, view.visible.num_classes).stored_bytes
+        # On an inductive graph every visible label is a training label: nothing can leak.
+        leaks = self.leaks_test_labels and not source.inductive
+        provenance = {
+            "method": self.name,
+            "revision": self.revision,
+            "settings": self.settings,
+            "seed": seed,
+            "nodes": nodes,
+            "ratio": nodes / view.visible.num_nodes,
+            "leaks_test_labels": leaks,
+            "dataset": asdict(source),
+            "notes": [*made.notes, *size_note(stored, source)],
+            "versions": library_versions(),
+            "device": device.type,
+            "bytes": {"original": source.nbytes, "condensed": stored},
+            "measured": {
+                **measured,
+                "peak_memory_bytes": peak_memory_bytes(device),
+                **made.measured,
+            },
+            **made.details,
+            **context,
+        }
+        return CondensedGraph(x, adjacency, y, view.visible.num_classes, provenance)

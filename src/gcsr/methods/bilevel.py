@@ -1,0 +1,391 @@
+"""Bilevel: features and labels learned through the training of the networks they are for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from gcsr.data.views import CondensingView, VisibleGraph
+from gcsr.engines.bilevel.engine import BilevelSchedule, BilevelStep, learn
+from gcsr.engines.bilevel.real_loss import STUDENT_MODELS, RealLoss
+from gcsr.engines.bilevel.window import InnerAdam
+from gcsr.engines.divergence import DivergenceGuard
+from gcsr.engines.iterates import CURVE_POINTS, Best, QuickScore, in_order, recorded
+from gcsr.engines.result import CondensationResult, Context
+from gcsr.engines.structure import SelfExpressiveStructure
+from gcsr.engines.together import advance_together
+from gcsr.equations.prior import class_correlation, class_prior
+from gcsr.methods.base import Condenser
+from gcsr.models.sparse import csr_tensor
+from gcsr.outofcore.estimate import Work
+from gcsr.starts.budget import block_labels, class_budget
+from gcsr.starts.clusters import cluster_start
+from gcsr.starts.pseudo_labels import TEACHERS, class_shares
+from gcsr.starts.sample import Start, propagated_features, sample_training_rows
+from gcsr.training.fit import TrainingRecipe
+from gcsr.utils.devices import make_generator
+from gcsr.utils.errors import InputError, require, require_one_of
+from gcsr.utils.progress import Progress
+from gcsr.utils.validation import real_number, whole_number
+
+PseudoLabels = Literal["auto", "none", "consistent", "gcn", "appnp"]
+# Below this share of labeled nodes, pseudo-labels of the others are worth training for.
+FEW_LABELS = 0.25
+# Iterates are compared at the start, at the end and in between.
+LOOKS = 3
+QUICK_HIDDEN, QUICK_NETWORKS = 128, 3
+QUICK = TrainingRecipe(epochs=150, validate_every=10)
+# Weights of the paper's structure inside the loop (Eq. 8, 14, 15).
+ALPHA, BETA, TAU, GAMMA = 1.0, 1.0, 0.9, 0.5
+FLOAT = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bilevel(Condenser):
+    """Truncated backpropagation through the training of students on the condensed graph.
+
+    The outer loss is that of the students on the real graph: true labels of training nodes and, where
+    labels are few, pseudo-labels of all others. See :mod:`gcsr.engines.bilevel.engine`.
+
+    Args:
+        num_hops: hops of message passing before rows are grouped or sampled.
+        init: ``clusters``: means of groups of nodes of each class; ``sample``: training rows.
+        pseudo_labels: ``consistent``, ``gcn`` or ``appnp`` label the nodes without a training label;
+            ``none``: only training nodes count; ``auto``: ``consistent`` where less than a quarter of
+            the visible nodes has a label.
+        structure: ``none``: A' = I; ``self-expressive``: the closed form of GCSR inside the loop as
+            well, kept where it validates better.
+        models: student models whose real losses are averaged, separated by commas: ``gcn``, ``sgc``,
+            ``appnp``, ``mlp``. With ``self-expressive`` structure: ``gcn``.
+        iterations: outer steps.
+        students, hidden_channels: networks in training at a time, and their hidden units.
+        window, burn_in, longest: training steps that are differentiated, steps of a new student
+            that are not, and steps after which a student is replaced.
+        feature_lr: Adam's rate for X', in standard deviations of the columns of the initial X'.
+        label_lr: Adam's rate for the logits of Y'; 0 keeps Y'.
+        student_lr, student_weight_decay: Adam of the students; by default the test protocol's.
+        iterate: ``best-val``: the iterate on which quickly trained GCNs validate best, the start
+            included; or ``last``.
+        expert_seed: seed of the pseudo-labeler.
+    """
+
+    name: ClassVar[str] = "bilevel"
+    summary: ClassVar[str] = "features and labels learned through the training of students"
+    # Dropout of the pseudo-labeler is another draw on another device.
+    same_on_every_device: ClassVar[bool] = False
+    beyond_training_nodes: ClassVar[bool] = True
+    # Labels are learned too: a node may end in another class than it began in.
+    exact_class_budget: ClassVar[bool] = False
+
+    num_hops: int = 1
+    init: Literal["clusters", "sample"] = "clusters"
+    pseudo_labels: PseudoLabels = "auto"
+    structure: Literal["none", "self-expressive"] = "none"
+    models: str = "gcn"
+    iterations: int = 100
+    students: int = 4
+    hidden_channels: int = 64
+    window: int = 20
+    burn_in: int = 40
+    longest: int = 200
+    feature_lr: float = 0.02
+    label_lr: float = 0.02
+    student_lr: float = 0.01
+    student_weight_decay: float = 5e-4
+    iterate: Literal["best-val", "last"] = "best-val"
+    expert_seed: int = 0
+
+    def _check(self) -> None:
+        whole_number(self, "num_hops", "iterations", "expert_seed", "burn_in")
+        whole_number(self, "students", "hidden_channels", "window", "longest", least=1)
+        real_number(self, "feature_lr", "student_lr", above=True)
+        real_number(self, "label_lr", "student_weight_decay")
+        require_one_of("init", self.init, ("clusters", "sample"))
+        require_one_of("pseudo_labels", self.pseudo_labels, ("auto", "none", *TEACHERS))
+        require_one_of("structure", self.structure, ("none", "self-expressive"))
+        require_one_of("iterate", self.iterate, ("best-val", "last"))
+        require(isinstance(self.models, str), f"models: {self.models!r} is not a text.")
+        for name in self._models:
+            require_one_of("models", name, STUDENT_MODELS)
+        require(
+            self.structure == "none" or self._models == ("gcn",),
+            f"models: {self.models!r} needs structure 'none'; with 'self-expressive' it is 'gcn'.",
+        )
+        require(
+            self.structure == "none" or self.iterate == "best-val",
+            "iterate: 'last' needs structure 'none'; whether 'self-expressive' is better is decided by"
+            " validation.",
+        )
+        require(
+            self.burn_in + self.window <= self.longest,
+            f"longest: {self.longest} is less than burn_in {self.burn_in} plus window {self.window}.",
+        )
+
+    @property
+    def _models(self) -> tuple[str, ...]:
+        return tuple(name.strip() for name in self.models.split(","))
+
+    def _work(self, nodes: int) -> Work:
+        steps = (self.window * 3 + self.burn_in // 4) * self.students
+        return Work(
+            nodes,
+            hops=max(2, self.num_hops),
+            iterations=self.iterations,
+            steps=steps,
+            hidden_channels=self.hidden_channels,
+        )
+
+    def run(self, ctx: Context) -> list[CondensationResult]:
+        """One condensed graph per seed."""
+        view, nodes, seeds = ctx.view, ctx.nodes, ctx.seeds
+        device, progress = ctx.device, ctx.progress
+        visible = view.visible
+        budget = class_budget(visible.train_labels, visible.num_classes, nodes)
+        known = Targets.of(self, view, device, progress)
+        starts = self._starts(visible, known, budget, seeds, device)
+        real = None
+        if self.iterations:
+            real = RealLoss(
+                visible, known.shares, known.nodes, self._models, self.hidden_channels, device
+            )
+
+        def run(group: slice, report: Progress) -> list[CondensationResult]:
+            chosen, some = starts[group], seeds[group]
+            found = self._run(view, known, real, chosen, some, None, report)
+            if self.structure == "none":
+                return found
+            closed_form = self._structure(visible, known, chosen)
+            try:
+                other = self._run(view, known, real, chosen, some, closed_form, report)
+            except (InputError, torch.linalg.LinAlgError) as error:  # type: ignore[attr-defined]
+                note = f"the structure was left out: {str(error).splitlines()[0]}"
+                return [replace(plain, notes=(*plain.notes, note)) for plain in found]
+            return [
+                better(plain, structured) for plain, structured in zip(found, other, strict=True)
+            ]
+
+        features, classes = int(visible.x.shape[1]), visible.num_classes
+        each = self.held_bytes(nodes, features, classes)
+        return advance_together(run, seeds, device, progress, bytes_each=each)
+
+    def held_bytes(self, nodes: int, features: int, classes: int) -> int:
+        """Bytes of one graph while it is learned: the states of the window and its activations."""
+        width = self.students * self.hidden_channels
+        states = 6 * (self.window + 2) * (features + classes) * width
+        activations = self.window * nodes * (4 * width + 3 * classes * self.students)
+        return FLOAT * (states + activations)
+
+    def _starts(
+        self,
+        visible: VisibleGraph,
+        known: Targets,
+        budget: Tensor,
+        seeds: Sequence[int],
+        device: torch.device,
+    ) -> list[Start]:
+        features = propagated_features(visible, self.num_hops, device)
+        if self.init == "sample":
+            labels = block_labels(budget)
+            one_hot = torch.nn.functional.one_hot(labels, visible.num_classes).to(features)
+            found = [
+                sample_training_rows(
+                    features, visible, labels, make_generator(seed, "initial rows")
+                )
+                for seed in seeds
+            ]
+            return [Start(start.x, start.nodes, start.notes, one_hot) for start in found]
+        nodes = known.nodes.to(device)
+        rows, shares = features[nodes], known.shares[nodes]
+        return [
+            cluster_start(rows, shares, budget, make_generator(seed, "clusters")) for seed in seeds
+        ]
+
+    def _structure(
+        self, visible: VisibleGraph, known: Targets, starts: Sequence[Start]
+    ) -> tuple[SelfExpressiveStructure, tuple[Tensor, ...]]:
+        """The closed form of GCSR with its prior over true and pseudo-labels (Eq. 5-8)."""
+        x = torch.stack([start.x for start in starts])
+        classes = torch.full((visible.num_nodes,), -1)
+        classes[known.nodes] = known.shares[known.nodes.to(known.shares.device)].argmax(1).cpu()
+        adjacency = csr_tensor(visible.adjacency, x.device, torch.float32)
+        correlation = class_correlation(adjacency, classes, visible.num_classes).cpu()
+        priors = [class_prior(correlation, _targets(start).argmax(1).cpu()) for start in starts]
+        history = torch.eye(x.shape[1]).to(x).repeat(x.shape[0], 1, 1)
+        unit = x.square().sum(-1).mean(-1).view(-1, 1, 1)
+        structure = SelfExpressiveStructure(ALPHA * unit, BETA * unit, TAU, GAMMA)
+        return structure, (torch.stack(priors).to(x), history)
+
+    def _run(
+        self,
+        view: CondensingView,
+        known: Targets,
+        real: RealLoss | None,
+        starts: Sequence[Start],
+        seeds: Sequence[int],
+        structure: tuple[SelfExpressiveStructure, tuple[Tensor, ...]] | None,
+        progress: Progress,
+    ) -> list[CondensationResult]:
+        schedule = BilevelSchedule(
+            iterations=self.iterations,
+            students=self.students,
+            hidden_channels=self.hidden_channels,
+            window=self.window,
+            burn_in=self.burn_in,
+            longest=self.longest,
+            feature_lr=self.feature_lr,
+            label_lr=self.label_lr,
+            inner=InnerAdam(self.student_lr, self.student_weight_decay),
+        )
+        x = torch.stack([start.x for start in starts]).clone()
+        y = torch.stack([_targets(start) for start in starts])
+        step = BilevelStep(x, y, schedule, real, seeds, structure)
+        chooser = None if self.iterate == "last" else BestIterate(view, x.device)
+        watch = None if view.watch is None else in_order(view.watch)
+
+        def shares(iteration: int) -> Tensor:
+            # The start is as it is, with labels that nothing was taken from.
+            return y if iteration == 0 else step.logits.softmax(-1)
+
+        def look(iteration: int) -> None:
+            if chooser is None:
+                return
+            scores = chooser.compare(iteration, step.x, shares(iteration), step.adjacency())
+            if watch is not None:
+                watch(iteration, dict(zip(seeds, scores.tolist(), strict=True)))
+
+        name = seeds if structure is None else [*seeds, -1]
+        recovery = DivergenceGuard(chooser, view.journal, name, x.device)
+        every = max(1, -(-self.iterations // LOOKS))
+        losses = learn(
+            step,
+            look=look,
+            look_at=frozenset(range(0, self.iterations, every)),
+            progress=progress,
+            recovery=recovery,
+        )
+        found = (step.x, shares(self.iterations), step.adjacency())
+        if chooser is not None:
+            found = chooser.parts(int(step.x.shape[-1]))
+        told = {"structure": "none" if structure is None else "self-expressive"}
+        thinned = max(1, self.iterations // CURVE_POINTS)
+        return [
+            sorted_by_class(
+                CondensationResult(
+                    found[0][g],
+                    found[2][g],
+                    found[1][g],
+                    (*starts[g].notes, *recovery.notes(g)),
+                    {
+                        "real_loss": {"every": thinned, "values": recorded(losses[::thinned, g])},
+                        **({} if chooser is None else {chooser.measure: chooser.curve(g)}),
+                        "bilevel": told,
+                        **({} if known.told is None else {"pseudo_labels": known.told}),
+                    },
+                )
+            )
+            for g in range(len(seeds))
+        ]
+
+
+def labeler_of(method: Bilevel, visible: VisibleGraph) -> str | None:
+    """Who labels the nodes without a training label; ``None``: nobody."""
+    if method.pseudo_labels == "none" or visible.train.numel() == visible.num_nodes:
+        return None
+    if method.pseudo_labels != "auto":
+        return method.pseudo_labels
+    return "consistent" if few_labels(visible) else None
+
+
+def few_labels(visible: VisibleGraph) -> bool:
+    """Whether pseudo-labels are worth training for."""
+    return visible.train.numel() < FEW_LABELS * visible.num_nodes
+
+
+@dataclass(frozen=True, eq=False)
+class Targets:
+    """What the outer loss is computed on: class shares ``(n, C)``, and the nodes that have any."""
+
+    shares: Tensor
+    nodes: Tensor
+    told: dict[str, Any] | None
+
+    @classmethod
+    def of(
+        cls, method: Bilevel, view: CondensingView, device: torch.device, progress: Progress
+    ) -> Targets:
+        """Training labels, and pseudo-labels where the method asks for them."""
+        visible = view.visible
+        labeler = labeler_of(method, visible)
+        if labeler is None:
+            shares = torch.zeros((visible.num_nodes, visible.num_classes))
+            shares[visible.train, visible.train_labels] = 1.0
+            return cls(shares.to(device), visible.train, None)
+        seed = method.expert_seed
+        taught = class_shares(view, labeler, seed=seed, device=device, progress=progress)
+        told = {"labeler": labeler, "temperature": taught.temperature}
+        return cls(taught.shares, torch.arange(visible.num_nodes), told)
+
+
+class BestIterate(Best):
+    """Keeps, for every graph, the iterate on which quickly trained GCNs validate best."""
+
+    measure = "validation"
+
+    def __init__(self, view: CondensingView, device: torch.device) -> None:
+        super().__init__()
+        self._score = QuickScore(view.validation, device)
+
+    def compare(self, iteration: int, x: Tensor, y: Tensor, a: Tensor) -> Tensor:
+        """Score every graph of an iterate and keep those that improved."""
+        found = [
+            self._score.score(
+                x[g],
+                a[g],
+                y[g],
+                range(QUICK_NETWORKS),
+                0,
+                hidden_channels=QUICK_HIDDEN,
+                recipe=QUICK,
+            )
+            for g in range(x.shape[0])
+        ]
+        scores = torch.tensor(found, dtype=torch.float64)
+        # Labels change with the features: both are kept, side by side.
+        self.offer(iteration, torch.cat([x, y], -1), a, scores)
+        return scores
+
+    def parts(self, features: int) -> tuple[Tensor, Tensor, Tensor]:
+        """X', Y' and A' that were kept."""
+        assert self.x is not None and self.a is not None
+        return self.x[..., :features], self.x[..., features:], self.a
+
+
+def _targets(start: Start) -> Tensor:
+    assert start.targets is not None
+    return start.targets
+
+
+def better(plain: CondensationResult, structured: CondensationResult) -> CondensationResult:
+    """The result with a structure where it validates better."""
+    scores = [
+        max(score for score in made.details["validation"]["values"] if score is not None)
+        for made in (plain, structured)
+    ]
+    return structured if scores[1] > scores[0] else plain
+
+
+def sorted_by_class(made: CondensationResult) -> CondensationResult:
+    """The same graph with its nodes in blocks by class."""
+    order = made.y.argmax(1).sort(stable=True).indices
+    return CondensationResult(
+        made.x[order],
+        made.adjacency[order][:, order],
+        made.y[order],
+        made.notes,
+        made.details,
+        made.measured,
+    )

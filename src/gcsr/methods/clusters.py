@@ -1,0 +1,78 @@
+"""Clusters: class-wise centers of all visible nodes, as trained networks class them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+
+from gcsr.engines.result import CondensationResult, Context
+from gcsr.methods.base import Condenser
+from gcsr.starts.budget import block_labels, class_budget
+from gcsr.starts.clusters import Clustering, Grouping, class_centers
+from gcsr.starts.pseudo_labels import Teacher
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clusters(Condenser):
+    r"""Centers of groups of :math:`\hat A^k X` within each class, without edges (A' = I).
+
+    It learns nothing itself and takes seconds; GCSR and MTT can start from it
+    (``init="clusters"``).
+
+    Args:
+        num_hops: hops of message passing before nodes are grouped.
+        teacher: who says the class of nodes without a training label: ``consistent`` (perceptrons on
+            randomly smoothed features, which learn from unlabeled nodes too), ``gcn`` or ``appnp``.
+        tempered: whether teachers are as sure of themselves as validation nodes say they may be.
+        grouping: ``bisection``: the nodes of a class are cut in halves, and these again, where they
+            vary much, so that as many nodes stand behind every center; or ``k-means``.
+        soft_labels: whether Y' are the mean class shares of the nodes behind a center.
+        expert_seed: the teachers' seed.
+    """
+
+    name: ClassVar[str] = "clusters"
+    revision: ClassVar[int] = 2
+    summary: ClassVar[str] = "class-wise centers of all visible nodes, labeled by teachers"
+    # Dropout of the teachers is another draw on another device.
+    same_on_every_device: ClassVar[bool] = False
+    beyond_training_nodes: ClassVar[bool] = True
+
+    num_hops: int = 1
+    teacher: Teacher = "consistent"
+    tempered: bool = True
+    grouping: Grouping = "bisection"
+    soft_labels: bool = True
+    expert_seed: int = 0
+
+    def _check(self) -> None:
+        Clustering.of(self)
+
+    def run(self, ctx: Context) -> list[CondensationResult]:
+        """One condensed graph per seed."""
+        view, nodes, seeds = ctx.view, ctx.nodes, ctx.seeds
+        device, progress = ctx.device, ctx.progress
+        visible = view.visible
+        budget = class_budget(visible.train_labels, visible.num_classes, nodes)
+        starts = class_centers(
+            view,
+            budget,
+            seeds,
+            Clustering.of(self),
+            device=device,
+            dtype=torch.float32,
+            progress=progress,
+        )
+        progress("clustering", 1, 1)
+        labels, identity = block_labels(budget), torch.eye(nodes)
+        return [
+            CondensationResult(
+                start.x,
+                identity,
+                start.targets if self.soft_labels and start.targets is not None else labels,
+                start.notes,
+                start.told,
+            )
+            for start in starts
+        ]

@@ -1,0 +1,155 @@
+"""Methods by name: ours, those that were registered, and those of other packages.
+
+A package registers methods by an entry point of the group ``gcsr.methods``, a program by
+:func:`register`. Nothing here imports torch until a method is loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+
+from gcsr.utils.errors import require, require_one_of
+from gcsr.utils.renamed import VALUES, new_name
+from gcsr.utils.validation import require_setting
+
+if TYPE_CHECKING:
+    from gcsr.methods.base import Condenser
+
+M = TypeVar("M", bound="type[Condenser]")
+# Where every method of this package is, in the order in which they are listed.
+BUILT_IN = {
+    "random": "gcsr.methods.random:Random",
+    "herding": "gcsr.methods.herding:Herding",
+    "kcenter": "gcsr.methods.kcenter:KCenter",
+    "coarsening": "gcsr.methods.coarsening:Coarsening",
+    "dcg": "gcsr.methods.dcg:DCG",
+    "gcond-x": "gcsr.methods.gcond_x:GCondX",
+    "gcond": "gcsr.methods.gcond:GCond",
+    "sfgc": "gcsr.methods.sfgc:SFGC",
+    "sgdd": "gcsr.methods.sgdd:SGDD",
+    "mtt": "gcsr.methods.mtt:MTT",
+    "gcsr": "gcsr.methods.gcsr:GCSR",
+    "clusters": "gcsr.methods.clusters:Clusters",
+    "bilevel": "gcsr.methods.bilevel:Bilevel",
+    "auto": "gcsr.auto.automatic:Automatic",
+}
+_REGISTERED: dict[str, type[Condenser]] = {}
+# The letters of the paper.
+ALIASES = {
+    "N": "student_steps",
+    "M": "expert_steps",
+    "hops": "num_hops",
+    "eta1": "student_lr",
+    "eta2": "feature_lr",
+}
+# Settings that are gone, with the methods that had them.
+REMOVED: dict[str, tuple[str, ...]] = {
+    "window": ("gcsr", "mtt", "sfgc"),
+    "class_means": ("gcsr", "mtt", "sfgc", "auto"),
+    "draw": ("gcsr", "mtt", "sfgc", "clusters", "auto"),
+    "tempered": ("auto",),
+    "grouping": ("auto",),
+    "soft_labels": ("auto",),
+}
+
+
+def register(method: M) -> M:
+    """Make a method available under its ``name`` in this process; also a class decorator."""
+    name = getattr(method, "name", None)
+    require(isinstance(name, str), f"name: {method.__name__} has no name; a text is needed.")
+    known = name in BUILT_IN or _REGISTERED.get(str(name), method) is not method
+    require(not known, f"name: a method called {name!r} is there already; choose another name.")
+    _REGISTERED[str(name)] = method
+    return method
+
+
+def methods() -> dict[str, type[Condenser]]:
+    """Every method that can be asked for by name."""
+    found = {name: _loaded(place) for name, place in BUILT_IN.items()} | _REGISTERED
+    for entry in entry_points(group="gcsr.methods"):
+        if entry.name not in found:
+            found[entry.name] = entry.load()
+    return found
+
+
+def method_names() -> list[str]:
+    """The names of :func:`methods`, without loading them."""
+    others = [entry.name for entry in entry_points(group="gcsr.methods")]
+    return list(dict.fromkeys([*BUILT_IN, *_REGISTERED, *others]))
+
+
+def method(name: str) -> type[Condenser]:
+    """The method of that name."""
+    if name in BUILT_IN:
+        return _loaded(BUILT_IN[name])
+    if name in _REGISTERED:
+        return _REGISTERED[name]
+    require_one_of("method", name, method_names())
+    return methods()[name]
+
+
+def _loaded(place: str) -> type[Condenser]:
+    module, _, attribute = place.partition(":")
+    found: type[Condenser] = getattr(import_module(module), attribute)
+    return found
+
+
+def setting_name(given: str) -> str:
+    """The field that a user means: the paper's letters and dashes are accepted."""
+    return ALIASES.get(given, given.replace("-", "_"))
+
+
+@cache
+def setting_kinds(chosen: type[Condenser]) -> dict[str, Any]:
+    """The type of every setting of a method, those that it hands on to others included."""
+    kinds: dict[str, Any] = {}
+    for one in (*chosen.delegates, chosen):
+        hints = get_type_hints(one)
+        kinds |= {f.name: hints[f.name] for f in fields(one) if f.name != "fixed"}
+    return kinds
+
+
+def known_setting(chosen: type[Condenser], given: str) -> str:
+    """The setting of the method that a user means; any other is explained."""
+    kinds = setting_kinds(chosen)
+    key = new_name(setting_name(given), chosen.name, kinds)
+    require(
+        key in kinds or (chosen.name, key) != ("auto", "teacher"),
+        f"{given}: is called pseudo_labels in the automatic mode; accepted: auto, none, consistent,"
+        " gcn, appnp.",
+    )
+    require(
+        key in kinds or chosen.name not in REMOVED.get(key, ()),
+        f"{given}: was a setting of {chosen.name} until version 0.1 and is gone, because it made"
+        " results no better; leave it out.",
+    )
+    of_auto = {f.name for f in fields(method("auto"))} - {"nodes", "ratio", "fixed"}
+    require(
+        key in kinds or key not in of_auto,
+        f"{given}: belongs to the automatic mode, not to {chosen.name}; leave the method out"
+        " (command line: --method) or say auto.",
+    )
+    require_setting(chosen.name, key, kinds, given=given)
+    return key
+
+
+def build(name: str, settings: Mapping[str, Any]) -> Condenser:
+    """A condenser of the named method; an unknown setting is explained, not swallowed."""
+    chosen = method(name)
+    own = {f.name for f in fields(chosen)}
+    named: dict[str, Any] = {}
+    fixed: dict[str, Any] = {}
+    for given, value in settings.items():
+        key = known_setting(chosen, given)
+        require(key not in named and key not in fixed, f"{given}: given twice.")
+        if isinstance(value, str):
+            value = VALUES.get((key, value), value)  # noqa: PLW2901
+        (named if key in own else fixed)[key] = value
+    if fixed:
+        named["fixed"] = tuple(sorted(fixed.items()))
+    return chosen(**named)

@@ -1,0 +1,134 @@
+"""What a condensation is going to take, before it begins: orders of magnitude, from counts."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from gcsr.data.graph import Graph
+from gcsr.data.stored_graph import FEATURE_COPIES, SCRATCH_VARIABLE, StoredGraph, in_memory_bytes
+from gcsr.utils.devices import free_memory_bytes
+from gcsr.utils.errors import require
+
+# Multiplications and additions per second on one core of an ordinary server.
+GATHERED, DENSE = 5e8, 5e9
+# What Python and its libraries take, with what they reserve for the first training.
+GROUND_BYTES = 400 * 10**6
+# Labels twice, the scale of every node, its predicted class, and marks.
+NODE_BYTES = 40
+
+
+@dataclass(frozen=True)
+class Work:
+    """What decides how much there is to do.
+
+    Attributes:
+        nodes: of the condensed graph.
+        hops: of message passing over the whole graph.
+        experts: networks that are trained and asked about every node.
+        expert_epochs: epochs of each.
+        iterations: of condensing.
+        steps: of a student per iteration.
+        hidden_channels: units of a network.
+        least: seconds that it takes in any case.
+        held: bytes that are held for a while in which the features lie in memory once.
+    """
+
+    nodes: int
+    hops: int = 0
+    experts: int = 0
+    expert_epochs: int = 0
+    iterations: int = 0
+    steps: int = 0
+    hidden_channels: int = 256
+    least: float = 0.0
+    held: int = 0
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Seconds on one core (an order of magnitude), bytes of memory, and bytes of disk on top."""
+
+    seconds: float
+    memory_bytes: int
+    disk_bytes: int
+    in_blocks: bool
+    disk_folder: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+    def require_room(self) -> None:
+        """Refuse what cannot fit, and say what helps."""
+        free = free_memory_bytes(torch.device("cpu"))
+        helps = (
+            "allow blocks less (gcsr.load(..., memory=...), command line: --memory)"
+            if self.in_blocks
+            else "convert the graph to a folder (gcsr convert) and allow less memory (--memory)"
+        )
+        require(
+            self.memory_bytes <= free,
+            f"memory: this takes about {_gib(self.memory_bytes)}, and {_gib(free)} are free; {helps}.",
+        )
+        if self.disk_bytes:
+            room = shutil.disk_usage(_existing(Path(self.disk_folder))).free
+            require(
+                self.disk_bytes <= room,
+                f"disk: this takes about {_gib(self.disk_bytes)} in {self.disk_folder}, and"
+                f" {_gib(room)} are free; name another folder with {SCRATCH_VARIABLE}.",
+            )
+
+
+def estimate(graph: Graph, work: Work) -> Estimate:
+    """Time, memory and disk of condensing a graph, in memory or in blocks as it was opened."""
+    nodes, width, classes = graph.num_nodes, graph.num_features, graph.num_classes
+    entries = graph.num_edges + nodes
+    train = int(graph.train.numel())
+    degree = entries / nodes
+    reached = min(nodes, int(graph.val.numel() * degree))
+    small = work.nodes * work.nodes * (work.nodes + width) * 4
+    seconds = work.least + (
+        work.hops * entries * (width + 1) / GATHERED
+        + work.experts * (work.expert_epochs * train * 3 + nodes) * width * classes / DENSE
+        + work.iterations
+        * (small + work.steps * work.nodes * width * work.hidden_channels * 12)
+        / DENSE
+        + entries / GATHERED
+    )
+    weights = (width + classes) * work.hidden_channels * 4
+    kept = work.experts * work.expert_epochs * weights
+    at_hand = (train + reached) * width * 4 + reached * work.hidden_channels * 4 + kept
+    if not isinstance(graph, StoredGraph):
+        # What is copied of the features and what is held otherwise is not there at the same time.
+        usual = in_memory_bytes(graph)
+        copied = (FEATURE_COPIES - 1) * nodes * width * 4
+        memory = GROUND_BYTES + at_hand + max(usual, usual - copied + work.held)
+        return Estimate(seconds, memory, 0, in_blocks=False, disk_folder="")
+    blocks = min(graph.disk.memory, 2 * nodes * width * 4 + 16 * entries)
+    missing = [
+        hop
+        for hop in range(1, work.hops + 1)
+        if not list(graph.disk.scratch.glob(f"features-{hop}-{graph.content_hash[:16]}.npy"))
+    ]
+    return Estimate(
+        seconds,
+        GROUND_BYTES + blocks + NODE_BYTES * nodes + at_hand,
+        len(missing) * nodes * (width + 1) * 4,
+        in_blocks=True,
+        disk_folder=str(graph.disk.scratch),
+    )
+
+
+def _gib(count: int) -> str:
+    return f"{count / 2**30:.1f} GiB"
+
+
+def _existing(folder: Path) -> Path:
+    while not folder.exists():
+        folder = folder.parent
+    return folder

@@ -1,0 +1,305 @@
+"""What networks predict on a graph on disk, some nodes at a time: the same classes as in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from gcsr.data.array_file import ArrayFile
+from gcsr.data.stored_graph import OnDisk
+from gcsr.data.views import Target, VisibleGraph
+from gcsr.models import base
+from gcsr.models.appnp import APPNP
+from gcsr.models.base import Model, Params, Prepared
+from gcsr.models.gcn import GCN
+from gcsr.models.mlp import MLP, affine_relu_affine
+from gcsr.models.sgc import SGC
+from gcsr.models.sparse import SparseOperator, SparseTopology, limited_rows
+from gcsr.models.topology import Limited
+from gcsr.outofcore.hops import Plan, Propagated
+from gcsr.outofcore.products import ArrayRows, DenseRows, product_rows, signal
+from gcsr.utils.errors import require
+from gcsr.utils.products import Table
+from gcsr.utils.progress import Progress, silent
+
+# -- What a network needs of some nodes of a graph on disk: the same as ``model.prepare`` in memory ---
+
+
+IN_BLOCKS = (GCN, SGC, APPNP, MLP)
+NAMES = "gcn, sage, sgc, appnp, mlp and their -linear forms"
+
+
+def require_blocks(model: Model) -> None:
+    """Refuse a network that needs the whole graph at once."""
+    require(
+        isinstance(model, IN_BLOCKS),
+        f"model: {model.name!r} needs the whole graph in memory, and it was opened to stay on disk;"
+        f" choose one of {NAMES}, or open it with more memory (command line: --memory).",
+    )
+
+
+def prepare_on(
+    model: Model,
+    graph: VisibleGraph | Target,
+    nodes: Tensor,
+    device: torch.device,
+    dtype: torch.dtype = torch.float32,
+    progress: Progress = silent,
+) -> Prepared:
+    """``model.prepare`` for nodes of a graph in memory or on disk."""
+    if graph.disk is not None:
+        return prepare_rows(model, Propagated(graph.disk, progress), nodes, device)
+    topology = SparseTopology(graph.adjacency, device, dtype)
+    return model.prepare(graph.x.to(device, dtype), topology, nodes)
+
+
+def prepare_rows(model: Model, work: Propagated, nodes: Tensor, device: torch.device) -> Prepared:
+    """The features that predicting ``nodes`` reads, in memory, and the operators between them."""
+    require_blocks(model)
+
+    def features(hops: int, ids: Tensor) -> Tensor:
+        return torch.from_numpy(work.features(hops).take(ids.cpu().numpy())).to(device)
+
+    if isinstance(model, SGC) and not model.relu:
+        ones = torch.from_numpy(work.ones(model.hops).take(nodes.cpu().numpy()))
+        return Prepared(features(model.hops, nodes), ones=ones.to(device))
+    if isinstance(model, GCN):
+        outer = _limited(work, nodes, device)
+        if prefers_sparse(work.disk, device):
+            inner = _limited(work, _support(outer), device)
+            inputs = sparse_rows(work.disk, _support(inner), device)
+            return Prepared(inputs, outer=(outer,), inner=inner)
+        return Prepared(features(1, _support(outer)), outer=(outer,))
+    chain: list[Limited] = []
+    for _ in range(hops_of(model)):
+        chain.append(_limited(work, nodes, device))
+        nodes = _support(chain[-1])
+    outer_chain = tuple(reversed(chain))
+    if prefers_sparse(work.disk, device):
+        return Prepared(sparse_rows(work.disk, nodes, device), outer=outer_chain)
+    return Prepared(features(0, nodes), outer=outer_chain)
+
+
+def hops_of(model: Model) -> int:
+    """How often the scores of a network are propagated."""
+    if isinstance(model, SGC):
+        return model.hops
+    return model.steps if isinstance(model, APPNP) else 0
+
+
+def prefers_sparse(disk: OnDisk, device: torch.device) -> bool:
+    """As :func:`gcsr.models.base.prefers_sparse` decides for the same features in memory."""
+    nodes, width = disk.features.shape
+    return (
+        device.type == "cpu"
+        and nodes >= base.SPARSE_ROWS
+        and disk.filled * base.SPARSE_COST < nodes * width
+    )
+
+
+def sparse_rows(disk: OnDisk, nodes: Tensor, device: torch.device) -> SparseOperator:
+    """Feature rows of some nodes as a sparse matrix."""
+    parts = [
+        sp.csr_array(disk.features.take(ids))
+        for ids in np.split(
+            nodes.numpy(), range(base.ROWS_AT_ONCE, nodes.numel(), base.ROWS_AT_ONCE)
+        )
+    ]
+    return SparseOperator(sp.csr_array(sp.vstack(parts, format="csr")), device)
+
+
+def _limited(work: Propagated, nodes: Tensor, device: torch.device) -> Limited:
+    wanted = nodes.cpu().numpy()
+    return limited_rows(work.normalized.matrix(wanted), wanted, device, torch.float32)
+
+
+def _support(limited: Limited) -> Tensor:
+    if limited.support is None:
+        raise RuntimeError("an operator without a support")
+    return limited.support
+
+
+def accuracy_in_blocks(
+    model: Model,
+    params: Params,
+    target: Target,
+    device: torch.device,
+    progress: Progress = silent,
+) -> Tensor:
+    """Share of right predictions of every network, one after the other, as ``accuracy`` gives it."""
+    if target.disk is None:
+        raise RuntimeError("this graph is in memory")
+    require_blocks(model)
+    work = Propagated(target.disk, progress)
+    shares = []
+    networks, count = params[0].shape[0], target.nodes.numel()
+    for i in range(networks):
+        one = tuple(p[i : i + 1].detach() for p in params)
+        right, seen = 0, 0
+        with torch.no_grad():
+            for scores in _scores(model, one, work, target.nodes.numpy(), device):
+                labels = target.labels[seen : seen + scores.shape[0]].to(scores.device)
+                right += int((scores.argmax(-1) == labels).sum())
+                seen += scores.shape[0]
+                progress(f"testing {model.name}", i * count + seen, networks * count)
+        shares.append(right / max(1, seen))
+    return torch.tensor(shares, dtype=torch.float64)
+
+
+def _scores(
+    model: Model, params: Params, work: Propagated, nodes: np.ndarray, device: torch.device
+) -> Iterator[Tensor]:
+    """Class scores of the nodes, in order, some at a time."""
+    if isinstance(model, SGC) and not model.relu:
+        for ids in _parts(nodes):
+            prepared = Prepared(
+                torch.from_numpy(work.features(model.hops).take(ids)).to(device),
+                ones=torch.from_numpy(work.ones(model.hops).take(ids)).to(device),
+            )
+            yield model.logits(params, prepared)[0]
+        return
+    classes = int(params[2].shape[-1])
+    hops = 1 if isinstance(model, GCN) else hops_of(model)
+    supports = [nodes]
+    for _ in range(hops):
+        supports.append(_reached(work, supports[-1]))
+    with ExitStack() as stack:
+        at = supports[-1]
+        first = stack.enter_context(signal(work.disk, at.size, classes))
+        done = 0
+        for part in _first_scores(model, params, work, at, device):
+            first.write(done, part.cpu().numpy())
+            done += part.shape[0]
+        # Only the perceptron's own scores are told apart from those on their way.
+        began = current = first.rows()
+        for wanted in reversed(supports[1:-1]):
+            after = stack.enter_context(signal(work.disk, wanted.size, classes))
+            done = 0
+            for part in _hop(model, work, wanted, at, current, supports[-1], began):
+                after.write(done, part.numpy())
+                done += part.shape[0]
+            at, current = wanted, after.rows()
+        if not hops:
+            yield from (torch.from_numpy(current.read(i, j)) for i, j in _cuts(nodes.size))
+            return
+        for part in _hop(model, work, nodes, at, current, supports[-1], began):
+            yield part + params[3][0].cpu() if isinstance(model, GCN) else part
+
+
+def _first_scores(
+    model: Model, params: Params, work: Propagated, support: np.ndarray, device: torch.device
+) -> Iterator[Tensor]:
+    """What the perceptron inside a network says of the support, in the chunks that memory uses."""
+    sparse = prefers_sparse(work.disk, device)
+    if isinstance(model, GCN):
+        if sparse:
+            yield from _scores_of_sparse(model, params, work, support, device)
+            return
+        for ids in _parts(support):
+            inputs = torch.from_numpy(work.features(1).take(ids)).to(device)
+            yield model.scores(params, Prepared(inputs))[0]
+        return
+    relu = not isinstance(model, APPNP) or model.relu
+    for ids in _parts(support):
+        if sparse:
+            given = sparse_rows(work.disk, torch.from_numpy(ids), device)
+            yield affine_relu_affine(params, given, None, relu=relu)[0]
+        else:
+            inputs = torch.from_numpy(work.disk.features.take(ids)).to(device)
+            yield affine_relu_affine(params, inputs, None, relu=relu)[0]
+
+
+def _scores_of_sparse(
+    model: GCN, params: Params, work: Propagated, support: np.ndarray, device: torch.device
+) -> Iterator[Tensor]:
+    """Sparse features: hidden units are propagated instead of features."""
+    w1, b1, w2, _ = params
+    reached = _reached(work, support)
+    with signal(work.disk, reached.size, model.hidden_channels) as products:
+        done = 0
+        for ids in _parts(reached):
+            part = sparse_rows(work.disk, torch.from_numpy(ids), device)(w1)[0]
+            products.write(done, part.numpy())
+            done += ids.size
+        dense = products.rows()
+        for ids in _parts(support):
+            hidden = torch.cat(list(_products(work, ids, reached, dense))).unsqueeze(0)
+            yield (base.activated(hidden, b1, relu=model.relu) @ w2)[0]
+
+
+def _hop(
+    model: Model,
+    work: Propagated,
+    wanted: np.ndarray,
+    at: np.ndarray,
+    current: DenseRows,
+    first: np.ndarray,
+    began: DenseRows,
+) -> Iterator[Tensor]:
+    """Scores on the nodes ``at``, after one hop, at the ``wanted`` ones."""
+    done = 0
+    for part in _products(work, wanted, at, current):
+        ids = wanted[done : done + part.shape[0]]
+        done += part.shape[0]
+        if isinstance(model, APPNP):
+            own = torch.from_numpy(began.take(np.searchsorted(first, ids)))
+            yield (1 - model.teleport) * part + model.teleport * own
+        else:
+            yield part
+
+
+def _products(
+    work: Propagated, wanted: np.ndarray, at: np.ndarray, dense: DenseRows
+) -> Iterator[Tensor]:
+    """Rows of Eq. 2 for the wanted nodes times a signal on the nodes ``at``."""
+    plan = work.plan(dense.shape[1])
+    table = None
+    if dense.shape[0] <= plan.columns:
+        whole = dense.map() if isinstance(dense, ArrayFile) else dense.read(0, dense.shape[0])
+        dense = ArrayRows(whole)
+    else:
+        table = Table(plan.columns, dense.shape[1])
+    renumbered = at if at.size < work.disk.num_nodes else None
+    for ids in _by_entries(work, wanted, plan):
+        rows = work.normalized.take(ids, renumbered)
+        yield product_rows(rows, dense, plan.columns, table)
+
+
+def _by_entries(work: Propagated, nodes: np.ndarray, plan: Plan) -> Iterator[np.ndarray]:
+    """The nodes in groups within both bounds of a plan."""
+    pointers = work.disk.adjacency.indptr
+    for ids in _parts(nodes):
+        entries = np.cumsum(pointers.take(ids + 1) - pointers.take(ids) + 1)
+        start = 0
+        while start < ids.size:
+            before = int(entries[start - 1]) if start else 0
+            room = int(np.searchsorted(entries, before + plan.entries, "right"))
+            stop = max(start + 1, min(room, start + plan.rows))
+            yield ids[start:stop]
+            start = stop
+
+
+def _reached(work: Propagated, nodes: np.ndarray) -> np.ndarray:
+    """The nodes and all their neighbors, in order."""
+    marked = np.zeros(work.disk.num_nodes, bool)
+    marked[nodes] = True
+    if nodes.size == marked.size:
+        return np.flatnonzero(marked)
+    for ids in _by_entries(work, nodes, work.plan(1)):
+        marked[work.disk.adjacency.take(ids).indices] = True
+    return np.flatnonzero(marked)
+
+
+def _cuts(count: int) -> Iterator[tuple[int, int]]:
+    for start in range(0, count, base.ROWS_AT_ONCE):
+        yield start, min(count, start + base.ROWS_AT_ONCE)
+
+
+def _parts(ids: np.ndarray) -> Iterator[np.ndarray]:
+    for start, stop in _cuts(ids.size):
+        yield ids[start:stop]

@@ -1,0 +1,94 @@
+"""The class prior of a graph on disk (Eq. 5): experts asked by chunks of nodes, edges by blocks."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from gcsr.data.stored_graph import OnDisk
+from gcsr.data.views import VisibleGraph
+from gcsr.equations.prior import ClassCounts
+from gcsr.models import base
+from gcsr.models.base import Model, Params, Prepared
+from gcsr.models.sgc import SGC
+from gcsr.outofcore.hops import ENTRIES_AT_ONCE, Propagated
+from gcsr.utils.errors import require
+from gcsr.utils.parallel import run_jobs
+from gcsr.utils.progress import Progress, silent
+
+
+class ClassesInBlocks:
+    """The class that experts' mean prediction puts first, for every node of a graph on disk.
+
+    Called as each expert finishes, like :class:`~gcsr.training.experts.MeanPrediction`; only weights
+    are kept until every node is asked about, so nothing grows with nodes times classes.
+    """
+
+    def __init__(self, model: Model, visible: VisibleGraph, device: torch.device) -> None:
+        require(
+            isinstance(model, SGC) and not model.relu,
+            f"prior: 'predicted' with model {model.name!r} needs the whole graph in memory, and it was"
+            " opened to stay on disk; choose model 'sgc' or prior 'train'.",
+        )
+        self._model, self._visible, self._device = model, visible, device
+        self._trained: dict[int, Params] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, experts: range, params: Params) -> None:
+        """Keep the last weights of a group of experts."""
+        with self._lock:
+            for place, number in enumerate(experts):
+                self._trained[number] = tuple(p[place : place + 1].detach().clone() for p in params)
+
+    def classes(self, progress: Progress = silent) -> Tensor:
+        """One class per node, once every expert was counted."""
+        disk, model = self._visible.disk, self._model
+        if disk is None or not isinstance(model, SGC):
+            raise RuntimeError("this graph is in memory")
+        work = Propagated(disk, progress)
+        features, ones = work.features(model.hops), work.ones(model.hops)
+        experts = [self._trained[number] for number in sorted(self._trained)]
+        found = torch.empty(disk.num_nodes, dtype=torch.long)
+
+        def job(start: int) -> Callable[[Progress], None]:
+            stop = min(disk.num_nodes, start + base.ROWS_AT_ONCE)
+
+            def ask(report: Progress) -> None:
+                prepared = Prepared(
+                    torch.from_numpy(features.read(start, stop)).to(self._device),
+                    ones=torch.from_numpy(ones.read(start, stop)).to(self._device),
+                )
+                with torch.no_grad():
+                    total = torch.zeros(())
+                    for number, one in enumerate(experts):
+                        said = model.logits(one, prepared)[0].softmax(-1)
+                        # In memory a sum begins at zero too.
+                        total = (
+                            torch.zeros_like(said).add_(said) if number == 0 else total.add_(said)
+                        )
+                    found[start:stop] = (total / len(experts)).argmax(1).cpu()
+                report("asking experts", 1, 1)
+
+            return ask
+
+        run_jobs([job(start) for start in range(0, disk.num_nodes, base.ROWS_AT_ONCE)], progress)
+        return found
+
+
+def class_correlation_in_blocks(
+    disk: OnDisk, labels: Tensor, num_classes: int, progress: Progress = silent
+) -> Tensor:
+    """Eq. 5 with the edges read by blocks of rows; see :func:`gcsr.equations.class_correlation`."""
+    counts = ClassCounts(labels, num_classes)
+    nodes = disk.num_nodes
+    for start, stop in disk.adjacency.cuts(nodes, min(ENTRIES_AT_ONCE, disk.memory // 32)):
+        rows = disk.adjacency.rows(start, stop)
+        own = torch.repeat_interleave(
+            torch.arange(start, stop), torch.from_numpy(rows.indptr[1:] - rows.indptr[:-1]).long()
+        )
+        counts.add(own, torch.from_numpy(rows.indices).long(), torch.from_numpy(rows.data))
+        progress("counting edges", stop, nodes)
+    return counts.correlation()

@@ -1,0 +1,345 @@
+"""The frames that the page's script fills: controls, canvases, places for words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gcsr.analysis.analysis import Analysis, OrderedMatrices
+from gcsr.analysis.nearest import Nearest, NodeMap
+from gcsr.data.condensed import CondensedGraph
+from gcsr.reporting.html import Html, fitted, gray, packed, places, shrunk, tag
+
+# -- Where the nodes of a condensed graph are drawn --------------------------------------------------
+
+
+# Attraction looks at so many of a node's strongest edges: all of a dense A' would make a ball.
+STRONGEST = 6
+# Rounds, fewer where every one takes long.
+LEAST_ROUNDS, MOST_ROUNDS, PAIRS_IN_ALL = 40, 300, 1.2e8
+# Summed attraction of a node; what draws a class together, and everything to the middle.
+PULL, CLASS_GRAVITY, GRAVITY = 1.5, 0.12, 0.25
+
+
+def arranged(weights: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Places ``(n, 2)`` by the forces of Fruchterman and Reingold (1991); no randomness.
+
+    Nodes start class by class around a circle. Everything repels, the strongest edges of every node
+    attract by their weight, and nodes are drawn a little towards the middle of their class.
+    """
+    n = classes.size
+    points = _start(classes)
+    if n == 1:
+        return points
+    pull = _strongest(weights, STRONGEST)
+    groups = [np.flatnonzero(classes == c) for c in np.unique(classes)]
+    ideal = np.float32(np.sqrt(4.0 / n))
+    rounds = int(np.clip(PAIRS_IN_ALL / n**2, LEAST_ROUNDS, MOST_ROUNDS))
+    for i in range(rounds):
+        x, y = points.T
+        squared = np.square(x[:, None] - x) + np.square(y[:, None] - y)
+        np.maximum(squared, 1e-6, out=squared)
+        # Repulsion ideal²/d and attraction w d²/ideal, both along the unit vector between two.
+        force = ideal**2 / squared - pull * np.sqrt(squared) / ideal
+        move = points * force.sum(1, keepdims=True) - force @ points
+        for members in groups:
+            move[members] -= CLASS_GRAVITY * (points[members] - points[members].mean(0))
+        move -= GRAVITY * points
+        length = np.sqrt((move * move).sum(1, keepdims=True))
+        warmth = 0.2 * (1 - i / rounds) ** 1.5 + 1e-3
+        points = points + move / np.maximum(length, 1e-9) * np.minimum(length, warmth)
+    return points
+
+
+def _start(classes: np.ndarray) -> np.ndarray:
+    present = np.unique(classes)
+    points = np.zeros((classes.size, 2), dtype=np.float32)
+    for place, c in enumerate(present):
+        members = np.flatnonzero(classes == c)
+        angle = 2 * np.pi * place / present.size
+        i = np.arange(members.size)
+        # A sunflower: even inside a disc, and never two at one place.
+        radius = 0.35 * np.sqrt((i + 0.5) / members.size)
+        turn = i * np.pi * (3 - np.sqrt(5)) + angle
+        points[members, 0] = np.cos(angle) + radius * np.cos(turn)
+        points[members, 1] = np.sin(angle) + radius * np.sin(turn)
+    return points
+
+
+def _strongest(weights: np.ndarray, count: int) -> np.ndarray:
+    """Relative weights of edges that are among the strongest of one of their ends; others 0."""
+    w = np.array(weights, dtype=np.float32)
+    w = np.maximum(w, w.T)
+    np.fill_diagonal(w, 0)
+    high = float(w.max())
+    if not high > 0:
+        return w
+    kept = min(count, w.shape[0] - 1)
+    order = np.argsort(-w, axis=1, kind="stable")[:, :kept]
+    mask = np.zeros(w.shape, dtype=bool)
+    np.put_along_axis(mask, order, True, axis=1)
+    pull = np.where(mask | mask.T, np.sqrt(w / high), 0)
+    # A node that is everybody's neighbor pulls each of them less.
+    total = np.sqrt(np.maximum(pull.sum(1), 1e-9))
+    return np.asarray(PULL * pull / np.outer(total, total), dtype=np.float32)
+
+
+def similar_rows(x: np.ndarray) -> np.ndarray:
+    """Cosines between rows, negative ones as 0: what stands in for edges where there are none."""
+    x = x.astype(np.float64)
+    unit = x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
+    return np.asarray(np.maximum(unit @ unit.T, 0))
+
+
+# -- What the page's script draws, as small as it goes: the graph, its matrices, the map -------------
+
+
+# The strongest edges are drawn, and of every node these; the page says what was left out.
+MOST_EDGES, OF_EVERY_NODE = 20_000, 4
+# Rows and columns of a heat map; more would not be seen.
+MOST_ROWS = 400
+
+
+def graph_data(small: CondensedGraph, analysis: Analysis | None) -> dict[str, Any]:
+    """Nodes, edges with weights, and nearest real nodes."""
+    weights = small.adjacency.detach().cpu().double().numpy()
+    # A' is symmetric for every method here; a file by another program need not be.
+    weights = np.maximum(weights, weights.T)
+    classes = small.classes.detach().cpu().numpy()
+    rows, columns, values, total = strongest_edges(weights)
+    pull = weights if total else similar_rows(small.x.detach().cpu().numpy())
+    nearest = None if analysis is None else analysis.nearest
+    return {
+        "nodes": small.num_nodes,
+        "places": places(fitted(arranged(pull, classes))),
+        "classes": packed(classes, "i2"),
+        "from": packed(rows, "u2"),
+        "to": packed(columns, "u2"),
+        "weights": packed(values, "f4"),
+        "edges": int(rows.size),
+        "edges_in_all": total,
+        "diagonal": packed(np.diag(weights), "f4"),
+        "nearest": None if nearest is None else _nearest(nearest),
+    }
+
+
+def strongest_edges(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+    """Ends and weights of the edges that are drawn, strongest first; and how many edges there are."""
+    rows, columns = np.nonzero(np.triu(weights, 1))
+    values = weights[rows, columns]
+    total = int(values.size)
+    # Equal weights: in the order of their ends.
+    order = np.lexsort((columns, rows, -values))
+    kept = np.zeros(total, dtype=bool)
+    kept[order[:MOST_EDGES]] = True
+    if total > MOST_EDGES:
+        place = np.full(weights.shape, -1)
+        place[rows, columns] = np.arange(total)
+        place = np.maximum(place, place.T)
+        bare = weights - np.diag(np.diag(weights))
+        own = np.argsort(-bare, axis=1, kind="stable")[:, :OF_EVERY_NODE]
+        found = np.take_along_axis(place, own, 1).ravel()
+        kept[found[found >= 0]] = True
+    order = order[kept[order]]
+    return rows[order], columns[order], values[order], total
+
+
+def _nearest(nearest: Nearest) -> dict[str, Any]:
+    return {
+        "count": int(nearest.nodes.shape[1]),
+        "nodes": packed(nearest.nodes, "u4"),
+        "classes": packed(nearest.classes, "i2"),
+        "distances": packed(nearest.distances, "f4"),
+    }
+
+
+def heat_data(matrices: OrderedMatrices) -> dict[str, Any]:
+    """A' and X'X'ᵀ class by class."""
+    a, starts = shrunk(_drawable(matrices.adjacency), MOST_ROWS)
+    gram, _ = shrunk(_drawable(matrices.gram), MOST_ROWS)
+    high, most = _beside_diagonal(a), _beside_diagonal(gram)
+    common = {"classes": packed(matrices.classes[starts], "i2")}
+    return {
+        "nodes": int(matrices.order.size),
+        "adjacency": {**gray(a, 0.0, high), **common},
+        "gram": {**gray(gram, *_signed_scale(gram, most)), **common},
+        "order": packed(matrices.order[starts], "u2"),
+    }
+
+
+def _drawable(matrix: np.ndarray) -> np.ndarray:
+    """Products of huge features are infinite: they become the largest number that a page can hold."""
+    most = float(np.finfo(np.float32).max)
+    return np.clip(np.nan_to_num(matrix.astype(np.float64)), -most, most)
+
+
+def _signed_scale(matrix: np.ndarray, most: float) -> tuple[float, float]:
+    """Both signs around zero, or from the least entry up where none is negative."""
+    low = float(matrix.min())
+    return (-most, most) if low < 0 else (low, max(most, low))
+
+
+def _beside_diagonal(matrix: np.ndarray) -> float:
+    """The largest entry off the diagonal, which would outshine the rest."""
+    others = np.abs(matrix[~np.eye(matrix.shape[0], dtype=bool)])
+    high = float(others.max()) if others.size else 0.0
+    return high or float(np.abs(matrix).max()) or 1.0
+
+
+def similarity_data(values: np.ndarray) -> dict[str, Any]:
+    """A CCNS matrix with too many classes for a table; absent classes are 0."""
+    drawn, starts = shrunk(np.nan_to_num(values), MOST_ROWS)
+    return {**gray(drawn, 0.0, 1.0), "classes": packed(starts, "i2")}
+
+
+def map_data(found: NodeMap) -> dict[str, Any]:
+    """Real and condensed nodes in one plane."""
+    both = fitted(np.concatenate([found.real, found.condensed]))
+    count = found.real.shape[0]
+    return {
+        "real": places(both[:count]),
+        "real_nodes": packed(found.real_nodes, "u4"),
+        "real_classes": packed(found.real_classes, "i2"),
+        "condensed": places(both[count:]),
+        "condensed_classes": packed(found.condensed_classes, "i2"),
+    }
+
+
+STEPS = 1000
+
+
+def graph_view(data: dict[str, Any], classes: int, left_out: int, absent: str) -> Html:
+    """The graph, its slider, its legend and the words about one node."""
+    slider = tag(
+        "label",
+        tag("span", "Edges drawn: weight at least"),
+        tag(
+            "input",
+            type="range",
+            id="threshold",
+            min=0,
+            max=STEPS,
+            value=STEPS,
+            disabled=not data["edges"],
+            aria_describedby="drawn",
+        ),
+        class_="slider",
+    )
+    omitted = (
+        tag(
+            "p",
+            f"{left_out:,} weaker edges are not in this page and cannot be drawn.",
+            class_="remark",
+        )
+        if left_out
+        else None
+    )
+    canvas = tag(
+        "canvas",
+        id="graph-canvas",
+        tabindex=0,
+        role="application",
+        aria_label=f"Condensed graph with {data['nodes']} nodes and {data['edges_in_all']} edges",
+        aria_describedby="graph-help",
+    )
+    zoom = tag(
+        "div",
+        tag("button", "+", type="button", id="zoom-in", aria_label="Zoom in"),
+        tag("button", "−", type="button", id="zoom-out", aria_label="Zoom out"),
+        tag("button", "Reset", type="button", id="zoom-reset", aria_label="Reset the view"),
+        class_="zoom",
+    )
+    why = (
+        ""
+        if data["nearest"] is not None
+        else f" Nearest real nodes are not known. {absent}".rstrip()
+    )
+    aside = tag(
+        "div",
+        tag("h3", "No node chosen", id="node-title"),
+        tag("div", tag("p", f"Point at a node or step through them.{why}"), id="node-facts"),
+        id="node",
+        aria_live="polite",
+        aria_atomic="true",
+    )
+    keys = tag(
+        "p",
+        "Keyboard: ",
+        tag("kbd", "←"),
+        tag("kbd", "→"),
+        " node by node, ",
+        tag("kbd", "Enter"),
+        " its strongest neighbor, ",
+        tag("kbd", "+"),
+        tag("kbd", "−"),
+        tag("kbd", "0"),
+        " zoom, ",
+        tag("kbd", "Esc"),
+        " none.",
+        id="graph-help",
+        class_="remark",
+    )
+    return tag(
+        "div",
+        tag("div", slider, tag("output", id="drawn", for_="threshold"), class_="controls"),
+        tag("div", id="legend", class_="legend", role="group", aria_label="Classes"),
+        tag(
+            "div",
+            tag(
+                "div", canvas, zoom, tag("div", class_="tip", hidden_channels=True), class_="stage"
+            ),
+            aside,
+            class_="explorer",
+        ),
+        keys,
+        omitted,
+    )
+
+
+def heat_view(name: str, title: str, words: str) -> Html:
+    """A matrix with its scale and what is under the pointer."""
+    return tag(
+        "figure",
+        tag("figcaption", title),
+        tag(
+            "canvas",
+            class_="heat-canvas",
+            data_heat=name,
+            role="img",
+            aria_label=f"{title}. {words}",
+        ),
+        tag("div", tag("span"), tag("i"), tag("span"), class_="ramp", aria_hidden="true"),
+        tag("p", words, class_="remark", data_words=words),
+        class_="heat-map",
+    )
+
+
+def map_view(real: int, condensed: int) -> Html:
+    """The t-SNE map."""
+    boxes = (
+        tag(
+            "label",
+            tag("input", type="checkbox", id=f"show-{name}", checked=True),
+            f" {said} ({count:,})",
+        )
+        for name, said, count in (("real", "real", real), ("condensed", "condensed", condensed))
+    )
+    canvas = tag(
+        "canvas",
+        id="map-canvas",
+        tabindex=0,
+        role="img",
+        aria_label=f"t-SNE map of {real} real and {condensed} condensed nodes",
+    )
+    return tag(
+        "div",
+        tag("div", *boxes, class_="controls"),
+        tag("div", canvas, tag("div", class_="tip", hidden_channels=True), class_="stage square"),
+        tag(
+            "p",
+            "Colors as in the graph above; arrow keys step through condensed nodes.",
+            class_="remark",
+        ),
+        tag("p", id="map-words", class_="remark", aria_live="polite"),
+    )

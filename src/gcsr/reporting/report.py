@@ -1,0 +1,185 @@
+"""``gcsr.report``: results in, one HTML page out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from gcsr.data.condensed import CondensedGraph
+from gcsr.data.graph import Graph
+from gcsr.datasets.registry import catalogue
+from gcsr.evaluation.origin import require_graph, require_origin
+from gcsr.models.registry import testing_model
+from gcsr.reporting.evidence import SMALL, Scored, Trial, look, tested
+from gcsr.reporting.page import Page
+from gcsr.reporting.pages import comparison_page, require_one_dataset, single_page
+from gcsr.reporting.text import part, text
+from gcsr.training.fit import TrainingRecipe
+from gcsr.utils.devices import pick_device
+from gcsr.utils.errors import require
+from gcsr.utils.progress import Progress, silent
+
+# -- What a path stands for: a result, a folder of results, or a reproduced folder -------------------
+
+
+def is_reproduced(folder: Path) -> bool:
+    """Whether a folder holds rows of ``gcsr reproduce``."""
+    return any(folder.glob("rows*.jsonl"))
+
+
+def condensed_files(paths: Sequence[Path], suffix: str) -> list[Path]:
+    """Files as they are; of folders the condensed graphs in them, by name."""
+    files: list[Path] = []
+    for path in paths:
+        inside = sorted(path.glob(f"*{suffix}")) if path.is_dir() else [path]
+        require(
+            bool(inside),
+            f"{path}: holds neither condensed graphs (*{suffix}) nor rows of `gcsr reproduce`.",
+        )
+        files += inside
+    for path in files:
+        require(files.count(path) == 1, f"{path}: is given twice.")
+    return files
+
+
+def result_names(files: Sequence[Path]) -> list[str]:
+    """The files' names, with their folders where names alone are not enough."""
+    names = [path.name for path in files]
+    return names if len(set(names)) == len(names) else [str(path) for path in files]
+
+
+def known_dataset(small: CondensedGraph, root: Path | None) -> tuple[str | None, str]:
+    """The dataset that a result names if it is here, else the reason why it is not used.
+
+    A file may come from anywhere: its name opens no path and downloads nothing.
+    """
+    name = text(part(small.provenance, "dataset"), "name", "")
+    if not name:
+        return None, "The result does not say what it was made from; give the graph with --data."
+    here = {info.name: info.available for info in catalogue(root)}
+    if name not in here:
+        return None, f"{name} is no dataset known by name; give the graph with --data."
+    if not here[name]:
+        return None, f"The files of {name} are not here; give --data {name} to have them fetched."
+    return name, ""
+
+
+RUNS = 5
+SUBSETS = 3
+SAMPLED = 2000
+MOST_SAMPLED = 20_000
+# Beyond that a file is broken or hostile: similarities grow with the square.
+MOST_CLASSES = 1000
+NO_DATA = "No real graph was given, so there is no accuracy, no comparison and no map."
+NOT_ASKED = "No network was trained for this page."
+
+
+def report(
+    results: CondensedGraph | Sequence[CondensedGraph],
+    graph: Graph | None = None,
+    *,
+    names: Sequence[str] | None = None,
+    evaluate: bool = True,
+    model: str = "gcn",
+    runs: int = RUNS,
+    recipe: TrainingRecipe | None = None,
+    subsets: int = SUBSETS,
+    tsne_nodes: int = SAMPLED,
+    seed: int = 0,
+    device: str | torch.device = "auto",
+    any_graph: bool = False,
+    absent: str = NO_DATA,
+    progress: Progress = silent,
+) -> str:
+    """One self-contained HTML page about a condensed graph, or several of one dataset compared.
+
+    Args:
+        results: a condensed graph, or several.
+        graph: the real one; without it the page shows what it can.
+        names: what the results are called; by default after how they were made.
+        evaluate: whether networks are trained on the result, on random subsets and on the whole graph.
+        model: the network, by name.
+        runs: networks per graph.
+        recipe: how they are trained; by default as in the paper.
+        subsets: random subsets of the same size.
+        tsne_nodes: at most so many real nodes in the map, up to 20,000; 0 makes no map.
+        seed: of networks, sample and map.
+        device: where networks are trained.
+        any_graph: accept a graph that the results were not made from.
+        absent: why there is no real graph, if there is none.
+        progress: told what is being done.
+
+    Equal arguments give equal bytes, but for the seconds that training takes.
+    """
+    several = not isinstance(results, CondensedGraph)
+    graphs = [results] if isinstance(results, CondensedGraph) else list(results)
+    require(bool(graphs), "results: at least one condensed graph is needed.")
+    whole = isinstance(tsne_nodes, int) and not isinstance(tsne_nodes, bool)
+    require(
+        whole and 0 <= tsne_nodes <= MOST_SAMPLED,
+        f"tsne_nodes: {tsne_nodes!r} is not accepted; a whole number from 0 to {MOST_SAMPLED} is.",
+    )
+    for small in graphs:
+        require(
+            small.num_classes <= MOST_CLASSES,
+            f"num_classes: {small.num_classes} is not accepted; a page shows up to {MOST_CLASSES}.",
+        )
+    pairs = list(zip(_names(graphs, names), graphs, strict=True))
+    require_one_dataset(pairs)
+    scores: list[Scored] = []
+    full = TrainingRecipe()
+    if graph is not None:
+        require_graph(graph)
+        require_origin(graphs, graph, any_graph)
+        if evaluate:
+            testing_model(model)
+            used = recipe or full
+            trial = Trial(model, runs, used, subsets, seed, pick_device(device))
+            scores = tested(pairs, graph, trial, any_graph=any_graph, progress=progress)
+    found = [
+        look(
+            name,
+            small,
+            graph,
+            _of_one(scores, place),
+            tsne_nodes=0 if several else tsne_nodes,
+            seed=seed,
+            any_graph=any_graph,
+            absent=absent,
+            untested="" if scores else NOT_ASKED,
+            progress=progress,
+        )
+        for place, (name, small) in enumerate(pairs)
+    ]
+    if several:
+        return comparison_page(found, scores, full.epochs).render()
+    return single_page(found[0], full_epochs=full.epochs).render()
+
+
+def folder_report(folder: str | Path) -> str:
+    """The page of a folder that ``gcsr reproduce`` wrote; nothing is computed."""
+    # The tables of the paper take a moment to import.
+    from gcsr.reporting.reproduced import reproduced_page  # noqa: PLC0415
+
+    page: Page = reproduced_page(Path(folder))
+    return page.render()
+
+
+def _names(graphs: Sequence[CondensedGraph], names: Sequence[str] | None) -> list[str]:
+    if names is not None:
+        require(
+            len(names) == len(graphs),
+            f"names: {len(names)} names were given for {len(graphs)} results.",
+        )
+        return list(names)
+    made = [f"{g.provenance.get('method', 'result')}-{g.num_nodes}" for g in graphs]
+    return [n if made.count(n) == 1 else f"{n} ({i})" for i, n in enumerate(made, 1)]
+
+
+def _of_one(scores: Sequence[Scored], place: int) -> list[Scored]:
+    """Scores of one result and of what all are compared with."""
+    own = [one for one in scores if one.kind == SMALL]
+    return [replace(own[place]), *(s for s in scores if s.kind != SMALL)] if own else []

@@ -1,0 +1,1 @@
+"""Initial condensed graphs: class budget, sampled rows, clusters, pseudo-labels."""

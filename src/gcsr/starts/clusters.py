@@ -1,0 +1,254 @@
+r"""Where condensed features may start instead of at sampled training rows: class-wise centers.
+
+Every visible node belongs to the class that its teachers put first (training labels are kept), and the
+nodes of a class are grouped (:mod:`gcsr.starts.clusters`). No test label is read; validation labels
+decide when teachers have learned enough and how sure of themselves they are.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Literal
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor
+
+from gcsr.data.views import CondensingView, VisibleGraph
+from gcsr.starts.pseudo_labels import TEACHERS, class_shares
+from gcsr.starts.sample import JITTER, Start, propagated_features
+from gcsr.utils.devices import make_generator
+from gcsr.utils.errors import require_one_of
+from gcsr.utils.progress import Progress
+from gcsr.utils.validation import truth_value, whole_number
+
+# -- Groups of equal size: rows cut in halves, and these again, where they vary much -----------------
+
+
+# Steps of the power method towards the direction in which rows vary most. Two come close to it where
+# one direction stands out; where none does, another beginning leads to another cut that is as good.
+STEPS = 2
+
+
+def balanced_bisection(x: Tensor, count: int, generator: torch.Generator) -> Tensor:
+    """The group of every row, ``0`` to ``count - 1``; ``count`` is at most the number of rows.
+
+    Rows are sorted along a direction of large variance and cut in the middle (or where as many rows
+    per group lie on both sides), until there are ``count`` parts. Time is that of some passes over the
+    rows for each of the ``log2(count)`` levels.
+    """
+    groups = torch.zeros(x.shape[0], dtype=torch.int64, device=x.device)
+
+    def cut(rows: Tensor, first: int, last: int) -> None:
+        """Give ``rows`` the groups from ``first`` up to, without, ``last``."""
+        if last - first == 1:
+            groups[rows] = first
+            return
+        middle = (first + last) // 2
+        size = rows.numel() * (middle - first) // (last - first)
+        order = rows[_along_most_variance(x[rows], generator).argsort(stable=True)]
+        cut(order[:size], first, middle)
+        cut(order[size:], middle, last)
+
+    cut(torch.arange(x.shape[0], device=x.device), 0, count)
+    return groups
+
+
+def _along_most_variance(x: Tensor, generator: torch.Generator) -> Tensor:
+    """Where rows lie along a direction in which they vary much."""
+    x = x - x.mean(0)
+    # Squares of squares would overflow; a power of two changes no digit.
+    _, exponent = math.frexp(float(x.abs().max()))
+    x = x * 2.0 ** -max(-120, min(120, exponent))
+    direction = torch.randn(x.shape[1], generator=generator).to(x)
+    for _ in range(STEPS):
+        direction = x.T @ (x @ direction)
+        # Rows that are all the same have no direction, and stay in their order.
+        direction = direction / direction.norm().clamp_min(torch.finfo(x.dtype).tiny)
+    return x @ direction
+
+
+# -- Centers of nodes by class: means of groups of nodes whose features are alike --------------------
+
+
+ROUNDS = 30
+# Where rows are many and this much wider, groups are found in a random projection of so many columns.
+PROJECTED, WIDER, MANY = 256, 4, 10**7
+
+Grouping = Literal["bisection", "k-means"]
+GROUPINGS: tuple[str, ...] = ("bisection", "k-means")
+
+
+def cluster_start(
+    features: Tensor,
+    shares: Tensor,
+    budget: Tensor,
+    generator: torch.Generator,
+    grouping: str = "bisection",
+) -> Start:
+    """A start whose rows are centers, in blocks by class; labels are the mean shares of their nodes.
+
+    Args:
+        features: propagated features of the visible nodes, ``(n, d)``.
+        shares: what is known of their classes, ``(n, C)``: one-hot where a label is known.
+        budget: condensed nodes of each class.
+        generator: decides where the grouping begins.
+        grouping: one of :data:`GROUPINGS`.
+    """
+    nearest = shares.argmax(1)
+    rows, targets, notes = [], [], []
+    for label, wanted in enumerate(budget.tolist()):
+        if not wanted:
+            continue
+        members = (nearest == label).nonzero().flatten()
+        x, own = features[members], shares[members]
+        centers, groups = _grouped(x, min(wanted, members.numel()), generator, grouping)
+        known = _means(own, groups, centers.shape[0])
+        missing = wanted - centers.shape[0]
+        if missing:
+            again = torch.arange(missing, device=x.device) % centers.shape[0]
+            noise = torch.randn((missing, x.shape[1]), generator=generator).to(x)
+            size = x.square().mean().sqrt()
+            centers = torch.cat([centers, centers[again] + JITTER * size * noise])
+            known = torch.cat([known, known[again]])
+            notes.append(
+                f"{missing} nodes of class {label} repeat another one with jitter, because"
+                " fewer visible nodes count as it"
+            )
+        rows.append(centers)
+        targets.append(known)
+    none = torch.empty(0, dtype=torch.int64)
+    return Start(torch.cat(rows), none, tuple(notes), torch.cat(targets))
+
+
+def _grouped(x: Tensor, k: int, generator: torch.Generator, grouping: str) -> tuple[Tensor, Tensor]:
+    """Centers of the rows of one class, and the group of every row."""
+    if grouping == "k-means":
+        return k_means(x, k, generator)
+    groups = balanced_bisection(x, k, generator)
+    return _means(x, groups, k), groups
+
+
+def k_means(x: Tensor, k: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Centers ``(k, d)`` and the group of every row, by Lloyd's rounds from random rows.
+
+    A k-means++ start, which prefers rows far from all others, validated worse: a center counts as much
+    as any other node, however few stand behind it. Sums are products with a one-hot matrix, which give
+    the same bytes on CUDA each time. A group that runs empty keeps its center.
+
+    Many wide rows are grouped by what a random projection keeps of their distances (Boutsidis,
+    Zouzias and Drineas, 2010); centers are means of the rows themselves.
+    """
+    # Distances are differences of large squares unless the rows lie around zero.
+    middle = x.mean(0)
+    x = x - middle
+    begin = torch.randperm(x.shape[0], generator=generator)[:k].to(x.device)
+    if x.numel() <= MANY or x.shape[1] <= WIDER * PROJECTED:
+        centers, groups = _lloyd(x, x[begin].clone())
+        return centers + middle, groups
+    directions = torch.randn((x.shape[1], PROJECTED), generator=generator).to(x)
+    narrow = x @ directions
+    _, groups = _lloyd(narrow, narrow[begin].clone())
+    return _centers(x, groups, x[begin]) + middle, groups
+
+
+def _lloyd(x: Tensor, centers: Tensor) -> tuple[Tensor, Tensor]:
+    """Rounds of nearest centers and means, until nothing moves."""
+    squares = x.square().sum(1, keepdim=True)
+    groups = torch.zeros(x.shape[0], dtype=torch.int64, device=x.device)
+    for _ in range(ROUNDS):
+        groups = (squares - 2 * x @ centers.T + centers.square().sum(1)).argmin(1)
+        moved = _centers(x, groups, centers)
+        if torch.equal(moved, centers):
+            break
+        centers = moved
+    return centers, groups
+
+
+def _centers(x: Tensor, groups: Tensor, otherwise: Tensor) -> Tensor:
+    """The mean row of every group; where one is empty, its row of ``otherwise``."""
+    inside = torch.nn.functional.one_hot(groups, otherwise.shape[0]).to(x)
+    counts = inside.sum(0)[:, None]
+    return torch.where(counts > 0, inside.T @ x / counts.clamp_min(1), otherwise)
+
+
+def _means(values: Tensor, groups: Tensor, count: int) -> Tensor:
+    """The mean row of every group; of all rows where a group is empty."""
+    return _centers(values, groups, values.mean(0).expand(count, -1))
+
+
+@dataclass(frozen=True)
+class Clustering:
+    """How centers are made: settings of every method that may begin at them, by their names there."""
+
+    num_hops: int
+    teacher: str
+    tempered: bool
+    grouping: str
+    soft_labels: bool
+    expert_seed: int
+
+    @classmethod
+    def of(cls, method: object) -> Clustering:
+        """What a method is told; what nobody can cluster by is refused."""
+        asked = cls(**{field.name: getattr(method, field.name) for field in fields(cls)})
+        require_one_of("teacher", asked.teacher, TEACHERS)
+        require_one_of("grouping", asked.grouping, GROUPINGS)
+        truth_value(asked, "soft_labels", "tempered")
+        whole_number(asked, "num_hops", "expert_seed")
+        return asked
+
+
+def class_centers(
+    view: CondensingView,
+    budget: Tensor,
+    seeds: Sequence[int],
+    asked: Clustering,
+    *,
+    device: torch.device,
+    dtype: torch.dtype,
+    progress: Progress,
+) -> list[Start]:
+    """A clustered start for every seed; all of them ask the same teachers."""
+    taught = class_shares(
+        view,
+        asked.teacher,
+        seed=asked.expert_seed,
+        device=device,
+        tempered=asked.tempered,
+        progress=progress,
+    )
+    unlabeled = bool((view.visible.labels < 0).any())
+    labeler = asked.teacher if unlabeled else None
+    # With soft labels and with hard ones the centers are the same.
+    same = (replace(asked, soft_labels=False), str(device), dtype, *budget.tolist())
+    keys = {seed: (seed, *same) for seed in seeds}
+    with _LOCK:
+        known = _KNOWN.setdefault(view.visible, {})
+    new = [seed for seed, key in keys.items() if key not in known]
+    if new:
+        features = propagated_features(view.visible, asked.num_hops, device, dtype)
+        shares = taught.shares.to(features)
+        for seed in new:
+            generator = make_generator(seed, "clusters")
+            start = cluster_start(features, shares, budget, generator, asked.grouping)
+            known[keys[seed]] = replace(start, temperature=taught.temperature, labeler=labeler)
+    return [_handed_out(known[keys[seed]], asked.soft_labels) for seed in seeds]
+
+
+# InitSpec of graphs that are still in use: several methods may begin at the same ones.
+_Known = dict[tuple[object, ...], Start]
+_KNOWN: WeakKeyDictionary[VisibleGraph, _Known] = WeakKeyDictionary()
+_LOCK = threading.Lock()
+
+
+def _handed_out(start: Start, soft: bool) -> Start:
+    """A copy, which may be written into; with hard labels every center has one class."""
+    shares = start.targets
+    assert shares is not None
+    if not soft:
+        shares = torch.nn.functional.one_hot(shares.argmax(1), shares.shape[1]).to(shares)
+    return replace(start, x=start.x.clone(), targets=shares.clone())

@@ -1,0 +1,155 @@
+"""What trained networks say of every visible node, for starts that look beyond training nodes.
+
+Networks are trained on training labels and kept as they were when they validated best; test labels
+are unreachable here.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import Literal
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor
+
+from gcsr.data.views import CondensingView, VisibleGraph
+from gcsr.models.base import Model, Params, Prepared
+from gcsr.models.registry import testing_model
+from gcsr.models.sparse import SparseTopology
+from gcsr.starts.consistent import consistent_prediction
+from gcsr.training.fit import TrainingRecipe, fit
+from gcsr.utils.progress import Progress, silent
+
+Teacher = Literal["consistent", "gcn", "appnp"]
+TEACHERS: tuple[str, ...] = ("consistent", "gcn", "appnp")
+NETWORKS, HIDDEN = 5, 64
+RECIPE = TrainingRecipe(epochs=200, dropout=0.5, validate_every=2)
+# Temperatures that predictions may be brought to: from five times as sure to five times less.
+COLDEST, HOTTEST, TEMPERATURES = 0.2, 5.0, 65
+
+
+@dataclass(frozen=True, eq=False)
+class LabelShares:
+    """Class shares ``(n, C)`` of the visible nodes, and the temperature that they were brought to.
+
+    ``temperature`` is ``None`` where every label is known, or nobody asked for one.
+    """
+
+    shares: Tensor
+    temperature: float | None = None
+
+
+def class_shares(
+    view: CondensingView,
+    teacher: str,
+    *,
+    seed: int,
+    device: torch.device,
+    tempered: bool = True,
+    progress: Progress = silent,
+) -> LabelShares:
+    """Shares of the visible nodes: one-hot for training nodes, else a mean prediction.
+
+    ``gcn`` and ``appnp`` are five networks each, trained on the training labels. ``consistent`` ones
+    learn from unlabeled nodes too (:mod:`gcsr.starts.consistent`). ``tempered``: predictions become
+    as sure of themselves as makes validation labels likeliest; which class comes first does not change.
+    """
+    visible = view.visible
+    if bool((visible.labels >= 0).all()):
+        # An inductive graph: there is nobody left to ask about.
+        given = torch.nn.functional.one_hot(visible.labels, visible.num_classes)
+        return LabelShares(given.to(device, torch.float32))
+    with _LOCK:
+        known = _KNOWN.setdefault(visible, {})
+    key = (teacher, seed, str(device), tempered)
+    if key not in known:
+        known[key] = _taught(view, teacher, seed, device, tempered, progress)
+    return known[key]
+
+
+# Predictions for graphs that are still in use: the automatic mode asks for the same many times.
+_Known = dict[tuple[str, int, str, bool], LabelShares]
+_KNOWN: WeakKeyDictionary[VisibleGraph, _Known] = WeakKeyDictionary()
+_LOCK = threading.Lock()
+
+
+def _taught(
+    view: CondensingView,
+    teacher: str,
+    seed: int,
+    device: torch.device,
+    tempered: bool,
+    progress: Progress,
+) -> LabelShares:
+    visible = view.visible
+    one_hot = torch.nn.functional.one_hot(visible.train_labels, visible.num_classes)
+    given = one_hot.to(device, torch.float32)
+    if teacher == "consistent":
+        said = consistent_prediction(view, seed=seed, device=device, progress=progress)
+    else:
+        said = _network_prediction(view, teacher, given, seed, progress)
+    temperature = None
+    # Who is validated on nodes that cannot be seen here leaves nothing to temper by.
+    if tempered and view.validation.adjacency is visible.adjacency:
+        nodes, labels = (
+            part.to(device) for part in (view.validation.nodes, view.validation.labels)
+        )
+        temperature = best_temperature(said[nodes], labels)
+        said = at_temperature(said, temperature)
+    said[visible.train.to(device)] = given
+    return LabelShares(said, temperature)
+
+
+def at_temperature(shares: Tensor, temperature: float) -> Tensor:
+    """Shares to the power of 1 / temperature, summing to one: above 1 less sure, below surer."""
+    return (shares.clamp_min(1e-12).log() / temperature).softmax(-1)
+
+
+def best_temperature(shares: Tensor, labels: Tensor) -> float:
+    """The temperature that makes the labels likeliest."""
+    found = torch.logspace(
+        torch.tensor(COLDEST).log10().item(), torch.tensor(HOTTEST).log10().item(), TEMPERATURES
+    ).tolist()
+    logs = shares.double().clamp_min(1e-12).log()
+    rows = torch.arange(labels.numel(), device=labels.device)
+    losses = [
+        float(-(logs / temperature).log_softmax(-1)[rows, labels].mean()) for temperature in found
+    ]
+    return float(found[min(range(len(found)), key=losses.__getitem__)])
+
+
+def _network_prediction(
+    view: CondensingView, name: str, targets: Tensor, seed: int, progress: Progress
+) -> Tensor:
+    """The mean prediction of networks trained on ``targets`` of the training nodes, for every node."""
+    visible, validation, device = view.visible, view.validation, targets.device
+    model = testing_model(name, HIDDEN)
+    topology = SparseTopology(visible.adjacency, device)
+    x = visible.x.to(device)
+    elsewhere = validation.adjacency is not visible.adjacency
+    judged = SparseTopology(validation.adjacency, device) if elsewhere else topology
+    fitted = fit(
+        model,
+        model.prepare(x, topology, visible.train),
+        targets,
+        model.prepare(validation.x.to(device), judged, validation.nodes),
+        validation.labels.to(device),
+        features=int(x.shape[1]),
+        recipe=RECIPE,
+        networks=range(NETWORKS),
+        seed=seed,
+        on_epoch=lambda epoch: progress(f"training {name} teachers", epoch, RECIPE.epochs),
+    )
+    return _mean_prediction(model, fitted.params, model.prepare(x, topology))
+
+
+def _mean_prediction(model: Model, params: Params, prepared: Prepared) -> Tensor:
+    total = torch.zeros(())
+    with torch.no_grad():
+        for i in range(NETWORKS):
+            one = tuple(p[i : i + 1] for p in params)
+            said = model.logits(one, prepared)[0].softmax(-1)
+            total = said if i == 0 else total + said
+    return total / NETWORKS

@@ -1,0 +1,130 @@
+"""Where the condensed features start (Eq. 2-4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gcsr.data.views import RowsByNumber, StoredRows, VisibleGraph
+from gcsr.models.sparse import SparseTopology
+from gcsr.outofcore.hops import Propagated
+from gcsr.utils.progress import Progress, silent
+
+# Deviation of the noise that tells repeated rows apart, relative to the features' own size.
+JITTER = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """Initial features, and the training nodes they were sampled from.
+
+    ``targets`` are class shares ``(n', C)`` of nodes that are nobody's in particular, ``temperature``
+    what the predictions behind them were brought to, ``labeler`` who made these, if anybody.
+    """
+
+    x: Tensor
+    nodes: Tensor
+    notes: tuple[str, ...] = ()
+    targets: Tensor | None = None
+    temperature: float | None = None
+    labeler: str | None = None
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """For the provenance."""
+        told: dict[str, Any] = {}
+        if self.temperature is not None:
+            told["teacher_temperature"] = self.temperature
+        if self.labeler is not None:
+            told["pseudo_labels"] = {"labeler": self.labeler, "temperature": self.temperature}
+        return told
+
+
+def rows_after(
+    visible: VisibleGraph,
+    hops: int,
+    device: torch.device,
+    dtype: torch.dtype = torch.float32,
+    progress: Progress = silent,
+) -> RowsByNumber:
+    """Eq. 3 where rows of it are all that is wanted: of a graph on disk they are read from there."""
+    if visible.disk is None:
+        return propagated_features(visible, hops, device, dtype)
+    return StoredRows(Propagated(visible.disk, progress).features(hops))
+
+
+def propagated_features(
+    visible: VisibleGraph, hops: int, device: torch.device, dtype: torch.dtype = torch.float32
+) -> Tensor:
+    """Eq. 3: features after ``hops`` rounds of message passing on the real graph."""
+    x = visible.x.to(device, dtype)
+    operator = SparseTopology(visible.adjacency, device, dtype).normalized
+    for _ in range(hops):
+        x = operator(x)
+    return x
+
+
+# From where the members of a class lie in ``visible.train``, and how many of them are wanted (at most
+# all), to which of the members.
+Pick = Callable[[Tensor, int], Tensor]
+
+
+def sample_training_rows(
+    features: RowsByNumber, visible: VisibleGraph, labels: Tensor, generator: torch.Generator
+) -> Start:
+    """Eq. 4: for every condensed node a random training node of its class.
+
+    Without replacement as long as the class has enough training nodes.
+    """
+
+    def pick(members: Tensor, wanted: int) -> Tensor:
+        return torch.randperm(members.numel(), generator=generator)[:wanted]
+
+    return pick_training_rows(features, visible, labels, generator, pick)
+
+
+def pick_training_rows(
+    features: RowsByNumber,
+    visible: VisibleGraph,
+    labels: Tensor,
+    generator: torch.Generator,
+    pick: Pick,
+) -> Start:
+    """For every condensed node a training node of its class, as ``pick`` chooses them.
+
+    Beyond the training nodes of a class random ones repeat, and their rows get a small jitter so
+    that no two condensed nodes are the same.
+    """
+    chosen, repeated = [], []
+    for label in labels.unique().tolist():
+        wanted = int((labels == label).sum())
+        places = (visible.train_labels == label).nonzero().flatten()
+        members = visible.train[places]
+        picked = pick(places, min(wanted, members.numel()))
+        extra = torch.randint(
+            members.numel(), (max(0, wanted - members.numel()),), generator=generator
+        )
+        chosen.append(members[torch.cat([picked, extra])])
+        repeated.append(torch.arange(wanted) >= members.numel())
+    return start_at(torch.cat(chosen), torch.cat(repeated), features, generator)
+
+
+def start_at(
+    nodes: Tensor, again: Tensor, features: RowsByNumber, generator: torch.Generator
+) -> Start:
+    """The rows of training nodes, with a small jitter where a node comes ``again``."""
+    x = features[nodes.to(features.device)].clone()
+    notes: tuple[str, ...] = ()
+    if again.any():
+        noise = torch.randn((int(again.sum()), x.shape[1]), generator=generator)
+        size = x.square().mean().sqrt()
+        x[again.to(x.device)] += JITTER * size * noise.to(x)
+        notes = (
+            f"{int(again.sum())} of {nodes.numel()} nodes repeat a training node with jitter, because"
+            " their class has fewer training nodes than condensed ones",
+        )
+    return Start(x, nodes, notes)

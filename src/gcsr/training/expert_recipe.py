@@ -1,0 +1,120 @@
+"""What experts depend on, as one name: equal names, equal weights."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+
+from gcsr.data.views import VisibleGraph
+from gcsr.models.base import Model
+from gcsr.utils.devices import arithmetic
+from gcsr.version import __version__
+
+# -- How experts are trained -------------------------------------------------------------------------
+
+
+Optimizer = Literal["adam", "sgd"]
+OPTIMISERS: tuple[Optimizer, ...] = ("adam", "sgd")
+
+
+@dataclass(frozen=True)
+class ExpertRecipe:
+    """Coupled weight decay; by default a fresh Adam at a tenth of the rate from the middle on.
+
+    Weights are looked up by *snapshot*: snapshot i is the state after ``i * snapshot_every`` epochs.
+
+    Attributes:
+        count: number of experts.
+        epochs: length of the training schedule.
+        trained_epochs: how much of it is run; predictions want all of it.
+        kept_epochs: the last epoch that can be looked up later.
+        seed: experts depend on this seed and the graph only, so that condensed graphs of different
+            seeds learn from the same experts, as in the paper.
+        snapshot_every: epochs from one snapshot to the next.
+        optimiser: ``adam``, or plain ``sgd``.
+        restart: whether the rate drops to a tenth, with fresh moments, in the middle.
+        unread: snapshots from the first of these up to, not including, the second are never looked
+            up and not kept.
+    """
+
+    count: int
+    epochs: int
+    trained_epochs: int
+    kept_epochs: int
+    rate: float
+    weight_decay: float
+    seed: int
+    snapshot_every: int = 1
+    optimiser: Optimizer = "adam"
+    restart: bool = True
+    unread: tuple[int, int] = (0, 0)
+
+    @property
+    def last_snapshot(self) -> int:
+        """The last snapshot that can be looked up."""
+        return self.kept_epochs // self.snapshot_every
+
+    @property
+    def rows(self) -> int:
+        """How many snapshots of an expert are kept."""
+        return self.last_snapshot + 1 - (self.unread[1] - self.unread[0])
+
+    def row(self, snapshot: int) -> int | None:
+        """Where a snapshot lies among the kept ones of its expert; ``None`` if it is not kept."""
+        first, end = self.unread
+        if snapshot > self.last_snapshot or first <= snapshot < end:
+            return None
+        return snapshot if snapshot < first else snapshot - (end - first)
+
+
+def expert_key(
+    model: Model,
+    visible: VisibleGraph,
+    recipe: ExpertRecipe,
+    device: torch.device,
+    dtype: torch.dtype,
+) -> str:
+    """SHA-256 over the visible graph, the model, the recipe and the machine's arithmetic.
+
+    How many epochs are kept is left out: a longer run holds every shorter one with the same gap.
+    Labels other than the training nodes' do not reach experts and are left out too.
+    """
+    kind = type(model)
+    head = {
+        "model": [f"{kind.__module__}.{kind.__qualname__}", repr(sorted(vars(model).items()))],
+        "recipe": {
+            name: getattr(recipe, name)
+            for name in (
+                "count",
+                "epochs",
+                "rate",
+                "weight_decay",
+                "seed",
+                "snapshot_every",
+                "optimiser",
+                "restart",
+                "unread",
+            )
+        },
+        "classes": visible.num_classes,
+        "dtype": str(dtype),
+        "versions": [__version__, torch.__version__],
+        "arithmetic": arithmetic(device),
+    }
+    digest = hashlib.sha256(json.dumps(head, sort_keys=True).encode())
+    if visible.disk is not None:
+        # The content of the whole graph stands for what is too large to be read again.
+        digest.update(visible.disk.content_hash.encode())
+        real = []
+    else:
+        adjacency = visible.adjacency
+        real = [visible.x.cpu().numpy(), adjacency.indptr, adjacency.indices, adjacency.data]
+    for array in (*real, visible.train.cpu().numpy(), visible.train_labels.cpu().numpy()):
+        digest.update(f"{array.dtype.str}{array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()

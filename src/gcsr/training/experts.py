@@ -1,0 +1,339 @@
+"""What the experts think of every visible node."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from gcsr.data.views import VisibleGraph
+from gcsr.equations.trajectory import cross_entropy
+from gcsr.models.base import Model, Params, Prepared, init_batch
+from gcsr.models.sparse import SparseTopology
+from gcsr.outofcore.predict import prepare_on
+from gcsr.training.expert_recipe import ExpertRecipe
+from gcsr.training.trajectories import Trajectories
+from gcsr.utils.devices import free_memory_bytes, make_generator, within_memory
+from gcsr.utils.parallel import part_of, run_jobs, single_threaded
+from gcsr.utils.progress import Progress, silent
+
+# -- The training nodes as experts see them, in parts where they are too many at once ----------------
+
+
+# Activations of one expert, forwards and backwards, stay below this many numbers.
+ACTIVATION_BUDGET = {"cpu": 2**28, "cuda": 2**31}
+
+
+class TrainingRows:
+    """What a model needs of the training nodes, computed once.
+
+    Where the activations of all training nodes would not fit, nodes are taken in parts and the
+    gradients of the parts are added up: the step stays that of the full batch.
+    """
+
+    def __init__(
+        self, model: Model, visible: VisibleGraph, device: torch.device, dtype: torch.dtype
+    ) -> None:
+        self._model = model
+        nodes, classes = visible.train, visible.num_classes
+        targets = torch.nn.functional.one_hot(visible.train_labels, classes).to(device, dtype)
+        whole = prepare_on(model, visible, nodes, device, dtype)
+        self.activations = 2 * whole.inputs.shape[-2] * getattr(model, "hidden_channels", 256)
+        count = -(-self.activations // ACTIVATION_BUDGET[device.type])
+        self.parts: list[tuple[Prepared, Tensor]] = [(whole, targets)]
+        if count > 1:
+            cuts = torch.arange(nodes.numel()).chunk(count)
+            self.parts = [
+                (
+                    _cut(whole, cut) or prepare_on(model, visible, nodes[cut], device, dtype),
+                    targets[cut],
+                )
+                for cut in cuts
+            ]
+        self._count = nodes.numel()
+
+    def gradients(self, params: Params) -> tuple[Tensor, ...]:
+        """Gradients of every network's mean loss over all training nodes."""
+        parts = self._gradients(params)
+        total = next(parts)
+        for gradients in parts:
+            for added, gradient in zip(total, gradients, strict=True):
+                added.add_(gradient)
+        return total
+
+    def _gradients(self, params: Params) -> Iterator[tuple[Tensor, ...]]:
+        for prepared, targets in self.parts:
+            loss = cross_entropy(self._model.logits(params, prepared), targets).sum()
+            if len(self.parts) > 1:
+                loss = loss * (targets.shape[0] / self._count)
+            yield torch.autograd.grad(loss, params)
+
+
+def _cut(whole: Prepared, rows: Tensor) -> Prepared | None:
+    """Some rows of inputs that are propagated already; ``None`` where layers propagate later."""
+    if whole.outer or whole.edges is not None or not isinstance(whole.inputs, Tensor):
+        return None
+    ones = whole.ones
+    return replace(whole, inputs=whole.inputs[rows], ones=None if ones is None else ones[rows])
+
+
+# -- Experts as they are asked for: all that decides their weights, and what they may take -----------
+
+
+@dataclass(frozen=True, eq=False)
+class ExpertOrder:
+    """What a method will ask :func:`~gcsr.training.obtain_experts.experts_for` for.
+
+    Args:
+        model: the network.
+        recipe: how it is trained.
+        dtype: in which precision.
+        predictions: whether the mean prediction is wanted.
+        memory_bytes: what trajectories may take in memory.
+        disk_bytes: what they may take on disk.
+    """
+
+    model: Model
+    recipe: ExpertRecipe
+    dtype: torch.dtype = torch.float32
+    predictions: bool = False
+    memory_bytes: int | None = None
+    disk_bytes: int = 0
+
+
+# -- Training many experts at once on the training nodes ---------------------------------------------
+
+
+# Experts trained together on CUDA keep weights, moments and activations below this many numbers.
+GROUP_BUDGET = 2**31
+
+
+def train_experts(
+    model: Model,
+    visible: VisibleGraph,
+    recipe: ExpertRecipe,
+    *,
+    device: torch.device,
+    dtype: torch.dtype = torch.float32,
+    memory_bytes: int | None = None,
+    disk_bytes: int = 0,
+    on_trained: Callable[[range, Params], None] | None = None,
+    progress: Progress = silent,
+) -> Trajectories:
+    """Train ``recipe.count`` experts and keep their weights at every snapshot.
+
+    ``memory_bytes`` bounds the trajectories (default: a quarter of the free memory). Where they do
+    not fit, but ``disk_bytes`` hold them, they lie in a file (on a CPU); otherwise checkpoints are kept
+    and the epochs between them are trained again on demand, bit by bit the same on a CPU.
+    ``on_trained`` gets the numbers and the last weights of every group of experts when its training
+    ends, on the thread that trained it.
+    """
+    school = ExpertTrainer(model, visible, recipe, device, dtype)
+    budget = default_budget(device) if memory_bytes is None else memory_bytes
+    trajectories = Trajectories.within(budget, school, disk_bytes)
+    group = school.group_size if trajectories.keeps_everything else 1
+
+    def job(first: int) -> Callable[[Progress], None]:
+        experts = range(first, min(first + group, recipe.count))
+
+        def lessons(size: int, report: Progress) -> list[tuple[range, Params]]:
+            trained = []
+            for start in range(0, len(experts), size):
+                some = experts[start : start + size]
+                for epoch, state in school.lessons(some):
+                    trajectories.record(some, epoch, state)
+                    report("training experts", epoch, recipe.trained_epochs)
+                trained.append((some, state.params))
+            return trained
+
+        def teach(report: Progress) -> None:
+            trained = within_memory(lambda size: lessons(size, report), len(experts), "experts")
+            if on_trained is not None:
+                for some, params in trained:
+                    on_trained(some, params)
+
+        return teach
+
+    jobs = [job(first) for first in range(0, recipe.count, group)]
+    if device.type == "cpu":
+        run_jobs(jobs, progress)
+    else:
+        for done, teach in enumerate(jobs):
+            teach(part_of(progress, done, len(jobs)))
+    return trajectories
+
+
+def train_part(
+    model: Model,
+    visible: VisibleGraph,
+    recipe: ExpertRecipe,
+    experts: range,
+    device: torch.device,
+    dtype: torch.dtype,
+) -> tuple[Params, Params]:
+    """What :func:`train_experts` keeps of some of its experts, and their last weights.
+
+    One expert at a time, as on a CPU.
+    """
+    school = ExpertTrainer(model, visible, replace(recipe, count=len(experts)), device, dtype)
+    trajectories = Trajectories.within(sys.maxsize, school)
+    last = []
+    with single_threaded():
+        for place, expert in enumerate(experts):
+            for epoch, state in school.lessons(range(expert, expert + 1)):
+                trajectories.record(range(place, place + 1), epoch, state)
+            last.append(state.params)
+    return trajectories.kept, tuple(map(torch.cat, zip(*last, strict=True)))
+
+
+def default_budget(device: torch.device) -> int:
+    """Bytes that trajectories may take unless told otherwise."""
+    return free_memory_bytes(device) // 4
+
+
+@dataclass(eq=False)
+class LessonState:
+    """Weights and Adam's moments (none for SGD) after an epoch; ``steps`` since a fresh Adam."""
+
+    params: Params
+    first: Params
+    second: Params
+    steps: int
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        """Everything needed to go on from here."""
+        return (*self.params, *self.first, *self.second)
+
+
+class ExpertTrainer:
+    """Knows how an epoch is taught; the store of trajectories uses it to replay."""
+
+    def __init__(
+        self,
+        model: Model,
+        visible: VisibleGraph,
+        recipe: ExpertRecipe,
+        device: torch.device,
+        dtype: torch.dtype,
+    ) -> None:
+        self.model, self.recipe, self.device, self.dtype = model, recipe, device, dtype
+        self.features = int(visible.x.shape[1])
+        self.classes = visible.num_classes
+        self.rows = TrainingRows(model, visible, device, dtype)
+
+    @property
+    def group_size(self) -> int:
+        """How many experts fit the budget when trained together."""
+        # One at a time on a CPU: small products gain nothing there from being batched, and a
+        # replayed expert then runs exactly the operations of the first time.
+        if self.device.type == "cpu":
+            return 1
+        weights = sum(p.numel() for p in self.initial(range(1)))
+        return max(1, GROUP_BUDGET // (5 * weights + self.rows.activations))
+
+    def initial(self, experts: range) -> Params:
+        """Weights before the first epoch."""
+        generators = [make_generator(self.recipe.seed, f"expert {expert}") for expert in experts]
+        params = init_batch(self.model, self.features, self.classes, generators)
+        return tuple(p.to(self.device, self.dtype) for p in params)
+
+    def begin(self, experts: range) -> LessonState:
+        """The state before the first epoch."""
+        params = self.initial(experts)
+        moving = params if self.recipe.optimiser == "adam" else ()
+        first, second = (tuple(torch.zeros_like(p) for p in moving) for _ in range(2))
+        return LessonState(params, first, second, 0)
+
+    def lessons(self, experts: range) -> Iterator[tuple[int, LessonState]]:
+        """States after epoch 0 (the start), 1, 2, ... up to the last."""
+        state = self.begin(experts)
+        yield 0, state
+        for epoch in range(self.recipe.trained_epochs):
+            self.teach(state, epoch)
+            yield epoch + 1, state
+
+    def teach(self, state: LessonState, epoch: int) -> None:
+        """One full-batch step, in place."""
+        recipe = self.recipe
+        rate = recipe.rate
+        middle = recipe.epochs // 2
+        if recipe.restart and epoch >= middle:
+            rate /= 10
+        if recipe.restart and epoch == middle:
+            for moment in (*state.first, *state.second):
+                moment.zero_()
+            state.steps = 0
+        state.steps += 1
+        params = tuple(p.detach().requires_grad_() for p in state.params)
+        gradients = self.rows.gradients(params)
+        with torch.no_grad():
+            for i, (p, g) in enumerate(zip(state.params, gradients, strict=True)):
+                decayed = g.add(p, alpha=recipe.weight_decay)
+                if recipe.optimiser == "sgd":
+                    p.sub_(decayed, alpha=rate)
+                else:
+                    moments = state.first[i], state.second[i]
+                    adam_step(p, decayed, *moments, rate=rate, steps=state.steps)
+
+
+def adam_step(
+    p: Tensor, gradient: Tensor, first: Tensor, second: Tensor, *, rate: float, steps: int
+) -> None:
+    """One step of Adam (Kingma and Ba, 2015) in place, with the usual constants."""
+    first.lerp_(gradient, 0.1)
+    second.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
+    scale = second.sqrt().div_((1 - 0.999**steps) ** 0.5).add_(1e-8)
+    p.addcdiv_(first, scale, value=-rate / (1 - 0.9**steps))
+
+
+class MeanPrediction:
+    """Mean class probabilities ``(n, C)`` over experts, added up as each of them finishes.
+
+    So no trained expert has to be kept. Experts finish in any order, on any thread; they are counted
+    in the order of their numbers, because the sum of floating-point numbers depends on it.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        visible: VisibleGraph,
+        device: torch.device,
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        self._model, self._visible, self._device, self._dtype = model, visible, device, dtype
+        shape = (visible.num_nodes, visible.num_classes)
+        self._total = torch.zeros(shape, dtype=dtype, device=device)
+        self._prepared: Prepared | None = None
+        self._early: dict[int, Params] = {}
+        self._count = 0
+        # One expert at a time: hidden units of every node are large.
+        self._lock = threading.Lock()
+
+    def __call__(self, experts: range, params: Params) -> None:
+        """Count a group of experts whose training ended."""
+        with self._lock:
+            self._early[experts.start] = tuple(p.detach().clone() for p in params)
+            while self._count in self._early:
+                self._add(self._early.pop(self._count))
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean over all experts, once every one of them is counted."""
+        if self._early or not self._count:
+            raise RuntimeError("not every expert was counted")
+        return self._total / self._count
+
+    def _add(self, group: Params) -> None:
+        if self._prepared is None:
+            topology = SparseTopology(self._visible.adjacency, self._device, self._dtype)
+            x = self._visible.x.to(self._device, self._dtype)
+            self._prepared = self._model.prepare(x, topology)
+        with torch.no_grad():
+            for i in range(group[0].shape[0]):
+                one = tuple(p[i : i + 1] for p in group)
+                self._total += self._model.logits(one, self._prepared)[0].softmax(-1)
+                self._count += 1

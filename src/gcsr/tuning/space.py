@@ -1,0 +1,347 @@
+"""The spaces that have a name: ``paper`` and ``wide``.
+
+``paper`` is the grid that the GCSR paper searched (its section on hyper-parameters: N, M, the rate of
+X', alpha and beta from .1 to 1000, tau from .9 to 1; gamma and the student's rate fixed), of which MTT
+and SFGC have the part that they know. For the baselines it spans what their authors searched or
+released. Rates and weights are in the units of the base settings: relative, unless a preset or
+``units=absolute`` says otherwise.
+
+``wide`` also searches what the paper fixed. A method that has neither is searched by the kind of its
+settings (:func:`by_kind`).
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gcsr.methods.registry import known_setting, setting_kinds
+from gcsr.methods.registry import method as method_of
+from gcsr.methods.settings import kinds_of, value_of
+from gcsr.utils.errors import InputError, require
+from gcsr.utils.safe_io import reason
+
+if TYPE_CHECKING:
+    import optuna
+from collections.abc import Callable
+from dataclasses import MISSING, Field, fields
+
+from gcsr.methods.base import Condenser
+
+# -- What is searched: for every setting a value, some values, or a range ----------------------------
+
+
+Value = None | bool | int | float | str
+# The size of the condensed graph is what is asked for, never what is searched.
+SIZES = ("nodes", "ratio")
+SYNTAX = "a value, a,b,c, low..high or low..high:log"
+
+
+@dataclass(frozen=True)
+class Choices:
+    """One of these; a single one is fixed."""
+
+    values: tuple[Value, ...]
+
+    @property
+    def count(self) -> int | None:
+        """How many candidates there are."""
+        return len(self.values)
+
+    @property
+    def ends(self) -> tuple[Value, ...]:
+        """Candidates that are refused if any is."""
+        return self.values
+
+    def suggest(self, trial: optuna.Trial, name: str) -> Value:
+        """The trial's value."""
+        chosen: Value = trial.suggest_categorical(name, self.values)
+        return chosen
+
+    def __str__(self) -> str:
+        return ",".join(text_of(value) for value in self.values)
+
+
+@dataclass(frozen=True)
+class Range:
+    """Any number, or whole number, from ``low`` to ``high``, both included."""
+
+    low: float
+    high: float
+    log: bool = False
+    whole: bool = False
+
+    @property
+    def count(self) -> int | None:
+        """How many candidates there are; ``None``: no end of them."""
+        return int(self.high - self.low) + 1 if self.whole else None
+
+    @property
+    def ends(self) -> tuple[Value, ...]:
+        """Candidates that are refused if any is."""
+        return self.low, self.high
+
+    def suggest(self, trial: optuna.Trial, name: str) -> Value:
+        """The trial's value."""
+        if self.whole:
+            return trial.suggest_int(name, int(self.low), int(self.high), log=self.log)
+        return trial.suggest_float(name, self.low, self.high, log=self.log)
+
+    def __str__(self) -> str:
+        return f"{text_of(self.low)}..{text_of(self.high)}{':log' if self.log else ''}"
+
+
+Dimension = Choices | Range
+
+
+@dataclass(frozen=True)
+class Space:
+    """The dimensions of a search, by the name of the setting."""
+
+    dimensions: Mapping[str, Dimension]
+
+    @classmethod
+    def of(cls, method: str, given: Mapping[str, object]) -> Space:
+        """Dimensions from text or from Python values; what is wrong is one sentence."""
+        chosen = method_of(method)
+        kinds = setting_kinds(chosen)
+        dimensions: dict[str, Dimension] = {}
+        for name, what in given.items():
+            key = known_setting(chosen, name)
+            require(key not in SIZES, f"{name}: is not searched; it is given once, on its own.")
+            require(key not in dimensions, f"{name}: given twice.")
+            dimensions[key] = dimension(name, what, kinds[key])
+        return cls(dimensions)
+
+    @classmethod
+    def read(cls, method: str, path: Path) -> Space:
+        """A TOML file of ``name = value`` lines: texts as above, numbers, or lists of choices."""
+        try:
+            content = tomllib.loads(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise InputError(f"space: {path} cannot be read ({error.strerror}).") from None
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"space: {path} is not TOML ({reason(error)}).") from None
+        return cls.of(method, content)
+
+    @cached_property
+    def fixed(self) -> dict[str, Value]:
+        """Settings with a single value."""
+        return {k: d.ends[0] for k, d in self.dimensions.items() if d.count == 1}
+
+    @cached_property
+    def searched(self) -> dict[str, Dimension]:
+        """Settings with several."""
+        return {k: d for k, d in self.dimensions.items() if d.count != 1}
+
+    @property
+    def count(self) -> int | None:
+        """How many candidates there are; ``None``: no end of them."""
+        counts = [d.count for d in self.searched.values()]
+        return None if None in counts else math.prod(c for c in counts if c is not None)
+
+    def with_changes(self, other: Space) -> Space:
+        """This space with the other's dimensions in place of its own and beside them."""
+        return Space({**self.dimensions, **other.dimensions})
+
+    def to_dict(self) -> dict[str, str]:
+        """Every dimension as text."""
+        return {name: str(d) for name, d in self.dimensions.items()}
+
+
+def dimension(name: str, given: object, kind: Any) -> Dimension:
+    """A dimension for a field of that kind."""
+    if isinstance(given, Choices | Range):
+        return given
+    if isinstance(given, str):
+        low, dots, rest = given.partition("..")
+        if dots:
+            return _range(name, given, low, rest, kind)
+        given = given.split(",")
+    if not isinstance(given, list | tuple):
+        given = [given]
+    return Choices(_values(name, given, kind))
+
+
+def _values(name: str, given: Iterable[object], kind: Any) -> tuple[Value, ...]:
+    values: list[Value] = []
+    for one in given:
+        plain = one is None or isinstance(one, bool | int | float | str)
+        require(plain, f"{name}: {one!r} is not accepted; {SYNTAX} is.")
+        value = value_of(name, str(one).strip(), kind)
+        finite = not isinstance(value, float) or math.isfinite(value)
+        require(finite and value != "", f"{name}: {str(one)!r} is not accepted; a finite value is.")
+        require(value not in values, f"{name}: {text_of(value)} is given twice.")
+        values.append(value)
+    require(len(values) > 0, f"{name}: is empty; {SYNTAX} is accepted.")
+    return tuple(values)
+
+
+def _range(name: str, text: str, low: str, rest: str, kind: Any) -> Range:
+    kinds = kinds_of(kind)
+    number = float if float in kinds else int
+    require(
+        number in kinds,
+        f"{name}: {text!r} is not accepted; a range is for numbers, a,b,c for these.",
+    )
+    high, colon, how = rest.partition(":")
+    require(not colon or how == "log", f"{name}: {text!r} is not accepted; {SYNTAX} is.")
+    first, last = (value_of(name, end.strip(), number) for end in (low, high))
+    require(
+        math.isfinite(first) and math.isfinite(last) and first < last,
+        f"{name}: {text!r} is not accepted; the first end of a range is below the second.",
+    )
+    require(
+        not how or first > 0,
+        f"{name}: {text!r} is not accepted; a range with :log begins above 0.",
+    )
+    return Range(first, last, log=bool(how), whole=number is int)
+
+
+def text_of(value: Value) -> str:
+    """A value as it is written on the command line, exactly."""
+    if value is None or isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        short = f"{value:g}"
+        return short if float(short) == value else repr(value)
+    return str(value)
+
+
+Grid = dict[str, str]
+
+_STEPS: Grid = {"student_steps": "5,20,50,100", "expert_steps": "1,2"}
+_TRAJECTORY: Grid = {**_STEPS, "feature_lr": "1e-5,1e-4,1e-3,1e-2", "student_lr": "0.01"}
+_EMBEDDING: Grid = {"weight_decay": "0,5e-4,5e-3"}
+_MATCHES: Grid = {"feature_lr": "1e-4,1e-3,1e-2,1e-1", "outer": "10,20", "inner": "1,3,15"}
+_GENERATOR: Grid = {**_MATCHES, "structure_lr": "1e-4,1e-3,1e-2,1e-1", "threshold": "0.01,0.05"}
+PAPER: dict[str, Grid] = {
+    "random": {},
+    "herding": _EMBEDDING,
+    "kcenter": _EMBEDDING,
+    "coarsening": {"projection": "sum,mean", "labels": "pure,majority", "weights": "false,true"},
+    "dcg": {"feature_lr": "1e-4,1e-3,1e-2,1e-1", "epochs": "100,200,400", "model": "sgc,sgc2"},
+    "gcond-x": {**_MATCHES, "distance": "cosine,squared"},
+    "gcond": _GENERATOR,
+    "sgdd": {
+        **_GENERATOR,
+        "structure_weight": "1e-12,1e-11,1e-10,1e-9",
+        "smoothness": "0.1,0.5",
+    },
+    "sfgc": _TRAJECTORY,
+    "mtt": _TRAJECTORY,
+    "gcsr": {
+        **_TRAJECTORY,
+        "alpha": "0.1..1000:log",
+        "beta": "0.1..1000:log",
+        "tau": "0.9..1",
+        "gamma": "0.5",
+    },
+}
+_WIDE_TRAJECTORY: Grid = {
+    "num_hops": "0..4",
+    "student_steps": "2..50:log",
+    "student_lr": "0.01..2:log",
+    "expert_steps": "1..20:log",
+    "max_start": "10..80",
+    "feature_lr": "1e-5..1e-2:log",
+    "expert_lr": "1e-3..1e-1:log",
+}
+_WIDE_MATCHES: Grid = {
+    "num_hops": "0..4",
+    "feature_lr": "1e-4..1e-1:log",
+    "model_lr": "1e-3..1e-1:log",
+    "outer": "5..30:log",
+    "inner": "1..20:log",
+    "distance": "cosine,squared",
+}
+_WIDE_GENERATOR: Grid = {
+    **_WIDE_MATCHES,
+    "structure_lr": "1e-4..1e-1:log",
+    "threshold": "0..0.5",
+    "smoothness": "0..1",
+}
+WIDE: dict[str, Grid] = {
+    "random": {},
+    "herding": {
+        "weight_decay": "1e-5..1e-2:log",
+        "epochs": "50..800:log",
+        "hidden_channels": "64,128,256",
+    },
+    "kcenter": {
+        "weight_decay": "1e-5..1e-2:log",
+        "epochs": "50..800:log",
+        "hidden_channels": "64,128,256",
+    },
+    "coarsening": {**PAPER["coarsening"], "directions": "4..40:log", "reduction": "0.3..0.99"},
+    "dcg": {**_WIDE_MATCHES, "model": "sgc,sgc2,sgc-relu"},
+    "gcond-x": {**_WIDE_MATCHES, "model": "sgc,sgc2,sgc-relu"},
+    "gcond": _WIDE_GENERATOR,
+    "sgdd": {**_WIDE_GENERATOR, "structure_weight": "1e-12..1e-4:log"},
+    "sfgc": {**_WIDE_TRAJECTORY, "gntk_ridge": "1e-3..10:log"},
+    "mtt": _WIDE_TRAJECTORY,
+    "gcsr": {
+        **_WIDE_TRAJECTORY,
+        "alpha": "0.01..1000:log",
+        "beta": "0.01..1000:log",
+        "tau": "0.9..1",
+        "gamma": "0..1",
+        "prior": "train,predicted",
+    },
+}
+NAMED = {"paper": PAPER, "wide": WIDE}
+
+
+def named_space(method: str, name: str) -> Space:
+    """The space of that name, or the TOML file of that name."""
+    if name in NAMED:
+        grid = NAMED[name].get(method)
+        return by_kind(method) if grid is None else Space.of(method, grid)
+    path = Path(name)
+    require(
+        path.suffix == ".toml" or path.exists(),
+        f"space: {name!r} is not known; accepted: {', '.join(NAMED)} or a TOML file.",
+    )
+    return Space.read(method, path)
+
+
+def by_kind(method: str) -> Space:
+    """Positive numbers around their defaults: real ones within a decade, whole ones within a factor 2.
+
+    Names, truth values, zeros, and what bounds memory or seeds experts stay as they are.
+    """
+    chosen = method_of(method)
+    found = {f.name: _around(chosen, f) for f in fields(chosen) if _searchable(f)}
+    return Space({name: dimension for name, dimension in found.items() if dimension is not None})
+
+
+def _searchable(field: Field[Any]) -> bool:
+    if field.name in SIZES or field.metadata.get("resource") or field.name.endswith("seed"):
+        return False
+    number = isinstance(field.default, int | float) and not isinstance(field.default, bool)
+    return field.default is not MISSING and number and field.default > 0
+
+
+def _around(method: type[Condenser], field: Field[Any]) -> Dimension | None:
+    default: Any = field.default
+    low, high = max(1, default // 2), 2 * default
+    if isinstance(default, float):
+        low, high = (float(f"{end:.6g}") for end in (default / 10, default * 10))
+        if not _accepts(method, field.name, high):
+            high = 1.0 if default < 1 and _accepts(method, field.name, 1.0) else default
+    if low >= high or not all(_accepts(method, field.name, end) for end in (low, high)):
+        return None
+    return Range(low, high, log=True, whole=isinstance(default, int))
+
+
+def _accepts(method: Callable[..., Condenser], name: str, value: float) -> bool:
+    try:
+        method(**{"nodes": 1, name: value})
+    except InputError:
+        return False
+    return True

@@ -1,0 +1,1 @@
+"""Devices, files, checkpoints, threads and errors: what every other package may use."""

@@ -1,0 +1,411 @@
+"""The open checkpoint of a run: parts are read once and written now and then, each by one thread."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import logging
+import math
+import os
+import shutil
+import threading
+import time
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from gcsr.utils.errors import InputError, require
+from gcsr.utils.files import write_atomically
+from gcsr.utils.safe_io import UNREADABLE, reason
+
+# -- Where a run writes down how far it is, and how often --------------------------------------------
+
+
+SUFFIX = ".part"
+RUN = "run.json"
+LOCK = "lock"
+STAGE = "result"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A folder with the state of a run; who runs the same again continues there.
+
+    Args:
+        path: the folder, made where it is not there. The folder around it must exist.
+        every: seconds between two writings of a state at least; by default as many as keep the time
+            spent writing at one hundredth. It changes no result.
+        fresh: begin anew, whatever lies there.
+        keep: leave the folder when the run is finished, for a caller who has something to do before
+            the result is safe and calls :meth:`discard` then.
+    """
+
+    path: Path
+    every: float | None = None
+    fresh: bool = False
+    keep: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", Path(self.path))
+        fine = self.every is None or (
+            isinstance(self.every, int | float) and 0 <= self.every < math.inf
+        )
+        require(fine, f"checkpoint: every {self.every!r} is not accepted; seconds >= 0 are.")
+
+    @classmethod
+    def of(cls, given: Checkpoint | str | os.PathLike[str] | None) -> Checkpoint | None:
+        """A path stands for a checkpoint with nothing else said."""
+        if given is None or isinstance(given, Checkpoint):
+            return given
+        fine = isinstance(given, str | os.PathLike)
+        require(fine, f"checkpoint: the name of a folder is needed, not {type(given).__name__}.")
+        return cls(Path(given))
+
+    @property
+    def stage(self) -> Path:
+        """A folder in which a caller may prepare the files of a result; it goes with the rest."""
+        return self.path / STAGE
+
+    @property
+    def exists(self) -> bool:
+        """Whether a state lies there."""
+        return any(True for _ in self.parts())
+
+    def parts(self) -> Iterator[Path]:
+        """Files that hold a state."""
+        yield from self.path.glob(f"*{SUFFIX}")
+
+    def discard(self) -> None:
+        """Remove what belongs to the checkpoint, and the folder if that was all."""
+        with suppress(OSError):
+            for path in list(self.path.iterdir()):
+                if is_ours(path):
+                    remove(path)
+            self.path.rmdir()
+
+
+def is_ours(path: Path) -> bool:
+    """Whether a file in the folder was written by us; a killed writer leaves a hidden one."""
+    name = path.name
+    whole = name in (RUN, LOCK, STAGE) or name.endswith(SUFFIX)
+    return whole or (name.startswith(".") and (f"{SUFFIX}." in name or f".{RUN}." in name))
+
+
+def remove(path: Path) -> None:
+    """Remove what is ours."""
+    if path.name == STAGE:
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+# -- How a state lies in a file: named tensors and plain values, with a checksum over both -----------
+
+
+FORMAT = "gcsr-checkpoint/1"
+_REFUSED: tuple[type[Exception], ...] = (SafetensorError, *UNREADABLE)
+
+
+class UnreadableError(Exception):
+    """A file is not what was written; the message says why."""
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Named tensors, and values that JSON can hold."""
+
+    tensors: Mapping[str, Tensor] = field(default_factory=dict)
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the tensors."""
+        return sum(tensor.nbytes for tensor in self.tensors.values())
+
+    def on(self, device: torch.device, placed: Mapping[str, str]) -> State:
+        """The same with the tensors back where they were: on the host or on ``device``."""
+        moved = {
+            name: tensor if placed[name] == "cpu" else tensor.to(device)
+            for name, tensor in self.tensors.items()
+        }
+        return State(moved, self.values)
+
+
+def packed(state: State, run: str) -> bytes:
+    """A state of the run with that name as bytes."""
+    # A copy: safetensors refuses tensors that share memory.
+    tensors = {
+        name: tensor.detach().to("cpu", copy=True).contiguous()
+        for name, tensor in state.tensors.items()
+    }
+    values = json.dumps(state.values)
+    metadata = {
+        "format": FORMAT,
+        "run": run,
+        "values": values,
+        "placed": json.dumps({name: t.device.type for name, t in state.tensors.items()}),
+        "checksum": _checksum(tensors, values),
+    }
+    return save(tensors, metadata)
+
+
+def unpacked(path: Path, run: str, device: torch.device) -> State:
+    """What :func:`packed` wrote into a file; raises :class:`UnreadableError` for anything else."""
+    try:
+        with safe_open(path, framework="pt") as archive:
+            metadata = archive.metadata() or {}
+            tensors = {name: archive.get_tensor(name) for name in archive.keys()}  # noqa: SIM118
+        if metadata.get("format") != FORMAT or metadata.get("run") != run:
+            raise UnreadableError("it is not a state of this run")
+        if metadata.get("checksum") != _checksum(tensors, metadata["values"]):
+            raise UnreadableError("it is not what was written")
+        values, placed = (json.loads(metadata[name]) for name in ("values", "placed"))
+        if not isinstance(values, dict) or not isinstance(placed, dict):
+            raise UnreadableError("it is not what was written")
+        return State(tensors, values).on(device, placed)
+    except _REFUSED as error:
+        raise UnreadableError(reason(error)) from None
+
+
+def _checksum(tensors: Mapping[str, Tensor], values: str) -> str:
+    checksum = zlib.crc32(values.encode())
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        checksum = zlib.crc32(f"{name}{tensor.dtype}{tuple(tensor.shape)}".encode(), checksum)
+        checksum = zlib.crc32(tensor.numpy().data, checksum)
+    return str(checksum)
+
+
+logger = logging.getLogger(__name__)
+# The share of a run's time that writing may take.
+SHARE = 0.01
+# What a first writing is expected to take: waiting for the disk, and bytes per second.
+LATENCY, THROUGHPUT = 0.02, 5e7
+
+
+@contextmanager
+def opened(checkpoint: Checkpoint | None, run: Mapping[str, Any]) -> Iterator[Journal | None]:
+    """The journal of a run, which ``run`` describes by name; nobody else may use it meanwhile.
+
+    A folder with the state of another run is refused, unless ``fresh`` says that it may go.
+    """
+    if checkpoint is None:
+        yield None
+        return
+    with _alone(checkpoint.path):
+        journal = Journal(checkpoint, run)
+        try:
+            yield journal
+        except BaseException:
+            if not checkpoint.exists:
+                checkpoint.discard()
+            raise
+        if not checkpoint.keep or not checkpoint.exists:
+            checkpoint.discard()
+
+
+class Journal:
+    """States of one run by the name of their part."""
+
+    def __init__(self, checkpoint: Checkpoint, run: Mapping[str, Any]) -> None:
+        self.checkpoint = checkpoint
+        self._run = json.dumps(run, sort_keys=True, default=repr)
+        self._digest = hashlib.sha256(self._run.encode()).hexdigest()
+        self._lock = threading.Lock()
+        self._began = time.perf_counter()
+        self._spent = 0.0
+        self._writes = 0
+        self._expected: float | None = None
+        self._warned = False
+        self._before = 0.0
+        self._resumed = False
+        self._make_ready()
+
+    @property
+    def resumed(self) -> bool:
+        """Whether something of an earlier process was used."""
+        return self._resumed
+
+    @property
+    def seconds(self) -> float:
+        """How long the run has taken, in this process and in those before whose state was used."""
+        return (self._before if self._resumed else 0.0) + time.perf_counter() - self._began
+
+    @property
+    def measured(self) -> dict[str, Any]:
+        """What it took, for the provenance of results."""
+        written = {"written": self._writes, "seconds": self._spent}
+        return {"checkpoints": written, **({"resumed": True} if self._resumed else {})}
+
+    def part(self, name: str, device: torch.device) -> Part:
+        """A part of the run that has a state of its own."""
+        return Part(self, self.checkpoint.path / f"{name}{SUFFIX}", device)
+
+    def load(self, path: Path, device: torch.device) -> State | None:
+        """The state of a part; one that cannot be read counts as absent, and that is said."""
+        if not path.is_file():
+            return None
+        try:
+            state = unpacked(path, self._digest, device)
+            seconds = state.values.get("seconds", 0.0)
+            if not isinstance(seconds, int | float):
+                raise UnreadableError("its seconds are no number")
+        except UnreadableError as error:
+            logger.warning("checkpoint: %s is ignored and begun anew (%s).", path, error)
+            return None
+        with self._lock:
+            self._resumed = True
+            self._before = max(self._before, float(seconds))
+        return state
+
+    def due(self, last: float, nbytes: int) -> bool:
+        """Whether a part whose last state was written at ``last`` may write ``nbytes`` now."""
+        now = time.perf_counter()
+        if self.checkpoint.every is not None:
+            return now - last >= self.checkpoint.every
+        expected = self._expected or LATENCY + nbytes / THROUGHPUT
+        return self._spent + expected <= SHARE * (now - self._began)
+
+    def save(self, path: Path, state: State) -> None:
+        """Write a part's state whole; a disk that cannot take it is said once and stops nothing."""
+        began = time.perf_counter()
+        values = {**state.values, "seconds": self.seconds}
+        try:
+            with self._lock:
+                describing = self.checkpoint.path / RUN
+                if not describing.is_file():
+                    write_atomically(describing, self._run.encode())
+            write_atomically(path, packed(State(state.tensors, values), self._digest))
+        except InputError as error:
+            if not self._warned:
+                logger.warning("checkpoint: %s The run goes on without it.", error)
+            self._warned = True
+        with self._lock:
+            self._expected = time.perf_counter() - began
+            self._spent += self._expected
+            self._writes += 1
+
+    def _make_ready(self) -> None:
+        """Empty the folder of what this run cannot use; refuse to where that would lose a state."""
+        folder = self.checkpoint.path
+        if not self.checkpoint.fresh and self.checkpoint.exists:
+            found = _described(folder / RUN)
+            if found is None:
+                logger.warning("checkpoint: %s cannot be read and is begun anew.", folder / RUN)
+            elif found == json.loads(self._run):
+                for path in folder.iterdir():
+                    if path.name.startswith("."):  # a killed writer's
+                        remove(path)
+                return
+            else:
+                raise InputError(_differences(folder, found, json.loads(self._run)))
+        for path in folder.iterdir():
+            if path.name != LOCK:
+                remove(path)
+
+
+class Part:
+    """The state of one part of a run, read and written by one thread."""
+
+    def __init__(self, journal: Journal, path: Path, device: torch.device) -> None:
+        self._journal, self._path, self._device = journal, path, device
+        self._last = time.perf_counter()
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._path
+
+    def load(self) -> State | None:
+        """What was saved last, by whichever process; ``None`` where there is nothing."""
+        return self._journal.load(self._path, self._device)
+
+    def offer(self, nbytes: int, state: Callable[[], State]) -> None:
+        """Save a state of about so many bytes if it is time to."""
+        if self._journal.due(self._last, nbytes):
+            self.save(state())
+
+    def save(self, state: State) -> None:
+        """Save a state now."""
+        self._journal.save(self._path, state)
+        self._last = time.perf_counter()
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """The folder, for this process alone."""
+    try:
+        lock = _locked(folder)
+    except BlockingIOError:
+        raise InputError(
+            f"checkpoint: {folder} is in use by another process; wait for it, or write elsewhere."
+        ) from None
+    except OSError as error:
+        raise InputError(f"checkpoint: {folder} cannot be used ({error.strerror}).") from None
+    try:
+        foreign = [path.name for path in folder.iterdir() if not is_ours(path)]
+        require(
+            not foreign,
+            f"checkpoint: {folder} holds other files ({', '.join(sorted(foreign)[:3])}); a folder of"
+            " its own is needed.",
+        )
+        yield
+    finally:
+        os.close(lock)
+
+
+def _locked(folder: Path) -> int:
+    while True:
+        folder.mkdir(exist_ok=True)
+        try:
+            descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+        except FileNotFoundError:
+            continue  # whoever had it finished between the two lines
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(descriptor), (folder / LOCK).stat()):
+                    return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+
+
+def _described(path: Path) -> dict[str, Any] | None:
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _differences(folder: Path, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
+    names = [name for name in {**wanted, **found} if found.get(name) != wanted.get(name)]
+    if "method" in names:  # whose settings then differ too
+        names = ["method"]
+    told = [
+        "other data"
+        if name == "data"
+        else f"no {name}"
+        if name not in found
+        else f"{name} {_shown(found.get(name))}, not {_shown(wanted.get(name))}"
+        for name in names
+    ]
+    return (
+        f"checkpoint: {folder} is of another run, which had {'; '.join(told)}: the settings of that one"
+        " continue it, and --fresh (fresh=True) begins anew."
+    )
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,113 @@
+"""Where work runs, how much memory it took, and random numbers that do not depend on the device."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import platform
+import resource
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import torch
+
+from gcsr.utils.errors import InputError
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+def pick_device(name: str | torch.device = "auto") -> torch.device:
+    """``auto`` is CUDA where there is one; anything else must exist."""
+    if isinstance(name, torch.device):
+        return name
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise InputError(f"device: {name!r} is not known; accepted: auto, cpu, cuda.") from None
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise InputError(f"device: {name!r} was asked for but no CUDA device is available.")
+    if device.type not in ("cpu", "cuda"):
+        raise InputError(f"device: {name!r} is not supported; accepted: auto, cpu, cuda.")
+    return device
+
+
+def arithmetic(device: torch.device) -> list[str]:
+    """What decides the last bit of a product; folders may be shared between machines."""
+    if device.type == "cuda":
+        return [device.type, torch.cuda.get_device_name(device)]
+    return [device.type, platform.machine(), torch.backends.cpu.get_cpu_capability()]
+
+
+def make_generator(seed: int, purpose: str) -> torch.Generator:
+    """A CPU generator for one purpose.
+
+    Streams of different purposes are independent, so that drawing more numbers for one (another
+    schedule, another initialization) never changes the other. Numbers are always drawn on the CPU:
+    the same seed means the same draw on every device.
+    """
+    digest = hashlib.sha256(f"{seed}/{purpose}".encode()).digest()
+    return torch.Generator().manual_seed(int.from_bytes(digest[:8], "little") >> 1)
+
+
+def peak_memory_bytes(device: torch.device) -> int:
+    """Largest memory so far: of the CUDA allocator since it was reset, or of this process.
+
+    A process's peak is that of all it has done: after a second condensation in one process it is the
+    larger of the two, and of what came before. It is not reset, because others may be reading it.
+    """
+    if device.type == "cuda":
+        return int(torch.cuda.max_memory_allocated(device))
+    try:
+        lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+        fields = dict(line.split(":", 1) for line in lines)
+        return int(fields["VmHWM"].split()[0]) * 1024
+    except (OSError, KeyError, ValueError):
+        pass
+    # On Linux this would include the peak of the process that started this one.
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return int(peak if sys.platform == "darwin" else peak * 1024)
+
+
+def within_memory(work: Callable[[int], T], size: int, what: str) -> T:
+    """``work(size)``, and once more with half the size where the device's memory does not suffice.
+
+    If that does not suffice either, or there is no half, one sentence says so. ``what`` names what
+    is done so many at a time.
+    """
+    try:
+        return work(size)
+    except torch.OutOfMemoryError:
+        # Not from inside: an error that is being handled keeps what it saw alive.
+        half = size // 2
+    if half:
+        logger.warning(
+            "memory of the device: %d %s at a time were too many; trying %d.", size, what, half
+        )
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+        try:
+            return work(half)
+        except torch.OutOfMemoryError:
+            size = half
+    raise InputError(
+        f"device: its memory does not suffice for {what}, {size} at a time; fewer nodes, a lower"
+        " expert_memory or another device (cpu) need less of it."
+    )
+
+
+def free_memory_bytes(device: torch.device) -> int:
+    """Memory that can still be taken on the device."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        fields = dict(line.split(":", 1) for line in lines)
+        return int(fields["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError, ValueError):
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2

@@ -1,0 +1,139 @@
+"""Independent jobs on the cores of this machine, one thread each.
+
+Small matrix products run faster on one thread than on two, so work is spread over jobs (graphs,
+experts) rather than inside a product. Torch releases the interpreter lock while it computes.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TypeVar
+
+import torch
+
+from gcsr.utils.progress import Progress
+
+T = TypeVar("T")
+_limit: list[int] = []
+# Jobs at a time inside a block in which torch itself has one thread; every thread has its own.
+_allowed: ContextVar[int | None] = ContextVar("jobs at a time", default=None)
+# Numbers from which products of whole feature matrices are worth several threads.
+MANY_NUMBERS = 10**8
+
+
+class _StoppedError(BaseException):
+    """Ends the other jobs once one of them failed or the user interrupted."""
+
+
+@contextmanager
+def single_threaded() -> Iterator[None]:
+    """Torch computes on one thread inside this block."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def suitable_threads(numbers: int, device: torch.device) -> Iterator[None]:
+    """Torch computes on one thread inside this block unless the features are many numbers.
+
+    Threads of one product wait for each other. Where another process is busy on a core they wait for
+    it too, and work of many small products takes several times as long. Independent jobs
+    (:func:`run_jobs`) still use every core.
+    """
+    if device.type != "cpu" or numbers > MANY_NUMBERS:
+        yield
+        return
+    with limited_to(_allowed.get() or torch.get_num_threads()), single_threaded():
+        yield
+
+
+@contextmanager
+def limited_to(jobs: int) -> Iterator[None]:
+    """Inside this block :func:`run_jobs` runs so many at a time, whatever torch may use."""
+    before = _allowed.set(jobs)
+    try:
+        yield
+    finally:
+        _allowed.reset(before)
+
+
+def run_jobs(jobs: Sequence[Callable[[Progress], T]], progress: Progress) -> list[T]:
+    """Run every job with a single-threaded torch, as many at a time as torch has threads.
+
+    Results come in the order of the jobs. Progress of the jobs is added up. If one fails, or the
+    caller is interrupted, the others end at their next report.
+    """
+    threads = _allowed.get() or torch.get_num_threads()
+    workers = max(1, min(len(jobs), threads, *_limit))
+    with single_threaded():
+        if len(jobs) == 1:
+            return [jobs[0](progress)]
+        together = _Together(len(jobs), progress)
+        with ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            futures = [pool.submit(job, together.of(i)) for i, job in enumerate(jobs)]
+            try:
+                return [future.result() for future in futures]
+            except BaseException as error:
+                together.stop.set()
+                for future in futures:
+                    future.cancel()
+                raise together.first_failure(futures) or error from None
+
+
+def limit_jobs(most: int) -> None:
+    """From now on this process runs at most that many jobs at a time, whatever torch may use."""
+    _limit[:] = [most]
+
+
+def part_of(progress: Progress, before: int, parts: int) -> Progress:
+    """Progress of one of several equal parts that run one after the other."""
+
+    def report(stage: str, done: int, total: int) -> None:
+        progress(stage, before * total + done, parts * total)
+
+    return report
+
+
+class _Together:
+    """Adds up the progress of several jobs."""
+
+    def __init__(self, jobs: int, progress: Progress) -> None:
+        self.stop = threading.Event()
+        self._lock = threading.Lock()
+        self._progress = progress
+        self._jobs = jobs
+        self._done: dict[str, list[int]] = {}
+
+    def of(self, job: int) -> Progress:
+        """The progress callback of one job."""
+
+        def report(stage: str, done: int, total: int) -> None:
+            if self.stop.is_set():
+                raise _StoppedError
+            with self._lock:
+                counts = self._done.setdefault(stage, [0] * self._jobs)
+                counts[job] = done
+                self._progress(stage, sum(counts), total * self._jobs)
+
+        return report
+
+    @staticmethod
+    def first_failure(futures: Sequence[object]) -> BaseException | None:
+        """The failure that came first, not the stops it caused."""
+        for future in futures:
+            failure = (
+                future.exception()  # type: ignore[attr-defined]
+                if future.done() and not future.cancelled()  # type: ignore[attr-defined]
+                else None
+            )
+            if failure is not None and not isinstance(failure, _StoppedError):
+                return failure  # type: ignore[no-any-return]
+        return None

@@ -1,0 +1,87 @@
+"""What a file from a stranger may cost, and how its failure is told.
+
+Whatever a reader unfolds is bounded by the bytes that are really there: a header may claim anything,
+and a few bytes may stand for many (compression, sparse matrices, repeated references).
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import sys
+import tokenize
+import zipfile
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+from gcsr.utils.errors import require
+
+# Any file may unfold to this much, a larger one to so many times its bytes: a little more than the
+# best that deflate does, so that no array which was merely compressed is ever refused.
+ALWAYS_BYTES = 64 * 2**20
+UNFOLDING = 1100
+_LONGEST_REASON = 200
+# What files that are cut, corrupt, encrypted or of another kind make the standard library, numpy and
+# torch raise while they are parsed.
+UNREADABLE: tuple[type[Exception], ...] = (
+    ArithmeticError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    OSError,
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+    struct.error,
+    tokenize.TokenError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+
+
+def allowed_bytes(file_bytes: int) -> int:
+    """How many bytes a file of that size may become in memory."""
+    return ALWAYS_BYTES + UNFOLDING * file_bytes
+
+
+def require_unfoldable(what: str, needed: int, file_bytes: int) -> None:
+    """Refuse to make ``needed`` bytes out of ``file_bytes`` where that is out of proportion."""
+    allowed = allowed_bytes(file_bytes)
+    require(
+        needed <= allowed,
+        f"{what} would take {needed:,} bytes, and a file of {file_bytes:,} bytes may unfold to at most"
+        f" {allowed:,}.",
+    )
+
+
+def is_file(path: Path) -> bool:
+    """Whether there is such a file; a name that the system refuses names none."""
+    return os.path.isfile(path)  # noqa: PTH113 - Path.is_file raises for names that are too long
+
+
+def expanded(path: str | Path) -> Path:
+    """The path with ``~`` replaced by a home folder where there is one."""
+    return Path(os.path.expanduser(path))  # noqa: PTH111 - Path.expanduser raises for ~nobody
+
+
+def is_number(value: object) -> bool:
+    """A finite number that a float can hold: JSON has whole numbers of any length."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return abs(value) <= sys.float_info.max
+
+
+def reason(error: BaseException) -> str:
+    """What an error says, as a short part of one sentence."""
+    words = " ".join(str(error).split()) or type(error).__name__
+    plain = "".join(c if c.isprintable() else "?" for c in words)
+    return plain if len(plain) <= _LONGEST_REASON else f"{plain[:_LONGEST_REASON]}…"
+
+
+def never_falls(values: np.ndarray) -> bool:
+    """Whether no number is below the one before it; differences of huge numbers would wrap around."""
+    return bool((values[1:] >= values[:-1]).all())

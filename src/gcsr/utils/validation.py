@@ -1,0 +1,55 @@
+"""Checks that hyper-parameters pass before any data is touched."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from gcsr.utils.errors import InputError, require, suggestion
+
+
+def require_setting(method: str, key: str, known: Iterable[str], *, given: str = "") -> None:
+    """``key`` must be a setting of the method; the sentence guesses which one was meant.
+
+    ``given`` is how the user wrote it, where that differs.
+    """
+    accepted = sorted(known)
+    if key not in accepted:
+        meant = suggestion(key, accepted)
+        raise InputError(
+            f"{given or key}: not a setting of {method}{meant}; accepted: {', '.join(accepted)}."
+        )
+
+
+def whole_number(settings: object, *names: str, least: int = 0) -> None:
+    """Each named field must be an integer of at least ``least``."""
+    for name in names:
+        value: Any = getattr(settings, name)
+        fine = isinstance(value, int) and not isinstance(value, bool) and value >= least
+        require(fine, f"{name}: {value!r} is not accepted; a whole number >= {least} is.")
+
+
+def truth_value(settings: object, *names: str) -> None:
+    """Each named field must be true or false."""
+    for name in names:
+        value: Any = getattr(settings, name)
+        require(isinstance(value, bool), f"{name}: {value!r} is not accepted; a truth value is.")
+
+
+def real_number(
+    settings: object,
+    *names: str,
+    least: float = 0.0,
+    most: float = math.inf,
+    above: bool = False,
+) -> None:
+    """Each named field must be a finite number in the range (``above``: the lower end excluded)."""
+    for name in names:
+        value: Any = getattr(settings, name)
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        fine = number and math.isfinite(value) and least <= value <= most
+        fine = fine and not (above and value == least)
+        bounds = f"{'>' if above else '>='} {least:g}"
+        bounds += f" and <= {most:g}" if math.isfinite(most) else ""
+        require(fine, f"{name}: {value!r} is not accepted; a number {bounds} is.")
