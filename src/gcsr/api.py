@@ -22,7 +22,7 @@ from gcsr.utils.checkpoint import Checkpoint
 from gcsr.utils.devices import pick_device
 from gcsr.utils.errors import require, require_one_of
 from gcsr.utils.progress import Progress, silent
-from gcsr.utils.renamed import new_name
+from gcsr.utils.renamed import accepts_old_keywords, new_name
 
 
 def condense(
@@ -134,6 +134,7 @@ def default_method(preset: str) -> str:
     return "auto" if preset == "default" else "gcsr"
 
 
+@accepts_old_keywords
 def sparsify(
     small: CondensedGraph,
     graph: Graph,
@@ -144,7 +145,7 @@ def sparsify(
     runs: int = 5,
     seed: int = 0,
     device: str | torch.device = "auto",
-    any_graph: bool = False,
+    check_origin: bool = True,
     progress: Progress = silent,
 ) -> CondensedGraph:
     """The same condensed graph in fewer bytes, with the validation accuracy it lost in its provenance.
@@ -155,7 +156,7 @@ def sparsify(
     of the rest. Only validation labels are read. See ``provenance["stored"]``.
     """
     require_graph(graph)
-    require_origin([small], graph, any_graph)
+    require_origin([small], graph, check_origin)
     made_by = Sparsifier(rule=rule, dtype=dtype, tolerance=tolerance, runs=runs, seed=seed)
     return made_by(small, View(graph).condensing(), pick_device(device), progress)
 

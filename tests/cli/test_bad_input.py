@@ -183,7 +183,7 @@ CASES: dict[str, Case] = {
     "evaluate foreign": (lambda b: ["evaluate", b.foreign(), "--data", b.data], ["foreign"]),
     "another graph": (
         lambda b: ["evaluate", b.made, "--data", b.other()],
-        ["content hash", "other", "--any-graph"],
+        ["content hash", "other", "--no-check-origin"],
     ),
     "another kind of graph": (lambda b: ["evaluate", b.made, "--data", "digits"], ["64", "8"]),
     "unknown model": (
@@ -217,7 +217,7 @@ CASES: dict[str, Case] = {
     "analyze without data": (lambda b: ["analyze", b.made], ["--data"]),
     "analyze another graph": (
         lambda b: ["analyze", b.made, "--data", b.other()],
-        ["content hash", "--any-graph"],
+        ["content hash", "--no-check-origin"],
     ),
     "unknown space": (
         lambda b: ["analyze", b.made, "--data", b.data, "--space", "latent"],

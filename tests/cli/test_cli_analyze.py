@@ -20,7 +20,7 @@ def test_text(gcsr: Run, data: Path, made: Path, tmp_path: Path) -> None:
 
 def test_a_condensed_graph_without_edges(gcsr: Run, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.safetensors"
-    made = ["--method", "clusters", "--set", "teacher=gcn"]
+    made = ["--method", "clusters", "--set", "pseudo_labels=gcn"]
     assert gcsr("condense", data, "--nodes", 6, *made, "--out", out).code == 0
     said = gcsr("analyze", out, "--data", data).out
     assert "CCNS: nothing to compare, the condensed graph has no edges\n" in said

@@ -55,7 +55,7 @@ def test_pseudo_labels_are_two_more_rows(gcsr: Run, data: Path, made: Path) -> N
     asked = ["cost", made, "--data", data, *QUICK]
     assert "pseudo-labels" not in gcsr(*asked).out
     small = CondensedGraph.load(made)
-    told = small.provenance | {"pseudo_labels": {"teacher": "consistent"}}
+    told = small.provenance | {"pseudo_labels": {"pseudo_labels": "consistent"}}
     replace(small, provenance=told).save(made)
     shown = gcsr(*asked)
     assert (shown.code, shown.err) == (0, "")

@@ -141,7 +141,7 @@ def test_demo_compares_with_pseudo_labels_where_they_were_used(
 
     def helped(*arguments: Any, **settings: Any) -> list[CondensedGraph]:
         made = make(*arguments, **settings)
-        told = {"pseudo_labels": {"teacher": "consistent"}}
+        told = {"pseudo_labels": {"pseudo_labels": "consistent"}}
         return [replace(one, provenance=one.provenance | told) for one in made]
 
     monkeypatch.setattr(api, "condense_many", helped)

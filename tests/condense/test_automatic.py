@@ -379,14 +379,14 @@ def test_settings_that_are_gone_are_told_from_slips(method, name):
 
 
 def failing(monkeypatch: pytest.MonkeyPatch, method: type, when: Any, error: Exception) -> None:
-    honest = method._make
+    honest = method.run
 
     def make(self, *args):
         if when(self):
             raise error
         return honest(self, *args)
 
-    monkeypatch.setattr(method, "_make", make)
+    monkeypatch.setattr(method, "run", make)
 
 
 def test_a_start_that_fails_is_left_out_with_its_reason(graph, monkeypatch):

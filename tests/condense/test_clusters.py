@@ -15,7 +15,7 @@ from gcsr.engines.result import Context
 from gcsr.methods.clusters import Clusters
 from gcsr.starts.clusters import balanced_bisection, cluster_start, k_means
 from gcsr.starts.consistent import columns_read, consistent_prediction
-from gcsr.starts.pseudo_labels import TEACHERS, at_temperature, best_temperature, class_shares
+from gcsr.starts.pseudo_labels import LABELERS, at_temperature, best_temperature, class_shares
 from gcsr.training.fit import TrainingRecipe
 from gcsr.utils.devices import make_generator
 from gcsr.utils.progress import silent
@@ -142,7 +142,7 @@ def test_hard_labels_belong_to_the_same_centers():
 
 @pytest.mark.parametrize(
     "change",
-    [{"num_hops": 0}, {"tempered": False}, {"teacher": "gcn"}, {"grouping": "k-means"}],
+    [{"num_hops": 0}, {"tempered": False}, {"pseudo_labels": "gcn"}, {"grouping": "k-means"}],
 )
 def test_a_start_is_that_of_its_settings_whatever_was_asked_before(change):
     def made(view, nodes=9, **settings):
@@ -186,7 +186,7 @@ def test_a_class_with_fewer_nodes_than_its_share_repeats_them_with_jitter():
 
 
 @pytest.mark.parametrize("inductive", [False, True])
-@pytest.mark.parametrize("teacher", TEACHERS)
+@pytest.mark.parametrize("pseudo_labels", LABELERS)
 def test_teachers_keep_training_labels_and_learn_the_rest(teacher, inductive):
     graph = planted_graph(inductive=inductive)
     view = View(graph).condensing()
@@ -225,9 +225,9 @@ def test_validation_labels_temper_and_nothing_else_does():
         for one in (plain, tempered)
     ]
     assert loss[1] <= loss[0]
-    told = Clusters(nodes=9, teacher="gcn").condense(graph, device="cpu").provenance
+    told = Clusters(nodes=9, pseudo_labels="gcn").condense(graph, device="cpu").provenance
     assert told["teacher_temperature"] == tempered.temperature
-    untold = Clusters(nodes=9, teacher="gcn", tempered=False).condense(graph, device="cpu")
+    untold = Clusters(nodes=9, pseudo_labels="gcn", tempered=False).condense(graph, device="cpu")
     assert "teacher_temperature" not in untold.provenance
 
 
@@ -276,10 +276,10 @@ def test_matching_from_centers_begins_where_the_centers_are():
         "hidden_channels": 8,
         "iterate": "last",
     }
-    centers = Clusters(nodes=9, teacher="gcn", soft_labels=True, num_hops=2).condense(
+    centers = Clusters(nodes=9, pseudo_labels="gcn", soft_labels=True, num_hops=2).condense(
         graph, device="cpu"
     )
-    begin = {"init": "clusters", "teacher": "gcn", "soft_labels": True, "num_hops": 2}
+    begin = {"init": "clusters", "pseudo_labels": "gcn", "soft_labels": True, "num_hops": 2}
     for method in (GCSR, MTT):
         still = method(nodes=9, iterations=0, **begin, **short).condense(graph, device="cpu")
         moved = method(nodes=9, iterations=5, **begin, **short).condense(graph, device="cpu")
@@ -294,5 +294,5 @@ def test_matching_from_centers_begins_where_the_centers_are():
 def test_soft_labels_of_sampled_rows_are_refused():
     with pytest.raises(InputError, match="soft_labels: true needs init 'clusters'"):
         MTT(nodes=9, soft_labels=True)
-    with pytest.raises(InputError, match="teacher: 'oracle'"):
-        Clusters(nodes=9, teacher="oracle")
+    with pytest.raises(InputError, match="pseudo_labels: 'oracle'"):
+        Clusters(nodes=9, pseudo_labels="oracle")

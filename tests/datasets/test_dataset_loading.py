@@ -70,7 +70,7 @@ def test_file_is_read_with_keep_and_transductive(tmp_path):
     path = _graph().to_npz(tmp_path / "mine.npz")
     for source in (path, str(path)):
         graph = datasets.load(source)
-        assert (graph.name, graph.features, graph.inductive) == ("mine", "keep", False)
+        assert (graph.name, graph.feature_scaling, graph.inductive) == ("mine", "keep", False)
         assert graph.content_hash == _graph().content_hash
     assert datasets.load(path, inductive=True).inductive
     assert datasets.load(path, features="rows").features == "rows"
@@ -91,7 +91,7 @@ def test_registered_name_from_a_graph_file(tmp_path, folder, closed_network):
     (tmp_path / folder).mkdir(exist_ok=True)
     _graph().to_npz(tmp_path / folder / "flickr.npz")
     graph = datasets.load("flickr", tmp_path)
-    assert (graph.name, graph.features, graph.inductive) == ("flickr", "standardise", True)
+    assert (graph.name, graph.feature_scaling, graph.inductive) == ("flickr", "standardise", True)
     assert _availability(tmp_path)["flickr"]
     assert closed_network == []
 

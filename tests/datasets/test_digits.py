@@ -16,7 +16,7 @@ def test_digits_is_the_bundled_set_with_a_seeded_split():
     assert torch.bincount(graph.y[graph.train]).tolist() == [20] * 10
     assert torch.bincount(graph.y[graph.val]).tolist() == [30] * 10
     assert len(graph.test) == 1797 - 500
-    assert (graph.name, graph.features, graph.inductive) == ("digits", "keep", False)
+    assert (graph.name, graph.feature_scaling, graph.inductive) == ("digits", "keep", False)
     assert datasets.load("digits").content_hash == graph.content_hash
 
 

@@ -72,7 +72,7 @@ def test_split_and_scaling(tmp_path, name, scaling):
     assert torch.bincount(graph.y[graph.train]).tolist() == [20, 20]
     assert torch.bincount(graph.y[graph.val]).tolist() == [30, 30]
     assert torch.bincount(graph.y[graph.test]).tolist() == [20, 10]
-    assert (graph.features, graph.inductive, graph.is_weighted) == (scaling, False, False)
+    assert (graph.feature_scaling, graph.inductive, graph.is_weighted) == (scaling, False, False)
     again = datasets.load(name, tmp_path)
     assert again.content_hash == graph.content_hash
 

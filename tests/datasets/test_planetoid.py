@@ -38,7 +38,7 @@ def test_published_counts(planetoid_root, name, nodes, edges, features, classes,
     assert (graph.num_nodes, graph.num_edges) == (nodes, edges)
     assert (graph.num_features, graph.num_classes) == (features, classes)
     assert [len(graph.train), len(graph.val), len(graph.test)] == [train, 500, 1000]
-    assert (graph.name, graph.features, graph.inductive) == (name, "rows", False)
+    assert (graph.name, graph.feature_scaling, graph.inductive) == (name, "rows", False)
     assert torch.bincount(graph.y[graph.train]).tolist() == [20] * classes
     sums = graph.x.sum(1)
     assert torch.allclose(sums[sums > 0], torch.ones(()), atol=1e-5)

@@ -189,7 +189,7 @@ def test_double_precision_graph_is_accepted(graph, smalls):
 def test_test_labels_decide_test_scores_only(graph, smalls):
     other = with_other_test_labels(graph)
     ours = gcsr.evaluate(smalls, graph, runs=2, **QUICK)
-    theirs = gcsr.evaluate(smalls, other, runs=2, any_graph=True, **QUICK)
+    theirs = gcsr.evaluate(smalls, other, runs=2, check_origin=False, **QUICK)
     assert ours.validation == theirs.validation
     assert ours.scores != theirs.scores
 
@@ -205,7 +205,7 @@ def test_fitted_weights_do_not_depend_on_test_labels(graph, smalls, monkeypatch)
     monkeypatch.setattr(trial, "fit", keep)
     for real in (graph, with_other_test_labels(graph)):
         seen.append({})
-        gcsr.evaluate(smalls, real, runs=2, any_graph=True, **QUICK)
+        gcsr.evaluate(smalls, real, runs=2, check_origin=False, **QUICK)
         seen.append({})
         gcsr.evaluate_full(real, runs=2, **QUICK)
     assert [len(networks) for networks in seen] == [6, 2, 6, 2]
@@ -257,8 +257,8 @@ def test_graph_of_another_content_is_refused(graph, smalls):
     sentence = str(caught.value)
     assert graph.content_hash[:12] in sentence
     assert scaled.content_hash[:12] in sentence
-    assert "any_graph=True" in sentence
-    assert len(gcsr.evaluate(smalls, scaled, runs=1, any_graph=True, **QUICK).scores) == 3
+    assert "check_origin=False" in sentence
+    assert len(gcsr.evaluate(smalls, scaled, runs=1, check_origin=False, **QUICK).scores) == 3
 
 
 def test_graph_of_another_name_is_the_same_graph(graph, smalls):
@@ -273,7 +273,7 @@ def test_graph_without_provenance_is_accepted(graph, smalls):
 def test_graph_of_another_shape_is_refused(smalls):
     other = planted_graph(features=5)
     with pytest.raises(InputError, match="data: the condensed graph has 12 features and 3 classes"):
-        gcsr.evaluate(smalls, other, any_graph=True, runs=1, **QUICK)
+        gcsr.evaluate(smalls, other, check_origin=False, runs=1, **QUICK)
 
 
 def test_no_runs_and_no_graphs_are_refused(graph, smalls):

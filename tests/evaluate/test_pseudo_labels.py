@@ -143,7 +143,7 @@ def test_what_cannot_be_is_refused(graph):
 def test_used_pseudo_labels_is_what_the_file_says(graph):
     small = gcsr.condense(graph, nodes=6, method="random", device="cpu")
     assert not used_pseudo_labels(small)
-    for told, used in (({"teacher": "consistent"}, True), ({}, False), (None, False)):
+    for told, used in (({"pseudo_labels": "consistent"}, True), ({}, False), (None, False)):
         made = replace(small, provenance=small.provenance | {"pseudo_labels": told})
         assert used_pseudo_labels(made) == used
 
@@ -157,7 +157,7 @@ def test_the_sheet_has_both_references_where_they_were_used(graph, found):
     assert PSEUDO_LABELS_NOTE not in plain.notes
 
     made = replace(
-        small, provenance=small.provenance | {"pseudo_labels": {"teacher": "consistent"}}
+        small, provenance=small.provenance | {"pseudo_labels": {"pseudo_labels": "consistent"}}
     )
     sheet = gcsr.cost(made, graph, **how)
     told = json.loads(json.dumps(sheet.to_dict()))
@@ -175,7 +175,7 @@ def test_a_sheet_of_an_inductive_graph_has_none():
     graph = planted_graph(inductive=True)
     small = gcsr.condense(graph, nodes=6, method="random", device="cpu")
     made = replace(
-        small, provenance=small.provenance | {"pseudo_labels": {"teacher": "consistent"}}
+        small, provenance=small.provenance | {"pseudo_labels": {"pseudo_labels": "consistent"}}
     )
     sheet = gcsr.cost(made, graph, runs=1, sparsify="none", **QUICK)
     assert sheet.whole_with_pseudo_labels is sheet.pseudo_labels is None

@@ -20,7 +20,7 @@ def test_plain_graph(make):
     assert (graph.num_nodes, graph.num_edges, graph.num_features) == (6, 6, 3)
     assert graph.num_classes == 3
     assert graph.test.tolist() == [4, 5]
-    assert (graph.name, graph.inductive, graph.features) == ("graph", False, "keep")
+    assert (graph.name, graph.inductive, graph.feature_scaling) == ("graph", False, "keep")
     assert not graph.is_weighted
     assert repr(graph) == (
         "Graph(graph: 6 nodes, 6 edges, 3 features, 3 classes, split 3/1/2, transductive)"

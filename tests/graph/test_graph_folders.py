@@ -43,7 +43,11 @@ def test_the_same_graph_again(tmp_path: Path, weighted: bool, inductive: bool) -
     for one in (loaded, stored):
         assert one.content_hash == graph.content_hash
         assert (one.is_weighted, one.inductive) == (weighted, inductive)
-        assert (one.name, one.features, one.num_edges) == ("planted", "keep", graph.num_edges)
+        assert (one.name, one.feature_scaling, one.num_edges) == (
+            "planted",
+            "keep",
+            graph.num_edges,
+        )
     assert stored.nbytes == loaded.nbytes
     assert (path / "weights.npy").exists() == weighted
     assert np.array_equal(np.load(path / "features.npy"), graph.x.numpy()), "plain npy files"

@@ -22,7 +22,7 @@ def test_rows_divides_by_the_absolute_sum(make):
     assert torch.allclose(sums[[0, 1, 3, 4, 5]], torch.ones(5))
     assert graph.x[2].tolist() == [0, 0, 0]
     assert graph.x[3].tolist() == [-0.25, 0.25, 0.5]
-    assert graph.features == "rows"
+    assert graph.feature_scaling == "rows"
 
 
 def test_standardize_is_fitted_on_training_rows_only(make):
@@ -56,4 +56,4 @@ def test_the_original_is_left_as_it_was(make):
     graph.scaled("rows")
     graph.scaled("standardise")
     assert np.array_equal(graph.x.numpy(), X)
-    assert graph.features == "keep"
+    assert graph.feature_scaling == "keep"

@@ -18,7 +18,7 @@ OLD = {
     "chosen": {"method": "clusters", "settings": {"k": 2}},
     "plan": {"teachers": ["gcn"], "redraws": 2, "expected_seconds": 61.23456},
     "calibration": {"students": [{"steps": 5, "rate": 0.01}]},
-    "second_opinion": {"teacher": "gcn", "unlabelled_nodes": 20, "weight": 0.4},
+    "second_opinion": {"pseudo_labels": "gcn", "unlabelled_nodes": 20, "weight": 0.4},
     "race": [
         {"method": "mtt", "settings": {}, "validation": {"first look": 0.9}, "merit": {}},
         {

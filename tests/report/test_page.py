@@ -299,7 +299,7 @@ def test_soft_and_missing_labels_are_shown() -> None:
 
 def test_pseudo_labels_are_two_more_rows(page: str, graph: Graph, small: CondensedGraph) -> None:
     assert "seudo-labels" not in page
-    told = small.provenance | {"pseudo_labels": {"teacher": "consistent"}}
+    told = small.provenance | {"pseudo_labels": {"pseudo_labels": "consistent"}}
     helped = replace(small, provenance=told)
     how = {"runs": 2, "recipe": FAST, "device": "cpu"}
     shown = report(helped, graph, subsets=1, tsne_nodes=0, **how)

@@ -38,6 +38,7 @@ from gcsr.evaluation.origin import require_graph, require_origin
 from gcsr.utils.errors import require
 from gcsr.utils.formatting import counted
 from gcsr.utils.progress import Progress, silent
+from gcsr.utils.renamed import accepts_old_keywords
 
 # -- The condensed adjacency and its features' products, with nodes of a class side by side ----------
 
@@ -141,6 +142,7 @@ class Analysis:
         return f"Analysis({counted(self.condensed.nodes, 'node')}{made} against {self.dataset})"
 
 
+@accepts_old_keywords
 def analyze(
     small: CondensedGraph,
     graph: Graph,
@@ -151,25 +153,25 @@ def analyze(
     nearest: int = 1,
     tsne_nodes: int = SAMPLED,
     seed: int = 0,
-    any_graph: bool = False,
+    check_origin: bool = True,
     progress: Progress = silent,
 ) -> Analysis:
     """Compare a condensed graph with the real one; changes neither, needs no training.
 
     Args:
         small: the condensed graph.
-        graph: the real one; another than it was made from is an error unless ``any_graph``.
+        graph: the real one; another than it was made from is an error unless ``check_origin=False``.
         threshold: entries of A' above it count as edges where edges are counted.
         space: features in which nearest nodes and the map are found (:class:`FeatureSpace`).
         hops: hops of message passing in that space.
         nearest: how many nearest training nodes to find per condensed node.
         tsne_nodes: at most so many real nodes in the map; 0 makes no map.
         seed: of the sample and of t-SNE.
-        any_graph: accept a graph that ``small`` was not made from.
+        check_origin: ``False`` accepts a graph that ``small`` was not made from.
         progress: told what is being done.
     """
     require_graph(graph)
-    require_origin([small], graph, any_graph)
+    require_origin([small], graph, check_origin)
     compared = FeatureSpace(space, hops)
     _check_numbers(threshold, tsne_nodes)
     view = View(graph).condensing(leak_every_label=True)

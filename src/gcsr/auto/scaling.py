@@ -62,8 +62,8 @@ def choose_scaling(
     )
     require_in_memory(graph, "features")
     require(
-        graph.features == "keep",
-        f"features: already scaled by {graph.features!r}; load the graph with features 'keep'.",
+        graph.feature_scaling == "keep",
+        f"features: already scaled by {graph.feature_scaling!r}; load the graph with features 'keep'.",
     )
     target = pick_device(device)
     scores: dict[str, float] = {}

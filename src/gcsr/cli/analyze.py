@@ -90,7 +90,7 @@ def analyze(
             nearest=nearest,
             tsne_nodes=tsne_nodes if as_json or figures is not None else 0,
             seed=seed,
-            any_graph=any_graph,
+            check_origin=not any_graph,
             progress=progress,
         )
     written = [] if figures is None else _draw(analysis, figures)

@@ -81,7 +81,7 @@ def cost(
             recipe=TrainingRecipe(epochs=epochs),
             seed=seed,
             device=target,
-            any_graph=any_graph,
+            check_origin=not any_graph,
             progress=progress,
         )
     if as_json:

@@ -124,7 +124,7 @@ def evaluate(
                 recipe=recipe,
                 seed=seed,
                 device=target,
-                any_graph=any_graph,
+                check_origin=not any_graph,
                 progress=progress,
                 cluster=cluster,
             )

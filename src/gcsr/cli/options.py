@@ -97,7 +97,10 @@ MadeFrom = Annotated[
     ),
 ]
 AnyGraph = Annotated[
-    bool, typer.Option("--any-graph", help="Accept data that FILE was not made from.")
+    bool,
+    typer.Option(
+        "--no-check-origin", "--any-graph", help="Accept data that FILE was not made from."
+    ),
 ]
 ExpertMemory = Annotated[
     str | None,

@@ -112,7 +112,7 @@ def report(
             "tsne_nodes": tsne_nodes,
             "seed": seed,
             "device": device,
-            "any_graph": any_graph,
+            "check_origin": not any_graph,
         },
     )
     _write(out, page, files, as_json, leaks=leaks)
@@ -143,7 +143,7 @@ def _page(
     names = result_names(files)
     require_one_dataset(list(zip(names, small, strict=True)))
     with progress_bars() as progress:
-        graph, absent = _real_graph(small, data, loading, options["any_graph"], progress)
+        graph, absent = _real_graph(small, data, loading, options["check_origin"], progress)
         recipe = None
         if graph is not None and epochs != EPOCHS:
             recipe = TrainingRecipe(epochs=epochs)
@@ -162,7 +162,7 @@ def _real_graph(
     small: Sequence[CondensedGraph],
     data: str | None,
     loading: dict[str, Any],
-    any_graph: bool,
+    check_origin: bool,
     progress: Progress,
 ) -> tuple[Graph | None, str]:
     """The graph that was asked for, or the one that the results name; else why there is none."""
@@ -180,7 +180,7 @@ def _real_graph(
         return None, why
     try:
         graph = load_graph(name, progress=progress, **asked)
-        require_origin(small, graph, any_graph)
+        require_origin(small, graph, check_origin)
     except InputError as error:
         return None, f"{name} could not be used: {error}"
     return graph, ""

@@ -225,7 +225,7 @@ def write_folder(graph: Graph, out: str | Path) -> Path:
             name=graph.name,
             num_classes=graph.num_classes,
             inductive=graph.inductive,
-            scaling=graph.features,
+            scaling=graph.feature_scaling,
         )
     return out
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -109,7 +110,7 @@ class Graph:
         name: shown in results.
         inductive: whether validation and test nodes are hidden while condensing (the paper's
             setting for Flickr and Reddit).
-        features: how ``x`` was scaled; see :meth:`scaled`.
+        feature_scaling: how ``x`` was scaled; see :meth:`scaled`.
     """
 
     x: Tensor
@@ -121,7 +122,7 @@ class Graph:
     num_classes: int = 0
     name: str = "graph"
     inductive: bool = False
-    features: FeatureScaling = "keep"
+    feature_scaling: FeatureScaling = "keep"
 
     def __post_init__(self) -> None:
         for name, kind in (("x", torch.float32), ("y", torch.int64)):
@@ -364,11 +365,11 @@ class Graph:
         if features == "keep":
             return self
         require(
-            self.features == "keep",
-            f"features: already scaled by {self.features!r}; scale the unscaled graph instead.",
+            self.feature_scaling == "keep",
+            f"features: already scaled by {self.feature_scaling!r}; scale the unscaled graph instead.",
         )
         scale = row_scale if features == "rows" else standard_scale(self.x[self.train])
-        return replace(self, x=scale(self.x), features=features)
+        return replace(self, x=scale(self.x), feature_scaling=features)
 
     def renamed(self, name: str) -> Graph:
         """The same graph under another name."""
@@ -380,6 +381,16 @@ class Graph:
     def num_nodes(self) -> int:
         """Number of nodes."""
         return int(self.x.shape[0])
+
+    @property
+    def features(self) -> FeatureScaling:
+        """The name of ``feature_scaling`` before version 0.2."""
+        warnings.warn(
+            "graph.features is called graph.feature_scaling now; the rows are graph.x.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return self.feature_scaling
 
     @property
     def num_features(self) -> int:

@@ -170,7 +170,7 @@ class StoredGraph(Graph):
             num_classes=self.num_classes,
             name=self.name,
             inductive=self.inductive,
-            features=self.features,
+            feature_scaling=self.feature_scaling,
         )
 
     def scaled(self, features: FeatureScaling) -> Graph:
@@ -260,7 +260,7 @@ def open_folder(
             num_classes=manifest.num_classes,
             name=name or manifest.name,
             inductive=manifest.inductive if inductive is None else inductive,
-            features=manifest.scaling,  # type: ignore[arg-type]
+            feature_scaling=manifest.scaling,  # type: ignore[arg-type]
             disk=disk,
             manifest=manifest,
             **lists,

@@ -190,7 +190,7 @@ class View:
         return Source(
             name=graph.name,
             content_hash=graph.content_hash,
-            features=graph.features,
+            features=graph.feature_scaling,
             inductive=graph.inductive,
             num_nodes=graph.num_nodes,
             num_edges=graph.num_edges,

@@ -69,7 +69,7 @@ def _folder(
     bound = free_memory_bytes(torch.device("cpu")) // 2 if memory is None else memory
     stored = open_folder(path, memory=bound, inductive=inductive)
     graph = stored.to_memory() if in_memory_bytes(stored) <= bound else stored
-    if features is None or features == graph.features:
+    if features is None or features == graph.feature_scaling:
         return graph
     return graph.scaled(features)
 

@@ -41,6 +41,7 @@ from gcsr.utils.devices import make_generator, pick_device
 from gcsr.utils.formatting import accuracy, counted
 from gcsr.utils.parallel import single_threaded
 from gcsr.utils.progress import Progress, silent
+from gcsr.utils.renamed import accepts_old_keywords
 
 # -- What a condensed graph costs and saves, as plain numbers ----------------------------------------
 
@@ -330,6 +331,7 @@ T = TypeVar("T")
 PROTOCOL, ALONE = "protocol", "alone"
 
 
+@accepts_old_keywords
 def cost(
     small: CondensedGraph,
     graph: Graph,
@@ -341,7 +343,7 @@ def cost(
     hidden_channels: int = 256,
     seed: int = 0,
     device: str | torch.device = "auto",
-    any_graph: bool = False,
+    check_origin: bool = True,
     progress: Progress = silent,
 ) -> CostSheet:
     """What a condensed graph costs and saves: seconds, bytes, accuracy, and when it has paid.
@@ -352,7 +354,7 @@ def cost(
     Run r of the random subset has a subset of its own.
     """
     check_numbers(graph, runs, hidden_channels)
-    require_origin([small], graph, any_graph)
+    require_origin([small], graph, check_origin)
     require_in_memory(graph, "graph")
     sparsifier = Sparsifier(rule=sparsify, seed=seed)
     recipe = recipe or TrainingRecipe()

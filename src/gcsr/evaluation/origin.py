@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gcsr.data.condensed import CondensedGraph
 from gcsr.data.graph import Graph
-from gcsr.starts.pseudo_labels import TEACHERS
+from gcsr.starts.pseudo_labels import LABELERS
 from gcsr.utils.errors import InputError, require
 
 # Who makes pseudo-labels unless another is asked for.
@@ -28,7 +28,7 @@ def labeler_of(small: CondensedGraph) -> str:
     """Who made the pseudo-labels of a condensed graph; a file that does not say had the default."""
     found = small.provenance.get("pseudo_labels")
     name = found.get("labeler") if isinstance(found, dict) else None
-    return name if name in TEACHERS else LABELER
+    return name if name in LABELERS else LABELER
 
 
 def require_graph(graph: object) -> None:
@@ -39,7 +39,7 @@ def require_graph(graph: object) -> None:
     )
 
 
-def require_origin(graphs: Sequence[CondensedGraph], graph: Graph, any_graph: bool) -> None:
+def require_origin(graphs: Sequence[CondensedGraph], graph: Graph, check_origin: bool) -> None:
     """Refuse condensed graphs that do not fit ``graph``, or that were made from another one."""
     require(bool(graphs), "graphs: at least one condensed graph is needed.")
     for small in graphs:
@@ -55,16 +55,16 @@ def require_origin(graphs: Sequence[CondensedGraph], graph: Graph, any_graph: bo
         )
         made_from = small.provenance.get("dataset", {})
         known = made_from.get("content_hash", graph.content_hash)
-        if known != graph.content_hash and not any_graph:
+        if known != graph.content_hash and check_origin:
             raise InputError(
                 f"data: the condensed graph was made from {made_from.get('name')} with content hash"
                 f" {str(known)[:12]}, but {graph.name} has {graph.content_hash[:12]}; give the same"
-                " data and feature scaling, or any_graph=True (command line: --any-graph)."
+                " data and feature scaling, or check_origin=False (command line: --no-check-origin)."
             )
         hidden_then = made_from.get("inductive", graph.inductive)
         require(
-            hidden_then == graph.inductive or any_graph,
+            hidden_then == graph.inductive or not check_origin,
             f"data: the condensed graph was made with inductive={hidden_then}, but {graph.name} is"
             f" loaded with inductive={graph.inductive}; load it the same way, or give"
-            " any_graph=True (command line: --any-graph).",
+            " check_origin=False (command line: --no-check-origin).",
         )

@@ -24,11 +24,12 @@ from gcsr.evaluation.origin import LABELER, require_graph, require_origin
 from gcsr.evaluation.pseudo_labels import PseudoLabels, require_unlabeled_nodes
 from gcsr.evaluation.trial import ModelChoice, Task, Trial
 from gcsr.models.registry import testing_model
-from gcsr.starts.pseudo_labels import TEACHERS
+from gcsr.starts.pseudo_labels import LABELERS
 from gcsr.training.fit import TrainingRecipe
 from gcsr.utils.devices import pick_device
 from gcsr.utils.errors import require, require_one_of
 from gcsr.utils.progress import Progress, silent
+from gcsr.utils.renamed import accepts_old_keywords
 
 # -- Networks trained and tested on a cluster, some of them per unit: the same scores ----------------
 
@@ -82,6 +83,7 @@ def _scored(
     return test.cpu(), validation.cpu()
 
 
+@accepts_old_keywords
 def evaluate(
     small: CondensedGraph | Sequence[CondensedGraph],
     graph: Graph,
@@ -92,7 +94,7 @@ def evaluate(
     hidden_channels: int = 256,
     seed: int = 0,
     device: str | torch.device = "auto",
-    any_graph: bool = False,
+    check_origin: bool = True,
     progress: Progress = silent,
     cluster: str | Cluster | None = None,
 ) -> Evaluation:
@@ -111,7 +113,7 @@ def evaluate(
         hidden_channels: hidden units of a network given by name.
         seed: of initial weights and dropout.
         device: ``auto``, ``cpu`` or ``cuda``.
-        any_graph: accept a condensed graph that was made from another graph than this one.
+        check_origin: ``False`` accepts a condensed graph of another graph.
         progress: called with what is being done, how much of it is done and how much there is.
         cluster: ``local`` or the ``HOST:PORT`` of a Ray cluster's head, where networks are then trained
             and tested, with the same scores; by default this process does it all.
@@ -121,7 +123,7 @@ def evaluate(
     """
     graphs = [small] if isinstance(small, CondensedGraph) else list(small)
     check_numbers(graph, runs, hidden_channels)
-    require_origin(graphs, graph, any_graph)
+    require_origin(graphs, graph, check_origin)
     recipe = recipe or TrainingRecipe()
     if isinstance(model, str):
         testing_model(model, hidden_channels)
@@ -149,6 +151,7 @@ def evaluate(
     )
 
 
+@accepts_old_keywords
 def evaluate_full(
     graph: Graph,
     *,
@@ -191,7 +194,7 @@ def evaluate_full(
     labeler = None
     if pseudo_labels:
         who = LABELER if pseudo_labels is True else pseudo_labels
-        require_one_of("pseudo_labels", who, TEACHERS)
+        require_one_of("pseudo_labels", who, LABELERS)
         require_unlabeled_nodes(graph)
         require(
             cluster is None,

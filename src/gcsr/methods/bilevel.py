@@ -24,7 +24,7 @@ from gcsr.models.sparse import csr_tensor
 from gcsr.outofcore.estimate import Work
 from gcsr.starts.budget import block_labels, class_budget
 from gcsr.starts.clusters import cluster_start
-from gcsr.starts.pseudo_labels import TEACHERS, class_shares
+from gcsr.starts.pseudo_labels import LABELERS, class_shares
 from gcsr.starts.sample import Start, propagated_features, sample_training_rows
 from gcsr.training.fit import TrainingRecipe
 from gcsr.utils.devices import make_generator
@@ -105,7 +105,7 @@ class Bilevel(Condenser):
         real_number(self, "feature_lr", "student_lr", above=True)
         real_number(self, "label_lr", "student_weight_decay")
         require_one_of("init", self.init, ("clusters", "sample"))
-        require_one_of("pseudo_labels", self.pseudo_labels, ("auto", "none", *TEACHERS))
+        require_one_of("pseudo_labels", self.pseudo_labels, ("auto", "none", *LABELERS))
         require_one_of("structure", self.structure, ("none", "self-expressive"))
         require_one_of("iterate", self.iterate, ("best-val", "last"))
         require(isinstance(self.models, str), f"models: {self.models!r} is not a text.")

@@ -11,7 +11,7 @@ from gcsr.engines.result import CondensationResult, Context
 from gcsr.methods.base import Condenser
 from gcsr.starts.budget import block_labels, class_budget
 from gcsr.starts.clusters import Clustering, Grouping, class_centers
-from gcsr.starts.pseudo_labels import Teacher
+from gcsr.starts.pseudo_labels import Labeler
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,24 +23,24 @@ class Clusters(Condenser):
 
     Args:
         num_hops: hops of message passing before nodes are grouped.
-        teacher: who says the class of nodes without a training label: ``consistent`` (perceptrons on
+        pseudo_labels: who labels the nodes without a training label: ``consistent`` (perceptrons on
             randomly smoothed features, which learn from unlabeled nodes too), ``gcn`` or ``appnp``.
-        tempered: whether teachers are as sure of themselves as validation nodes say they may be.
+        tempered: whether predictions are brought to the temperature that fits validation labels best.
         grouping: ``bisection``: the nodes of a class are cut in halves, and these again, where they
             vary much, so that as many nodes stand behind every center; or ``k-means``.
         soft_labels: whether Y' are the mean class shares of the nodes behind a center.
-        expert_seed: the teachers' seed.
+        expert_seed: the pseudo-labeler's seed.
     """
 
     name: ClassVar[str] = "clusters"
     revision: ClassVar[int] = 2
-    summary: ClassVar[str] = "class-wise centers of all visible nodes, labeled by teachers"
-    # Dropout of the teachers is another draw on another device.
+    summary: ClassVar[str] = "class-wise centers of all visible nodes, labeled by pseudo-labels"
+    # Dropout of the pseudo-labeler is another draw on another device.
     same_on_every_device: ClassVar[bool] = False
     beyond_training_nodes: ClassVar[bool] = True
 
     num_hops: int = 1
-    teacher: Teacher = "consistent"
+    pseudo_labels: Labeler = "consistent"
     tempered: bool = True
     grouping: Grouping = "bisection"
     soft_labels: bool = True

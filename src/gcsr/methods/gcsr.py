@@ -76,10 +76,10 @@ class GCSR(TrajectoryCondenser):
     def _needs_predictions(self) -> bool:
         return self.prior == "predicted" and self.regularizer == "prior"
 
-    def _knowledge(self, view: CondensingView, teachers: ExpertSource) -> dict[str, Any]:
+    def _knowledge(self, view: CondensingView, source: ExpertSource) -> dict[str, Any]:
         if self.regularizer != "prior":
             return {}
-        return {"class_correlation": self._class_correlation(view, teachers).tolist()}
+        return {"class_correlation": self._class_correlation(view, source).tolist()}
 
     def _structure(
         self,
@@ -106,7 +106,7 @@ class GCSR(TrajectoryCondenser):
         )
         return structure, (prior, history)
 
-    def _class_correlation(self, view: CondensingView, teachers: ExpertSource) -> Tensor:
+    def _class_correlation(self, view: CondensingView, source: ExpertSource) -> Tensor:
         visible = view.visible
         labels = visible.labels
         if self.prior == "all":
@@ -114,13 +114,13 @@ class GCSR(TrajectoryCondenser):
                 raise InputError("prior: 'all' needs labels that this view does not hold.")
             labels = view.every_label
         elif self.prior == "predicted":
-            predicted = teachers.experts.predicted_classes
+            predicted = source.experts.predicted_classes
             labels = torch.where(labels >= 0, labels, predicted.cpu())
         if visible.disk is not None:
             return class_correlation_in_blocks(
-                visible.disk, labels, visible.num_classes, teachers.progress
+                visible.disk, labels, visible.num_classes, source.progress
             )
-        adjacency = csr_tensor(visible.adjacency, teachers.device, torch.float32)
+        adjacency = csr_tensor(visible.adjacency, source.device, torch.float32)
         return class_correlation(adjacency, labels, visible.num_classes)
 
 

@@ -119,11 +119,6 @@ def known_setting(chosen: type[Condenser], given: str) -> str:
     kinds = setting_kinds(chosen)
     key = new_name(setting_name(given), chosen.name, kinds)
     require(
-        key in kinds or (chosen.name, key) != ("auto", "teacher"),
-        f"{given}: is called pseudo_labels in the automatic mode; accepted: auto, none, consistent,"
-        " gcn, appnp.",
-    )
-    require(
         key in kinds or chosen.name not in REMOVED.get(key, ()),
         f"{given}: was a setting of {chosen.name} until version 0.1 and is gone, because it made"
         " results no better; leave it out.",

@@ -38,7 +38,7 @@ from gcsr.outofcore.estimate import Work
 from gcsr.outofcore.predict import require_blocks
 from gcsr.starts.budget import block_labels, class_budget
 from gcsr.starts.clusters import Clustering, Grouping, class_centers
-from gcsr.starts.pseudo_labels import Teacher
+from gcsr.starts.pseudo_labels import Labeler
 from gcsr.starts.sample import Start, rows_after, sample_training_rows
 from gcsr.training.expert_recipe import ExpertRecipe
 from gcsr.training.experts import ExpertOrder
@@ -55,8 +55,8 @@ class TrajectoryCondenser(Condenser):
     Args:
         num_hops: hops of message passing before training rows are sampled (Eq. 3); 0 is plain sampling.
         init: ``sample``: rows of random training nodes (Eq. 4); ``clusters``: class-wise centers
-            of all visible nodes, whose class a ``teacher`` says.
-        teacher, tempered, grouping: who that is, how sure of themselves they are, and how nodes are
+            of all visible nodes, labeled by ``pseudo_labels``.
+        pseudo_labels, tempered, grouping: who labels them, at which temperature, and how nodes are
             grouped (:class:`Clusters`).
         soft_labels: whether Y' are then the mean shares of the nodes behind a center.
         model: the condensing model (``sgc`` is linear here, as in the paper).
@@ -68,7 +68,7 @@ class TrajectoryCondenser(Condenser):
             ``alpha``, ``beta`` in mean diagonals of X'X'ᵀ); ``absolute`` takes them as they are.
         iterate: ``best-val``, the iterate on which a quickly trained GCN validates best, the start
             included; or ``last`` (the paper).
-        experts, expert_epochs, expert_lr, expert_weight_decay, expert_seed: the teachers.
+        experts, expert_epochs, expert_lr, expert_weight_decay, expert_seed: the experts.
         expert_memory: bytes that their trajectories may take; by default a quarter of free memory.
         expert_disk: bytes that experts may take on disk, where later runs find them, or in a file
             of that size where memory cannot hold their trajectories; by default 0.
@@ -81,7 +81,7 @@ class TrajectoryCondenser(Condenser):
 
     num_hops: int = 2
     init: Literal["sample", "clusters"] = "sample"
-    teacher: Teacher = "gcn"
+    pseudo_labels: Labeler = "gcn"
     tempered: bool = True
     grouping: Grouping = "bisection"
     soft_labels: bool = False
@@ -144,7 +144,7 @@ class TrajectoryCondenser(Condenser):
         """Raise :class:`InputError` for a setting of the structure that cannot be used."""
 
     @abstractmethod
-    def _knowledge(self, view: CondensingView, teachers: ExpertSource) -> dict[str, Any]:
+    def _knowledge(self, view: CondensingView, source: ExpertSource) -> dict[str, Any]:
         """What the structure wants to know of the real graph; kept with the result."""
 
     @abstractmethod
@@ -254,18 +254,18 @@ class TrajectoryCondenser(Condenser):
             starts = self._centers(view, labels, seeds, device, progress)
         else:
             starts = self._starts(view, labels, seeds, device, progress)
-        teachers = ExpertSource.of(self.expert_order, view, device, progress)
-        knowledge = self._knowledge(view, teachers)
+        source = ExpertSource.of(self.expert_order, view, device, progress)
+        knowledge = self._knowledge(view, source)
 
         def run(group: slice, report: Progress) -> list[CondensationResult]:
-            return self._run(view, teachers, knowledge, labels, starts[group], seeds[group], report)
+            return self._run(view, source, knowledge, labels, starts[group], seeds[group], report)
 
         return advance_together(run, seeds, device, progress)
 
     def _run(
         self,
         view: CondensingView,
-        teachers: ExpertSource,
+        source: ExpertSource,
         knowledge: dict[str, Any],
         labels: Tensor,
         starts: Sequence[Start],
@@ -273,7 +273,7 @@ class TrajectoryCondenser(Condenser):
         progress: Progress,
     ) -> list[CondensationResult]:
         """Condense some graphs along one leading dimension."""
-        device = teachers.device
+        device = source.device
         structure, state = self._structure(view, knowledge, labels, starts, seeds)
         matching = Matching(
             iterations=self.iterations,
@@ -302,14 +302,14 @@ class TrajectoryCondenser(Condenser):
             iterate,
             targets,
             structure,
-            student_for(teachers.model, labels.numel(), int(iterate.x.shape[-1])),
+            student_for(source.model, labels.numel(), int(iterate.x.shape[-1])),
             matching,
             self.feature_lr * feature_unit(iterate.x, self.units),
         )
         recovery = DivergenceGuard(chooser, view.journal, seeds, device)
         losses = match_trajectories(
             step,
-            teachers.experts.trajectories,
+            source.experts.trajectories,
             schedules=[make_generator(seed, "expert schedule") for seed in seeds],
             progress=progress,
             look=None if look is None else lambda i, at: look(i, at.x, adjacency(at)),
@@ -341,7 +341,7 @@ class TrajectoryCondenser(Condenser):
                     **({} if rates is None else {"learned_student_rate": rates[g]}),
                     **knowledge,
                 },
-                {"experts": teachers.experts.measured},
+                {"experts": source.experts.measured},
             )
             for g in range(len(seeds))
         ]

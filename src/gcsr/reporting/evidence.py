@@ -118,7 +118,7 @@ def look(
     *,
     tsne_nodes: int,
     seed: int,
-    any_graph: bool,
+    check_origin: bool,
     absent: str,
     untested: str,
     progress: Progress,
@@ -135,7 +135,7 @@ def look(
         nearest=min(NEAREST, int(graph.train.numel())),
         tsne_nodes=tsne_nodes,
         seed=seed,
-        any_graph=any_graph,
+        check_origin=check_origin,
         progress=progress,
     )
     return Evidence(
@@ -154,7 +154,7 @@ def tested(
     graph: Graph,
     trial: Trial,
     *,
-    any_graph: bool,
+    check_origin: bool,
     progress: Progress,
 ) -> list[Scored]:
     """Accuracy of every result, of random subsets of each size, and of the whole graph.
@@ -164,15 +164,15 @@ def tested(
     scores = []
     # The first network of a process waits for what is loaded on demand: that is nobody's time.
     warm = replace(trial, runs=1, recipe=TrainingRecipe(epochs=3))
-    _train([results[0][1]], graph, warm, any_graph, silent)
+    _train([results[0][1]], graph, warm, check_origin, silent)
     for name, small in results:
-        found = _train([small], graph, trial, any_graph, _named(progress, name))
+        found = _train([small], graph, trial, check_origin, _named(progress, name))
         scores.append(Scored(name, SMALL, found, small.stored_bytes, _condensing(small)))
     for nodes in sorted({min(small.num_nodes, _visible(graph)) for _, small in results}):
         subsets = condense_many(
             graph, nodes=nodes, method="random", seeds=range(trial.subsets), device=trial.device
         )
-        found = _train(subsets, graph, trial, any_graph, _named(progress, f"random, {nodes}"))
+        found = _train(subsets, graph, trial, check_origin, _named(progress, f"random, {nodes}"))
         said = f"random subset, {counted(nodes, 'node')}"
         scores.append(Scored(said, RANDOM, found, subsets[0].stored_bytes))
     scores.append(
@@ -214,7 +214,11 @@ def _pseudo_labels(found: Evaluation) -> Scored:
 
 
 def _train(
-    made: Sequence[CondensedGraph], graph: Graph, trial: Trial, any_graph: bool, progress: Progress
+    made: Sequence[CondensedGraph],
+    graph: Graph,
+    trial: Trial,
+    check_origin: bool,
+    progress: Progress,
 ) -> Evaluation:
     return evaluate(
         made,
@@ -224,7 +228,7 @@ def _train(
         recipe=trial.recipe,
         seed=trial.seed,
         device=trial.device,
-        any_graph=any_graph,
+        check_origin=check_origin,
         progress=progress,
     )
 

@@ -21,6 +21,7 @@ from gcsr.training.fit import TrainingRecipe
 from gcsr.utils.devices import pick_device
 from gcsr.utils.errors import require
 from gcsr.utils.progress import Progress, silent
+from gcsr.utils.renamed import accepts_old_keywords
 
 # -- What a path stands for: a result, a folder of results, or a reproduced folder -------------------
 
@@ -77,6 +78,7 @@ NO_DATA = "No real graph was given, so there is no accuracy, no comparison and n
 NOT_ASKED = "No network was trained for this page."
 
 
+@accepts_old_keywords
 def report(
     results: CondensedGraph | Sequence[CondensedGraph],
     graph: Graph | None = None,
@@ -90,7 +92,7 @@ def report(
     tsne_nodes: int = SAMPLED,
     seed: int = 0,
     device: str | torch.device = "auto",
-    any_graph: bool = False,
+    check_origin: bool = True,
     absent: str = NO_DATA,
     progress: Progress = silent,
 ) -> str:
@@ -108,7 +110,7 @@ def report(
         tsne_nodes: at most so many real nodes in the map, up to 20,000; 0 makes no map.
         seed: of networks, sample and map.
         device: where networks are trained.
-        any_graph: accept a graph that the results were not made from.
+        check_origin: ``False`` accepts a graph that the results were not made from.
         absent: why there is no real graph, if there is none.
         progress: told what is being done.
 
@@ -133,12 +135,12 @@ def report(
     full = TrainingRecipe()
     if graph is not None:
         require_graph(graph)
-        require_origin(graphs, graph, any_graph)
+        require_origin(graphs, graph, check_origin)
         if evaluate:
             testing_model(model)
             used = recipe or full
             trial = Trial(model, runs, used, subsets, seed, pick_device(device))
-            scores = tested(pairs, graph, trial, any_graph=any_graph, progress=progress)
+            scores = tested(pairs, graph, trial, check_origin=check_origin, progress=progress)
     found = [
         look(
             name,
@@ -147,7 +149,7 @@ def report(
             _of_one(scores, place),
             tsne_nodes=0 if several else tsne_nodes,
             seed=seed,
-            any_graph=any_graph,
+            check_origin=check_origin,
             absent=absent,
             untested="" if scores else NOT_ASKED,
             progress=progress,

@@ -1,8 +1,8 @@
 r"""Where condensed features may start instead of at sampled training rows: class-wise centers.
 
-Every visible node belongs to the class that its teachers put first (training labels are kept), and the
-nodes of a class are grouped (:mod:`gcsr.starts.clusters`). No test label is read; validation labels
-decide when teachers have learned enough and how sure of themselves they are.
+Every visible node belongs to its most likely class (training labels are kept), and the nodes of a class
+are grouped (:mod:`gcsr.starts.clusters`). No test label is read; validation labels
+decide when pseudo-labelers have learned enough and at which temperature they predict.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from gcsr.data.views import CondensingView, VisibleGraph
-from gcsr.starts.pseudo_labels import TEACHERS, class_shares
+from gcsr.starts.pseudo_labels import LABELERS, class_shares
 from gcsr.starts.sample import JITTER, Start, propagated_features
 from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import require_one_of
@@ -185,7 +185,7 @@ class Clustering:
     """How centers are made: settings of every method that may begin at them, by their names there."""
 
     num_hops: int
-    teacher: str
+    pseudo_labels: str
     tempered: bool
     grouping: str
     soft_labels: bool
@@ -195,7 +195,7 @@ class Clustering:
     def of(cls, method: object) -> Clustering:
         """What a method is told; what nobody can cluster by is refused."""
         asked = cls(**{field.name: getattr(method, field.name) for field in fields(cls)})
-        require_one_of("teacher", asked.teacher, TEACHERS)
+        require_one_of("pseudo_labels", asked.pseudo_labels, LABELERS)
         require_one_of("grouping", asked.grouping, GROUPINGS)
         truth_value(asked, "soft_labels", "tempered")
         whole_number(asked, "num_hops", "expert_seed")
@@ -212,17 +212,17 @@ def class_centers(
     dtype: torch.dtype,
     progress: Progress,
 ) -> list[Start]:
-    """A clustered start for every seed; all of them ask the same teachers."""
+    """A clustered start for every seed; all use the same pseudo-labels."""
     taught = class_shares(
         view,
-        asked.teacher,
+        asked.pseudo_labels,
         seed=asked.expert_seed,
         device=device,
         tempered=asked.tempered,
         progress=progress,
     )
     unlabeled = bool((view.visible.labels < 0).any())
-    labeler = asked.teacher if unlabeled else None
+    labeler = asked.pseudo_labels if unlabeled else None
     # With soft labels and with hard ones the centers are the same.
     same = (replace(asked, soft_labels=False), str(device), dtype, *budget.tolist())
     keys = {seed: (seed, *same) for seed in seeds}

@@ -1,4 +1,4 @@
-r"""A teacher that learns from unlabeled nodes too, in the manner of GRAND (Feng et al., 2020).
+r"""A pseudo-labeler that learns from unlabeled nodes too, in the manner of GRAND (Feng et al., 2020).
 
 Features are the mean of :math:`\hat A^0 X, \dots, \hat A^K X` of which whole rows of X were dropped; a
 perceptron on them learns the training labels and, on nodes without one, to say the same whichever rows
@@ -32,7 +32,7 @@ RECIPE = TrainingRecipe(epochs=200, dropout=0.5, validate_every=2)
 HOPS = 8
 # How often rows are dropped, how many of those draws an epoch compares, and which share of rows it is.
 DRAWS, COMPARED, DROPPED = 8, 2, 0.5
-# Which share of columns is dropped. Without it teachers of Cora knew a point less, of PubMed half.
+# Which share of columns is dropped. Without it Cora loses a point, PubMed half a point.
 DROPPED_COLUMNS = 0.5
 # The mean prediction that every draw is drawn to is this much sharper: p to the power of 1 / 0.5.
 SHARPENING = 0.5
@@ -44,7 +44,7 @@ WIDEST, NUMBERS, NARROWEST = 2048, 2**24, 256
 
 
 def columns_read(nodes: int, features: int) -> int:
-    """How many features a teacher reads of a graph of that size."""
+    """How many features are read of a graph of that size."""
     return min(features, WIDEST, max(NARROWEST, NUMBERS // max(1, nodes)))
 
 
@@ -69,7 +69,7 @@ def consistent_prediction(
         run.teach()
         if epoch % RECIPE.validate_every == 0 or epoch == RECIPE.epochs:
             run.judge()
-        progress("training consistent teachers", epoch, RECIPE.epochs)
+        progress("training pseudo-labelers", epoch, RECIPE.epochs)
     everyone = Prepared(material.undropped)
     with torch.no_grad():
         said = [
@@ -175,7 +175,7 @@ class _Loss:
 
 
 def _most_varied(visible: VisibleGraph) -> Tensor:
-    """The features a teacher reads, in their own order."""
+    """The features that are read, in their own order."""
     nodes, features = visible.x.shape
     wanted = columns_read(int(nodes), int(features))
     if wanted == features:

@@ -22,8 +22,8 @@ from gcsr.starts.consistent import consistent_prediction
 from gcsr.training.fit import TrainingRecipe, fit
 from gcsr.utils.progress import Progress, silent
 
-Teacher = Literal["consistent", "gcn", "appnp"]
-TEACHERS: tuple[str, ...] = ("consistent", "gcn", "appnp")
+Labeler = Literal["consistent", "gcn", "appnp"]
+LABELERS: tuple[str, ...] = ("consistent", "gcn", "appnp")
 NETWORKS, HIDDEN = 5, 64
 RECIPE = TrainingRecipe(epochs=200, dropout=0.5, validate_every=2)
 # Temperatures that predictions may be brought to: from five times as sure to five times less.
@@ -43,7 +43,7 @@ class LabelShares:
 
 def class_shares(
     view: CondensingView,
-    teacher: str,
+    labeler: str,
     *,
     seed: int,
     device: torch.device,
@@ -63,9 +63,9 @@ def class_shares(
         return LabelShares(given.to(device, torch.float32))
     with _LOCK:
         known = _KNOWN.setdefault(visible, {})
-    key = (teacher, seed, str(device), tempered)
+    key = (labeler, seed, str(device), tempered)
     if key not in known:
-        known[key] = _taught(view, teacher, seed, device, tempered, progress)
+        known[key] = _taught(view, labeler, seed, device, tempered, progress)
     return known[key]
 
 
@@ -77,7 +77,7 @@ _LOCK = threading.Lock()
 
 def _taught(
     view: CondensingView,
-    teacher: str,
+    labeler: str,
     seed: int,
     device: torch.device,
     tempered: bool,
@@ -86,10 +86,10 @@ def _taught(
     visible = view.visible
     one_hot = torch.nn.functional.one_hot(visible.train_labels, visible.num_classes)
     given = one_hot.to(device, torch.float32)
-    if teacher == "consistent":
+    if labeler == "consistent":
         said = consistent_prediction(view, seed=seed, device=device, progress=progress)
     else:
-        said = _network_prediction(view, teacher, given, seed, progress)
+        said = _network_prediction(view, labeler, given, seed, progress)
     temperature = None
     # Who is validated on nodes that cannot be seen here leaves nothing to temper by.
     if tempered and view.validation.adjacency is visible.adjacency:
@@ -140,7 +140,7 @@ def _network_prediction(
         recipe=RECIPE,
         networks=range(NETWORKS),
         seed=seed,
-        on_epoch=lambda epoch: progress(f"training {name} teachers", epoch, RECIPE.epochs),
+        on_epoch=lambda epoch: progress(f"training {name} pseudo-labelers", epoch, RECIPE.epochs),
     )
     return _mean_prediction(model, fitted.params, model.prepare(x, topology))
 

@@ -6,8 +6,12 @@ Files and rows that were written before hold the old names; they stay readable.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Container, Mapping
-from typing import Any
+from collections.abc import Callable, Container, Mapping
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 # Settings of methods, old: new.
 SETTINGS = {
@@ -61,6 +65,24 @@ class AcceptsOldNames(type):
             warnings.warn(f"{old} is called {new} now.", DeprecationWarning, stacklevel=2)
             given[new] = given.pop(old)
         return super().__call__(*args, **given)
+
+
+def accepts_old_keywords(function: Callable[P, T]) -> Callable[P, T]:
+    """A function that may be called with ``hidden`` and ``any_graph``, as before version 0.2."""
+
+    @wraps(function)
+    def call(*args: P.args, **given: P.kwargs) -> T:
+        if "hidden" in given:
+            warnings.warn("hidden is called hidden_channels now.", DeprecationWarning, stacklevel=2)
+            given["hidden_channels"] = given.pop("hidden")
+        if "any_graph" in given:
+            warnings.warn(
+                "any_graph=True is check_origin=False now.", DeprecationWarning, stacklevel=2
+            )
+            given["check_origin"] = not given.pop("any_graph")
+        return function(*args, **given)
+
+    return call
 
 
 def generator_name(model: str) -> str:
