@@ -17,9 +17,9 @@ from gcsr.starts.sample import Start
 
 @dataclass(frozen=True, kw_only=True)
 class MTT(TrajectoryCondenser):
-    """GCSR's engine with A' = I and rows sampled without message passing (k = 0).
+    """GCSR's engine with A' = I and rows sampled without message passing (``num_hops=0``).
 
-    ``k`` above 0 is the paper's ablation "message-passing initialization only".
+    ``num_hops`` above 0 is the paper's ablation "message-passing initialization only".
     """
 
     name: ClassVar[str] = "mtt"

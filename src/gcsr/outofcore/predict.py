@@ -31,7 +31,7 @@ from gcsr.utils.progress import Progress, silent
 
 
 IN_BLOCKS = (GCN, SGC, APPNP, MLP)
-NAMES = "gcn, sage, sgc, appnp, mlp and their -linear forms"
+NAMES = "gcn, sage-paper, sgc, appnp, mlp and their -linear forms"
 
 
 def require_blocks(model: Model) -> None:
