@@ -94,13 +94,13 @@ def test_an_error_restores_both():
 
 
 def test_a_small_graph_is_condensed_on_one_thread(graph, monkeypatch):
-    honest, seen = Random._make, []
+    honest, seen = Random.run, []
 
     def make(self, *args):
         seen.append((torch.get_num_threads(), most_at_a_time(2 * USERS)))
         return honest(self, *args)
 
-    monkeypatch.setattr(Random, "_make", make)
+    monkeypatch.setattr(Random, "run", make)
     Random(nodes=6).condense(graph, device="cpu")
     assert seen == [(1, USERS)] and torch.get_num_threads() == USERS
     monkeypatch.setattr(parallel, "MANY_NUMBERS", graph.x.numel() - 1)

@@ -80,7 +80,7 @@ def test_without_ray_it_says_how_to_get_it(file, capsys, monkeypatch, tmp_path):
 
 def test_verbs_without_a_cluster_import_no_ray(file):
     program = (
-        "import sys, gcsr.cli; code = gcsr.cli.main(sys.argv[1:]); print('ray' in sys.modules);"
+        "import sys, gcsr.cli.app; code = gcsr.cli.app.main(sys.argv[1:]); print('ray' in sys.modules);"
         " sys.exit(code)"
     )
     words = ["condense", str(file), "--nodes=6", "--method=random", f"--out={file}.safetensors"]

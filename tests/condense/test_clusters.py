@@ -186,7 +186,7 @@ def test_a_class_with_fewer_nodes_than_its_share_repeats_them_with_jitter():
 
 
 @pytest.mark.parametrize("inductive", [False, True])
-@pytest.mark.parametrize("pseudo_labels", LABELERS)
+@pytest.mark.parametrize("teacher", LABELERS)
 def test_teachers_keep_training_labels_and_learn_the_rest(teacher, inductive):
     graph = planted_graph(inductive=inductive)
     view = View(graph).condensing()

@@ -139,7 +139,7 @@ def test_honest_facts_come_first(graph: Graph, small: CondensedGraph) -> None:
 def test_few_runs_are_counted_in_words(
     graph: Graph, small: CondensedGraph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys.modules[report.__module__], "paper_recipe", lambda name: FAST)
+    monkeypatch.setattr(sys.modules[report.__module__], "TrainingRecipe", lambda: FAST)
     once = {"runs": 1, "recipe": FAST, "subsets": 1, "device": "cpu", "tsne_nodes": 0}
     both = report([small, small], graph, names=["a", "b"], **once)
     assert "1 run per graph; small differences" in both

@@ -33,8 +33,8 @@ class SFGC(MTT):
 
     Args:
         selection: ``kcenter``, on the hidden units of a GCN trained with ``embedding_weight_decay``
-            for ``embedding_epochs``; or ``random``. ``num_hops`` above 0 takes the chosen nodes' rows after
-            message passing (the paper's SFGC+MPI).
+            for ``embedding_epochs``; or ``random``. ``num_hops`` above 0 takes the chosen nodes'
+            rows after message passing (the paper's SFGC+MPI).
         learn_student_lr: whether η₁ is learned, from ``student_lr`` on.
         iterate: ``gntk``, the iterate whose graph neural tangent kernel predicts validation labels
             with the least error; ``best-val``; or ``last``.
