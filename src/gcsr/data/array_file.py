@@ -164,6 +164,7 @@ class ArrayFile:
     def _fill(self, handle: int, out: np.ndarray, start: int) -> None:
         if not out.size:
             return
+        _require_positions(self.path)
         view = memoryview(out).cast("B")  # type: ignore[arg-type]
         at = self.offset + start * self.row_bytes
         while view:
@@ -178,6 +179,7 @@ class ArrayWriter:
     def __init__(self, path: Path, dtype: str, width: int | None = None) -> None:
         self.path, self.dtype, self.width = path, np.dtype(dtype), width
         self.rows = 0
+        _require_positions(path)
         flags = os.O_RDWR | os.O_CREAT
         self._handle = os.open(path, flags, 0o666)
 
@@ -216,6 +218,14 @@ class ArrayWriter:
         if sync:
             self.sync()
         return ArrayFile(self.path, shape, self.dtype, HEADER_BYTES)
+
+
+def _require_positions(path: Path) -> None:
+    require(
+        hasattr(os, "preadv") and hasattr(os, "pwrite"),
+        f"{path}: this system (Windows?) cannot read and write files by position, which graph folders"
+        " and features on disk need.",
+    )
 
 
 def _header(shape: tuple[int, ...], dtype: np.dtype) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import shutil
 import time
@@ -24,6 +23,7 @@ from gcsr.models.sparse import scaled_both_sides, symmetric_scale
 from gcsr.outofcore.products import ArrayRows, DenseRows, Ones, product_rows
 from gcsr.utils.errors import InputError, require
 from gcsr.utils.files import write_atomically
+from gcsr.utils.locks import lock_file
 from gcsr.utils.products import ENTRIES_TOGETHER, RowBlock, Table
 from gcsr.utils.progress import Progress, silent
 
@@ -363,10 +363,9 @@ def _alone(folder: Path) -> Iterator[None]:
             f" folder with {SCRATCH_VARIABLE}."
         ) from None
     with lock:
-        with suppress(
-            OSError
-        ):  # a file system without locks: whoever comes last writes the same bytes
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        # No locks here: whoever comes last writes the same bytes.
+        with suppress(OSError):
+            lock_file(lock.fileno(), wait=True)
         yield
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gcsr.utils.errors import InputError
+from gcsr.utils.locks import lock_byte, unlock_byte
 from gcsr.utils.safe_io import reason
 
 # -- Locks between processes that share a folder; they die with their process, whatever kills it -----
@@ -58,9 +58,8 @@ class Locks:
         try:
             # Never closed before the process ends: closing drops every lock of the process.
             if self._handle is None:
-                self._handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-            how = fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB
-            fcntl.lockf(self._handle, how, 1, place)
+                self._handle = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
+            lock_byte(self._handle, place, wait=wait)
         except BlockingIOError:
             return False
         except OSError as error:
@@ -69,7 +68,7 @@ class Locks:
 
     def _unlock(self, place: int) -> None:
         if self._handle is not None:
-            fcntl.lockf(self._handle, fcntl.LOCK_UN, 1, place)
+            unlock_byte(self._handle, place)
 
 
 # -- A row of a reproduction, read from a file that may come from anywhere ---------------------------

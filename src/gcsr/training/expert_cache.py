@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
 import zlib
@@ -16,6 +15,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from gcsr.models.base import Params
+from gcsr.utils.locks import lock_file
 from gcsr.utils.safe_io import UNREADABLE, expanded, is_file, reason
 
 logger = logging.getLogger(__name__)
@@ -140,7 +140,7 @@ class ExpertCache:
     def _turn(self) -> Iterator[None]:
         """Writers of all processes, one after the other."""
         with (self.folder / ".lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            lock_file(lock.fileno(), wait=True)
             yield
 
     def _make_room(self, size: int) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import itertools
 import json
 import math
@@ -24,6 +23,7 @@ from gcsr.starts.budget import class_budget
 from gcsr.tuning.space import Choices, Dimension, Space, Value, named_space
 from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import InputError, require
+from gcsr.utils.locks import lock_file
 from gcsr.utils.safe_io import UNREADABLE, reason
 
 if TYPE_CHECKING:
@@ -318,19 +318,25 @@ def _locked(path: Path) -> Iterator[None]:
     """Hold the file; the system lets go of it when the process ends, whatever ends it."""
     require(not path.is_dir(), f"study: {path} is a folder; the name of a file is needed.")
     try:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     except OSError as error:
         raise InputError(f"study: {path} cannot be opened ({error.strerror}).") from None
     try:
-        # Not the kind of lock that SQLite takes: the two do not meet.
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        head = os.pread(handle, len(_SQLITE), 0)
+        _lock(path, handle)
+        head = os.read(handle, len(_SQLITE))
         require(head in (b"", _SQLITE), f"study: {path} is not a study but something else.")
         yield
-    except BlockingIOError:
-        raise InputError(f"study: {path} is in use by another process.") from None
     finally:
         os.close(handle)
+
+
+def _lock(path: Path, handle: int) -> None:
+    try:
+        lock_file(handle, wait=False)
+    except BlockingIOError:
+        raise InputError(f"study: {path} is in use by another process.") from None
+    except OSError as error:
+        raise InputError(f"study: {path} cannot be locked ({error.strerror}).") from None
 
 
 def _storage_errors(optuna: Any) -> tuple[type[Exception], ...]:

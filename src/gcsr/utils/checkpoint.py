@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import logging
@@ -25,6 +24,7 @@ from torch import Tensor
 
 from gcsr.utils.errors import InputError, require
 from gcsr.utils.files import write_atomically
+from gcsr.utils.locks import lock_file
 from gcsr.utils.safe_io import UNREADABLE, reason
 
 # -- Where a run writes down how far it is, and how often --------------------------------------------
@@ -350,7 +350,10 @@ def _alone(folder: Path) -> Iterator[None]:
             f"checkpoint: {folder} is in use by another process; wait for it, or write elsewhere."
         ) from None
     except OSError as error:
-        raise InputError(f"checkpoint: {folder} cannot be used ({error.strerror}).") from None
+        raise InputError(
+            f"checkpoint: {folder} cannot be used ({error.strerror}); --no-checkpoint (checkpoint=None)"
+            " does without."
+        ) from None
     try:
         foreign = [path.name for path in folder.iterdir() if not is_ours(path)]
         require(
@@ -371,7 +374,7 @@ def _locked(folder: Path) -> int:
         except FileNotFoundError:
             continue  # whoever had it finished between the two lines
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock_file(descriptor, wait=False)
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(descriptor), (folder / LOCK).stat()):
                     return descriptor

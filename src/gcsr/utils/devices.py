@@ -6,7 +6,6 @@ import hashlib
 import logging
 import os
 import platform
-import resource
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +16,8 @@ import torch
 from gcsr.utils.errors import InputError
 
 logger = logging.getLogger(__name__)
+# What a small machine can spare; for systems that do not tell.
+UNTOLD_MEMORY = 2**31
 T = TypeVar("T")
 
 
@@ -55,11 +56,12 @@ def make_generator(seed: int, purpose: str) -> torch.Generator:
     return torch.Generator().manual_seed(int.from_bytes(digest[:8], "little") >> 1)
 
 
-def peak_memory_bytes(device: torch.device) -> int:
+def peak_memory_bytes(device: torch.device) -> int | None:
     """Largest memory so far: of the CUDA allocator since it was reset, or of this process.
 
     A process's peak is that of all it has done: after a second condensation in one process it is the
     larger of the two, and of what came before. It is not reset, because others may be reading it.
+    ``None`` where the system does not tell (Windows).
     """
     if device.type == "cuda":
         return int(torch.cuda.max_memory_allocated(device))
@@ -69,6 +71,10 @@ def peak_memory_bytes(device: torch.device) -> int:
         return int(fields["VmHWM"].split()[0]) * 1024
     except (OSError, KeyError, ValueError):
         pass
+    try:
+        import resource  # noqa: PLC0415 - not on every system
+    except ImportError:
+        return None
     # On Linux this would include the peak of the process that started this one.
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return int(peak if sys.platform == "darwin" else peak * 1024)
@@ -110,4 +116,7 @@ def free_memory_bytes(device: torch.device) -> int:
         fields = dict(line.split(":", 1) for line in lines)
         return int(fields["MemAvailable"].split()[0]) * 1024
     except (OSError, KeyError, ValueError):
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+        pass
+    if not hasattr(os, "sysconf"):
+        return UNTOLD_MEMORY
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
