@@ -237,10 +237,16 @@ def test_a_consistent_teacher_learns_from_nodes_without_a_label(monkeypatch):
     told = consistent_prediction(view, seed=0, device=CPU)
     assert torch.equal(told, consistent_prediction(view, seed=0, device=CPU))
     assert not torch.equal(told, consistent_prediction(view, seed=1, device=CPU))
+
+    def sureness() -> float:
+        # Over a few seeds: builds of torch draw dropout differently, and one draw says little.
+        said = [consistent_prediction(view, seed=seed, device=CPU) for seed in range(4)]
+        return float(torch.stack(said).max(-1).values.mean())
+
     # Where draws are compared with a mean that is as sharp as can be, predictions become surer.
+    sharp = sureness()
     monkeypatch.setattr(consistent, "SHARPENING", 1.0)
-    unsure = consistent_prediction(view, seed=0, device=CPU)
-    assert told.max(1).values.mean() > unsure.max(1).values.mean()
+    assert sharp > sureness()
 
 
 def test_a_consistent_teacher_reads_what_fits_of_wide_features(monkeypatch):

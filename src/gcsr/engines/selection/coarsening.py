@@ -214,7 +214,7 @@ def _towards_hubs(weights: sp.csr_array) -> sp.csr_array:
     rank = np.empty(neighbors.size, dtype=np.int64)
     rank[np.argsort(neighbors, kind="stable")] = np.arange(neighbors.size)
     coo = sp.coo_array(weights)
-    rows, columns = coo.coords
+    rows, columns = coo.row, coo.col
     kept = rank[rows] < rank[columns]
     return sp.csr_array((coo.data[kept], (rows[kept], columns[kept])), shape=weights.shape)
 
@@ -255,7 +255,7 @@ def contract_neighborhoods(weights: sp.csr_array, variation: Variation, budget: 
 def contract_edges(weights: sp.csr_array, variation: Variation, budget: int) -> np.ndarray:
     """The same with pairs of neighbors as the only sets: at least one always fits."""
     upper = sp.triu(weights, 1).tocoo()
-    first, second = upper.coords
+    first, second = upper.row, upper.col
     order = np.argsort(variation.of_pairs(first, second), kind="stable")
     leader = np.arange(weights.shape[0])
     taken = np.zeros(weights.shape[0], dtype=bool)
@@ -283,7 +283,7 @@ def coarse_weights(weights: sp.csr_array, groups: np.ndarray) -> sp.csr_array:
         (np.ones(groups.size), (np.arange(groups.size), groups)), shape=(groups.size, count)
     )
     summed = sp.coo_array(assignment.T @ weights @ assignment)
-    rows, columns = summed.coords
+    rows, columns = summed.row, summed.col
     off = rows != columns
     return sp.csr_array((summed.data[off], (rows[off], columns[off])), shape=(count, count))
 
@@ -500,7 +500,7 @@ def coarsen_graph(
 def without_loops(adjacency: sp.csr_array) -> sp.csr_array:
     """The same weights in double precision, without a diagonal."""
     coo = sp.coo_array(adjacency)
-    rows, columns = coo.coords
+    rows, columns = coo.row, coo.col
     off = rows != columns
     return sp.csr_array(
         (coo.data[off].astype(np.float64), (rows[off], columns[off])), shape=adjacency.shape
