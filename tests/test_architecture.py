@@ -134,7 +134,7 @@ def test_no_code_is_evaluated_and_no_name_is_imported_by_a_star():
 
 
 # Modules that are extras, and those that are slow to import.
-EXTRAS = ("optuna", "pyarrow", "ray", "ogb", "hypothesis", "pytest")
+EXTRAS = ("optuna", "pyarrow", "ray", "hypothesis", "pytest")
 SLOW = ("torch", "scipy", "sklearn", "torch_geometric", "matplotlib")
 LOADED = """
 import sys
