@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 # Processes that run tests, with one thread each.
 JOBS   ?= 2
 
-.PHONY: setup run test test-all lint bench fuzz docs clean
+.PHONY: setup run test test-all test-lowest smoke lint bench fuzz docs clean
 
 setup: $(STAMP)
 
@@ -26,6 +26,33 @@ test: setup
 
 test-all: setup
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --timeout 3600
+
+# The lowest versions that pyproject.toml allows. For old versions of torch the default package index has
+# CUDA builds only (gigabytes); PIP_ARGS names another place to take them from.
+LOWEST   := .venv-lowest
+PIP_ARGS ?=
+$(LOWEST)/.installed: pyproject.toml constraints-lowest.txt
+	test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -c constraints-lowest.txt \
+	  -e . hypothesis pytest pytest-timeout pytest-xdist
+	@touch $@
+
+test-lowest: $(LOWEST)/.installed
+	OMP_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -n $(JOBS) -m "not slow and not cuda" tests/equations tests/models \
+	  tests/training tests/condense tests/experts tests/evaluate tests/graph tests/datasets tests/cli/test_cli_listing.py
+
+# The wheel in a new environment with what it asks for, and nothing of this folder.
+SMOKE := build/smoke
+smoke: setup
+	rm -rf $(SMOKE) build/lib build/bdist.*
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps -w $(SMOKE) .
+	$(PYTHON) -m venv $(SMOKE)/venv
+	$(SMOKE)/venv/bin/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -c constraints.txt $(SMOKE)/*.whl
+	cd $(SMOKE) && venv/bin/gcsr --help >/dev/null
+	cd $(SMOKE) && venv/bin/python -m gcsr --version
+	cd $(SMOKE) && venv/bin/python -c "import gcsr; print(gcsr.load('digits'))"
+	cd $(SMOKE) && venv/bin/gcsr condense digits --nodes 20 --method clusters --out small.safetensors
+	cd $(SMOKE) && venv/bin/gcsr report small.safetensors --runs 1 --out small.html
 
 lint: setup
 	$(BIN)/ruff check .
@@ -48,4 +75,4 @@ docs: setup
 	@echo "the site is in site/: open site/index.html, or with search: $(BIN)/python -m http.server -d site"
 
 clean:
-	rm -rf $(VENV) build dist site .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(LOWEST) build dist site .mypy_cache .ruff_cache .pytest_cache
