@@ -73,7 +73,7 @@ def propagate(
 
     Args:
         rows: a square sparse matrix, such as Eq. 2 of a graph, in blocks of rows
-            (:func:`~gcsr.distributed.propagation.row_blocks`), or functions that read one each; functions are
+            (:func:`row_blocks`), or functions that read one each; functions are
             called by workers, so that no machine ever has all of them.
         x: float32 features in blocks of the same rows, or functions that read them.
         hops: how many products.
