@@ -13,7 +13,7 @@ from gcsr.cli.options import SIZES, parse_bytes, parse_settings
 from gcsr.evaluation.sparsify import Sparsifier
 from gcsr.methods.registry import methods
 from gcsr.tuning.space import Space
-from gcsr.tuning.study import Question
+from gcsr.tuning.study import StudySpec
 
 _GRAPH = small_graph()
 
@@ -63,7 +63,7 @@ def _space_seeds() -> list[bytes]:
 
 def _read_space(data: bytes, folder: Path) -> object:
     space = Space.read("gcsr", written(folder, "space.toml", data))
-    return Question.of(
+    return StudySpec.of(
         _GRAPH,
         nodes=4,
         ratio=None,

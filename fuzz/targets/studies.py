@@ -10,13 +10,13 @@ from fuzz.containers import Database
 from fuzz.target import Target
 from fuzz.targets.small import small_graph, written
 from gcsr.tuning.search import Search
-from gcsr.tuning.study import Question, open_study
+from gcsr.tuning.study import StudySpec, open_study
 
 
 @functools.cache
-def _asked() -> Question:
+def _asked() -> StudySpec:
     changes = {"alpha": "0.1..1:log", "model": "sgc,gcn"}
-    return Question.of(
+    return StudySpec.of(
         small_graph(),
         nodes=2,
         ratio=None,

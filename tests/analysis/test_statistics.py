@@ -149,7 +149,7 @@ def test_ccns_distance():
     b[1, 2] = b[2, 1] = 0.5
     found = ccns_distance(a, b)
     assert found.frobenius == pytest.approx(np.sqrt(0.17))
-    # Pairs (.1, .2, .3) and (.1, .2, .5): centerd (-.1, 0, .1) and (-1/6, -1/15, 7/30), so the
+    # Pairs (.1, .2, .3) and (.1, .2, .5): centered (-.1, 0, .1) and (-1/6, -1/15, 7/30), so the
     # products sum to .04, the squares to .02 and 78/900.
     assert found.off_diagonal_correlation == pytest.approx(0.04 / np.sqrt(0.02 * 78 / 900))
     assert found.classes == 3

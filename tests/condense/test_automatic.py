@@ -322,7 +322,7 @@ def test_any_pin_leads_to_a_result(graph, fixed):
     story = small.provenance["automatic"]
     found = [one["validation"] for one in story["candidates"] if one["method"] == "bilevel"]
     assert len(found) == len(auto.HOPS) + 1
-    # InitSpec are compared whatever is kept later.
+    # Starts are compared whatever is kept later.
     assert all("quick" in one for one in found[:-1])
     assert ("quick" in found[-1]) == (fixed.get("iterate") != "last")
 
@@ -439,8 +439,8 @@ def test_what_is_wrong_with_the_program_is_no_failure_of_a_candidate(graph, monk
 
 def test_labels_are_guessed_once_for_all_candidates(few_labels, monkeypatch):
     teachers = importlib.import_module("gcsr.starts.pseudo_labels")
-    honest, asked = teachers._taught, []
-    monkeypatch.setattr(teachers, "_taught", lambda *a: asked.append(a[1]) or honest(*a))
+    honest, asked = teachers._train_labeler, []
+    monkeypatch.setattr(teachers, "_train_labeler", lambda *a: asked.append(a[1]) or honest(*a))
     short().condense_many(few_labels, seeds=[0, 1], device="cpu")
     assert asked == ["consistent"]
 

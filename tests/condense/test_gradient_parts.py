@@ -40,9 +40,9 @@ def test_graphon_by_hand():
     t = torch.linspace(-1, 1, n, dtype=torch.float64)
 
     def normed(z, scale, shift):
-        centerd = z - z.mean(0)
+        centered = z - z.mean(0)
         return (
-            centerd / (centerd.square().mean(0) + 1e-5).sqrt() * scale.flatten() + shift.flatten()
+            centered / (centered.square().mean(0) + 1e-5).sqrt() * scale.flatten() + shift.flatten()
         ).relu()
 
     features = torch.stack([x[0, i] @ c[0] + x[0, j] @ c[1] for i in range(n) for j in range(n)])

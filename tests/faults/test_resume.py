@@ -145,7 +145,7 @@ def test_bilevel_goes_on_with_a_structure_or_before_it(graph, tmp_path, at):
 
 
 def test_an_automatic_run_goes_on_where_its_bilevel_part_was(graph, tmp_path):
-    """InitSpec are made again; outer steps that were taken are not."""
+    """Starts are made again; outer steps that were taken are not."""
     seeds = (3, 4)
     whole = made(graph, "auto", seeds=seeds)
     ended(graph, "auto", tmp_path / "state", at=7, seeds=seeds)

@@ -39,7 +39,7 @@ def test_standardize_is_fitted_on_training_rows_only(make):
     np.testing.assert_allclose(graph.x.numpy(), expected, rtol=1e-5)
 
 
-def test_constant_column_is_only_centerd(make):
+def test_constant_column_is_only_centered(make):
     x = X.copy()
     x[:3, 2] = 5
     graph = make(x=x, features="standardise")

@@ -213,7 +213,7 @@ def test_files_that_are_no_studies_are_refused(tmp_path, optuna):
 @pytest.mark.parametrize("at_fault", ["_judge", "pick_device"])
 def test_a_study_is_closed_where_the_search_cannot_begin(at_fault, tmp_path, monkeypatch):
     path = tmp_path / "study.sqlite"
-    asked = question.Question.of(
+    asked = question.StudySpec.of(
         GRAPH,
         nodes=9,
         ratio=None,

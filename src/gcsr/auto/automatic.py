@@ -249,7 +249,7 @@ class Automatic(Condenser):
     def _work(self, nodes: int) -> Work:
         return Work(nodes, hops=2, least=self.budget)
 
-    def _foreseen(self, work: Work, graph: Graph) -> Work:
+    def _estimated_work(self, work: Work, graph: Graph) -> Work:
         if isinstance(graph, StoredGraph):
             return work  # of what stays on disk nothing is read for an estimate
         view = self._seen(graph)
@@ -391,7 +391,7 @@ class _Run:
         def job(_: Progress) -> None:
             first = method
             if isinstance(method, Bilevel):
-                # InitSpec are compared whichever iterate is asked for later.
+                # Starts are compared whichever iterate is asked for later.
                 first = replace(method, iterations=0, iterate="best-val")
             try:
                 (made,) = first.run(

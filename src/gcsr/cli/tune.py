@@ -112,7 +112,7 @@ def tune(
     from gcsr.tuning.result import figure_format  # noqa: PLC0415
     from gcsr.tuning.search import Search  # noqa: PLC0415 - torch takes a second to import
     from gcsr.tuning.study import (  # noqa: PLC0415
-        Question,
+        StudySpec,
         import_optuna,
         space_for,
     )
@@ -138,7 +138,7 @@ def tune(
                 inductive=inductive,
                 progress=progress,
             )
-            asked = Question.of(
+            asked = StudySpec.of(
                 graph,
                 nodes=nodes,
                 ratio=ratio,

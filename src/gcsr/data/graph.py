@@ -80,7 +80,7 @@ def row_scale(x: Tensor) -> Tensor:
 
 
 def standard_scale(training_rows: Tensor) -> Scale:
-    """Every column to mean 0 and deviation 1 over the training rows; constant ones only centerd."""
+    """Every column to mean 0 and deviation 1 over the training rows; constant ones only centered."""
     rows = training_rows.double()
     deviation = rows.std(0, correction=0)
     deviation = torch.where(deviation > 0, deviation, torch.ones_like(deviation))
@@ -359,7 +359,7 @@ class Graph:
         - ``keep``: as they are.
         - ``rows``: every row divided by its absolute sum (Planetoid; rows of zeros stay zero).
         - ``standardise``: every column to mean 0 and deviation 1 *over the training rows* (the
-          paper's large graphs); columns that are constant there are only centerd.
+          paper's large graphs); columns that are constant there are only centered.
         """
         require_one_of("features", features, FEATURE_SCALINGS)
         if features == "keep":

@@ -123,7 +123,7 @@ class _Reports:
 def ask(report: Progress, question: Any) -> Any:
     """The answer of the process that gave this unit, which is asked while the unit waits."""
     if not isinstance(report, _Reports):
-        raise InputError("cluster: nobody is there to be asked.")
+        raise InputError("cluster: this works inside a cluster task only.")
     import ray  # noqa: PLC0415 - an extra
 
     return ray.get(report._desk.ask.remote(report._number, question))

@@ -67,7 +67,11 @@ class SyntheticFeatures:
 def expressed_operator(
     gram: Tensor, prior: Tensor, history: Tensor, alpha: Tensor, beta: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """The normalized structure that features express, differentiable in X'X'ᵀ, and A' itself."""
+    """Eq. 9, 10 and 2 in one function: the normalized A', differentiable in X'X'ᵀ, and A' itself.
+
+    :func:`gcsr.equations.self_expression` and :func:`gcsr.equations.self_expressive_adjacency` are the
+    plain references; tests compare both.
+    """
     operator, adjacency = _Expressed.apply(  # type: ignore[no-untyped-call]
         gram, prior, history, alpha, beta
     )

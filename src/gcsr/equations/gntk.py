@@ -109,7 +109,7 @@ def kernel_error(
 ) -> Tensor:
     """Half the mean squared error of the kernel's prediction, for every support of a batch.
 
-    Class shares (one-hot labels) are centerd by 1 / C on both sides. Lower is better.
+    Class shares (one-hot labels) are centered by 1 / C on both sides. Lower is better.
     """
     center = 1 / shares.shape[-1]
     predicted = ridge_prediction(cross_kernel(target, x), support_kernel(x), shares - center, ridge)

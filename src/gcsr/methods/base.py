@@ -21,7 +21,7 @@ from gcsr.distributed.pool import Cluster, connected
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.methods.distributed import condense_spread
 from gcsr.outofcore.estimate import Estimate, Work, estimate
-from gcsr.training.experts import ExpertOrder
+from gcsr.training.experts import ExpertRequest
 from gcsr.utils.checkpoint import Checkpoint, opened
 from gcsr.utils.devices import arithmetic, peak_memory_bytes, pick_device
 from gcsr.utils.errors import InputError, require
@@ -134,7 +134,7 @@ class Condenser(metaclass=_AcceptsOldNames):
         return False
 
     @property
-    def expert_order(self) -> ExpertOrder | None:
+    def expert_request(self) -> ExpertRequest | None:
         """The experts that these settings ask for, where they can be trained beforehand."""
         return None
 
@@ -285,7 +285,7 @@ class Condenser(metaclass=_AcceptsOldNames):
                 measured |= journal.measured
         measured = {"seconds": seconds / len(seeds), **measured}
         return [
-            self._signed(view, result, seed, target, measured, context or {})
+            self._with_provenance(view, result, seed, target, measured, context or {})
             for result, seed in zip(made, seeds, strict=True)
         ]
 
@@ -346,13 +346,13 @@ class Condenser(metaclass=_AcceptsOldNames):
             f"method: what {self.name!r} takes is not estimated; auto, bilevel, gcsr, mtt, sfgc and"
             " random are.",
         )
-        return estimate(graph, self._foreseen(cast("Work", work), graph))
+        return estimate(graph, self._estimated_work(cast("Work", work), graph))
 
     def _work(self, nodes: int) -> Work | None:
         """How much there is to do for so many condensed nodes; ``None`` where nobody counted it."""
         return None
 
-    def _foreseen(self, work: Work, graph: Graph) -> Work:
+    def _estimated_work(self, work: Work, graph: Graph) -> Work:
         """The same, with what only a look at the graph tells."""
         return work
 
@@ -364,7 +364,7 @@ class Condenser(metaclass=_AcceptsOldNames):
             " choose gcsr, mtt or random, or open it with more memory (command line: --memory).",
         )
 
-    def _signed(
+    def _with_provenance(
         self,
         view: CondensingView,
         made: CondensationResult,

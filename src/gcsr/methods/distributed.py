@@ -12,8 +12,8 @@ from gcsr.data.views import CondensingView
 from gcsr.distributed.pool import Cluster, Unit
 from gcsr.distributed.worker import Shared, ask
 from gcsr.outofcore.hops import propagated_by
-from gcsr.training.experts import ExpertOrder
-from gcsr.training.obtain_experts import borrow, train_spread
+from gcsr.training.experts import ExpertRequest
+from gcsr.training.obtain_experts import load_shared_experts, train_spread
 from gcsr.utils.progress import Progress, Watch, silent
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def condense_spread(
         watch, view = watch or view.watch, replace(view, watch=None)
     shared = cluster.put(view)
     on_cpu = device.type == "cpu"
-    order, lent = condenser.expert_order, None
+    order, lent = condenser.expert_request, None
     if order is not None and on_cpu:
         lent = train_spread(cluster, order, shared, view.visible, progress)
     groups = [[seed] for seed in seeds] if on_cpu else [list(seeds)]
@@ -144,7 +144,7 @@ def _condensed(
     seeds: list[int],
     device: torch.device,
     context: dict[str, Any] | None,
-    experts: tuple[Shared, ExpertOrder] | None,
+    experts: tuple[Shared, ExpertRequest] | None,
     watched: bool,
     then: Then | None,
     progress: Progress,
@@ -152,7 +152,7 @@ def _condensed(
     """The unit."""
     view: CondensingView = shared.get()
     if experts is not None:
-        borrow(*experts, view.visible)
+        load_shared_experts(*experts, view.visible)
     seen = replace(view, watch=_Asking(progress)) if watched else view
     made = condenser.condense_many(
         seen, seeds=seeds, device=device, progress=progress, context=context

@@ -76,7 +76,7 @@ class GCSR(TrajectoryCondenser):
     def _needs_predictions(self) -> bool:
         return self.prior == "predicted" and self.regularizer == "prior"
 
-    def _knowledge(self, view: CondensingView, source: ExpertSource) -> dict[str, Any]:
+    def _graph_statistics(self, view: CondensingView, source: ExpertSource) -> dict[str, Any]:
         if self.regularizer != "prior":
             return {}
         return {"class_correlation": self._class_correlation(view, source).tolist()}

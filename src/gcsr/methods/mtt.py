@@ -32,7 +32,7 @@ class MTT(TrajectoryCondenser):
     def _check_structure(self) -> None:
         """There is no structure to check."""
 
-    def _knowledge(self, view: CondensingView, source: ExpertSource) -> dict[str, Any]:
+    def _graph_statistics(self, view: CondensingView, source: ExpertSource) -> dict[str, Any]:
         return {}
 
     def _structure(

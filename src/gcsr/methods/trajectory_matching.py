@@ -41,7 +41,7 @@ from gcsr.starts.clusters import Clustering, Grouping, class_centers
 from gcsr.starts.pseudo_labels import Labeler
 from gcsr.starts.sample import Start, rows_after, sample_training_rows
 from gcsr.training.expert_recipe import ExpertRecipe
-from gcsr.training.experts import ExpertOrder
+from gcsr.training.experts import ExpertRequest
 from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import require, require_one_of
 from gcsr.utils.progress import Progress
@@ -144,7 +144,7 @@ class TrajectoryCondenser(Condenser):
         """Raise :class:`InputError` for a setting of the structure that cannot be used."""
 
     @abstractmethod
-    def _knowledge(self, view: CondensingView, source: ExpertSource) -> dict[str, Any]:
+    def _graph_statistics(self, view: CondensingView, source: ExpertSource) -> dict[str, Any]:
         """What the structure wants to know of the real graph; kept with the result."""
 
     @abstractmethod
@@ -254,8 +254,8 @@ class TrajectoryCondenser(Condenser):
             starts = self._centers(view, labels, seeds, device, progress)
         else:
             starts = self._starts(view, labels, seeds, device, progress)
-        source = ExpertSource.of(self.expert_order, view, device, progress)
-        knowledge = self._knowledge(view, source)
+        source = ExpertSource.of(self.expert_request, view, device, progress)
+        knowledge = self._graph_statistics(view, source)
 
         def run(group: slice, report: Progress) -> list[CondensationResult]:
             return self._run(view, source, knowledge, labels, starts[group], seeds[group], report)
@@ -368,9 +368,9 @@ class TrajectoryCondenser(Condenser):
         )
 
     @property
-    def expert_order(self) -> ExpertOrder:
+    def expert_request(self) -> ExpertRequest:
         """The experts of these settings."""
-        return ExpertOrder(
+        return ExpertRequest(
             condensing_model(self.model, self.hidden_channels),
             self._recipe(),
             PRECISIONS[self.dtype],

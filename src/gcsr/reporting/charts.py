@@ -12,7 +12,7 @@ from gcsr.reporting.html import Html, joined, tag
 from gcsr.reporting.text import NOTHING, ticks
 from gcsr.utils.formatting import deviation
 
-SyntheticFeatures = Sequence[tuple[float, float]]
+Points = Sequence[tuple[float, float]]
 SMOOTHED_FROM, WINDOW = 30, 9
 
 
@@ -91,7 +91,7 @@ class Series:
     """A line of a chart; ``kind`` is its style."""
 
     name: str
-    points: SyntheticFeatures
+    points: Points
     kind: str = "first"
     marked: bool = False
     highlighted: float | None = None
@@ -218,7 +218,7 @@ def _legend(lines: Sequence[Series]) -> Html | None:
     return tag("ul", *keys, class_="keys")
 
 
-def smoothed(points: SyntheticFeatures) -> SyntheticFeatures:
+def smoothed(points: Points) -> Points:
     """Running medians of a noisy curve."""
     half = WINDOW // 2
     values = [value for _, value in points]

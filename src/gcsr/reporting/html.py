@@ -64,7 +64,7 @@ def packed(values: np.ndarray, kind: str) -> str:
 
 
 def places(points: np.ndarray) -> str:
-    """SyntheticFeatures in the square from -1 to 1, in steps of 1/32767; x and y in turn."""
+    """Points in the square from -1 to 1, in steps of 1/32767; x and y in turn."""
     return packed(np.round(np.clip(points, -1, 1) * 32767), "i2")
 
 

@@ -112,7 +112,7 @@ def _choices(made: dict[str, Any]) -> Iterator[Html]:
         kept = best(points, key=lambda point: point[1])
         chosen = number(part(made, name), "chosen")
         if chosen is not None:
-            # SyntheticFeatures may have been left out of a long curve.
+            # Points may have been left out of a long curve.
             kept = min(points, key=lambda point: abs(point[0] - chosen))
         words = f"kept: {kept[1]:.4g} at {kept[0] if chosen is None else chosen:g}"
         line = Series(said, points, "second", marked=True, highlighted=kept[0])

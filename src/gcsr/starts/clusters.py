@@ -239,7 +239,7 @@ def class_centers(
     return [_handed_out(known[keys[seed]], asked.soft_labels) for seed in seeds]
 
 
-# InitSpec of graphs that are still in use: several methods may begin at the same ones.
+# Starts of graphs that are still in use: several methods may begin at the same ones.
 _Known = dict[tuple[object, ...], Start]
 _KNOWN: WeakKeyDictionary[VisibleGraph, _Known] = WeakKeyDictionary()
 _LOCK = threading.Lock()

@@ -65,7 +65,7 @@ def class_shares(
         known = _KNOWN.setdefault(visible, {})
     key = (labeler, seed, str(device), tempered)
     if key not in known:
-        known[key] = _taught(view, labeler, seed, device, tempered, progress)
+        known[key] = _train_labeler(view, labeler, seed, device, tempered, progress)
     return known[key]
 
 
@@ -75,7 +75,7 @@ _KNOWN: WeakKeyDictionary[VisibleGraph, _Known] = WeakKeyDictionary()
 _LOCK = threading.Lock()
 
 
-def _taught(
+def _train_labeler(
     view: CondensingView,
     labeler: str,
     seed: int,

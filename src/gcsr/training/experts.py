@@ -85,7 +85,7 @@ def _cut(whole: Prepared, rows: Tensor) -> Prepared | None:
 
 
 @dataclass(frozen=True, eq=False)
-class ExpertOrder:
+class ExpertRequest:
     """What a method will ask :func:`~gcsr.training.obtain_experts.experts_for` for.
 
     Args:
@@ -196,7 +196,7 @@ def default_budget(device: torch.device) -> int:
 
 
 @dataclass(eq=False)
-class LessonState:
+class TrainingState:
     """Weights and Adam's moments (none for SGD) after an epoch; ``steps`` since a fresh Adam."""
 
     params: Params
@@ -241,14 +241,14 @@ class ExpertTrainer:
         params = init_batch(self.model, self.features, self.classes, generators)
         return tuple(p.to(self.device, self.dtype) for p in params)
 
-    def begin(self, experts: range) -> LessonState:
+    def begin(self, experts: range) -> TrainingState:
         """The state before the first epoch."""
         params = self.initial(experts)
         moving = params if self.recipe.optimiser == "adam" else ()
         first, second = (tuple(torch.zeros_like(p) for p in moving) for _ in range(2))
-        return LessonState(params, first, second, 0)
+        return TrainingState(params, first, second, 0)
 
-    def lessons(self, experts: range) -> Iterator[tuple[int, LessonState]]:
+    def lessons(self, experts: range) -> Iterator[tuple[int, TrainingState]]:
         """States after epoch 0 (the start), 1, 2, ... up to the last."""
         state = self.begin(experts)
         yield 0, state
@@ -256,7 +256,7 @@ class ExpertTrainer:
             self.teach(state, epoch)
             yield epoch + 1, state
 
-    def teach(self, state: LessonState, epoch: int) -> None:
+    def teach(self, state: TrainingState, epoch: int) -> None:
         """One full-batch step, in place."""
         recipe = self.recipe
         rate = recipe.rate

@@ -18,7 +18,7 @@ from gcsr.outofcore.prior import ClassesInBlocks
 from gcsr.training.expert_cache import ExpertCache
 from gcsr.training.expert_recipe import ExpertRecipe, expert_key
 from gcsr.training.experts import (
-    ExpertOrder,
+    ExpertRequest,
     MeanPrediction,
     default_budget,
     train_experts,
@@ -41,7 +41,7 @@ Arrays = tuple[Array, ...]
 
 
 def train_spread(
-    cluster: Cluster, order: ExpertOrder, view: Shared, visible: VisibleGraph, progress: Progress
+    cluster: Cluster, order: ExpertRequest, view: Shared, visible: VisibleGraph, progress: Progress
 ) -> Shared | None:
     """Experts in the object store; ``None`` where each process had better train its own.
 
@@ -54,7 +54,7 @@ def train_spread(
     count = order.recipe.count
     each = -(-count // (UNITS_PER_CPU * cluster.cpus))
     parts = [range(first, min(first + each, count)) for first in range(0, count, each)]
-    units = [cluster.give(_taught, view, order, part) for part in parts]
+    units = [cluster.give(_train_labeler, view, order, part) for part in parts]
     progress("training experts", 0, count)
     done = 0
     for unit in cluster.finished(units):
@@ -67,20 +67,20 @@ def train_spread(
     return Shared(gathered.ref)
 
 
-def borrow(lent: Shared, order: ExpertOrder, visible: VisibleGraph) -> None:
+def load_shared_experts(lent: Shared, order: ExpertRequest, visible: VisibleGraph) -> None:
     """Let this process take the experts of the store for its own."""
     kept, prediction = _BORROWED.get(lent.ref.hex(), lent.read)
     trajectories = Trajectories(order.recipe, _tensors(kept))
     said = None if prediction is None else _tensors([prediction])[0]
     experts = Experts(trajectories, said)
-    lend_experts(order.model, visible, order.recipe, experts, device=CPU, dtype=order.dtype)
+    share_experts(order.model, visible, order.recipe, experts, device=CPU, dtype=order.dtype)
 
 
 _BORROWED = Kept()
 
 
-def _taught(
-    view: Shared, order: ExpertOrder, experts: range, progress: Progress
+def _train_labeler(
+    view: Shared, order: ExpertRequest, experts: range, progress: Progress
 ) -> tuple[Arrays, Arrays]:
     """What is kept of some experts, and their last weights where those are asked for."""
     visible = view.get().visible
@@ -89,7 +89,7 @@ def _taught(
 
 
 def _gathered(
-    view: Shared, order: ExpertOrder, parts: list[Shared], progress: Progress
+    view: Shared, order: ExpertRequest, parts: list[Shared], progress: Progress
 ) -> tuple[Arrays, Array | None]:
     """All experts, and their mean prediction, added up in the order of their numbers."""
     found = [part.read() for part in parts]
@@ -228,7 +228,7 @@ def experts_for(
     return experts
 
 
-def lend_experts(
+def share_experts(
     model: Model,
     visible: VisibleGraph,
     recipe: ExpertRecipe,

@@ -19,7 +19,7 @@ from gcsr.training.expert_cache import scratch_folder
 from gcsr.training.expert_recipe import ExpertRecipe
 
 if TYPE_CHECKING:
-    from gcsr.training.experts import ExpertTrainer, LessonState
+    from gcsr.training.experts import ExpertTrainer, TrainingState
 
 # -- Tensors that live in a file instead of in memory: for trajectories that memory cannot hold ------
 
@@ -110,7 +110,7 @@ class Trajectories:
         kept = sum(p.nbytes for p in self.kept)
         return kept + sum(t.nbytes for tensors, _ in self._checkpoints.values() for t in tensors)
 
-    def record(self, experts: range, epoch: int, state: LessonState) -> None:
+    def record(self, experts: range, epoch: int, state: TrainingState) -> None:
         """Take note of a group of experts after an epoch."""
         recipe = self.recipe
         if epoch > recipe.kept_epochs:
@@ -178,7 +178,7 @@ class Trajectories:
             school.teach(state, done)
         return at_start, state.params
 
-    def _nearest(self, school: ExpertTrainer, expert: int, epoch: int) -> tuple[int, LessonState]:
+    def _nearest(self, school: ExpertTrainer, expert: int, epoch: int) -> tuple[int, TrainingState]:
         """The last checkpoint up to an epoch, or the start, and the state there."""
         state = school.begin(range(expert, expert + 1))
         checkpoint = epoch - epoch % self.stride

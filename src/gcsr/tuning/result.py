@@ -15,7 +15,7 @@ from gcsr.data.condensed import CondensedGraph
 from gcsr.data.graph import Graph
 from gcsr.distributed.pool import Cluster
 from gcsr.tuning.space import Choices, Dimension, Value, text_of
-from gcsr.tuning.study import JUDGE, Question
+from gcsr.tuning.study import JUDGE, StudySpec
 from gcsr.utils.errors import InputError, require
 from gcsr.utils.files import write_atomically
 from gcsr.utils.formatting import counted
@@ -53,7 +53,7 @@ class Trial:
 class Tuning:
     """The trials of a search and what follows from them."""
 
-    question: Question
+    question: StudySpec
     trials: Sequence[Trial]
     study: Path | None = None
 

@@ -26,7 +26,7 @@ from gcsr.tuning.study import (
     JUDGE_NETWORKS,
     JUDGE_SEED,
     NOTE,
-    Question,
+    StudySpec,
     import_optuna,
     open_study,
     require_sound_trials,
@@ -101,7 +101,7 @@ def tune(
         settings: dimensions that replace those of the space or come beside them; a single value is
             fixed.
     """
-    asked = Question.of(
+    asked = StudySpec.of(
         graph,
         nodes=nodes,
         ratio=ratio,
@@ -123,7 +123,7 @@ class Search:
 
     def __init__(
         self,
-        asked: Question,
+        asked: StudySpec,
         *,
         study: Path | None = None,
         device: str | torch.device = "auto",

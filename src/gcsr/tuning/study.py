@@ -100,7 +100,7 @@ COMBINATIONS = 256
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class StudySpec:
     """Which settings of a method make the graph of that size that validates best?
 
     The graph is only kept to make the winner again; trials see ``view``, which has no test label.
@@ -127,7 +127,7 @@ class Question:
         preset: str,
         seed: int,
         graphs: int,
-    ) -> Question:
+    ) -> StudySpec:
         """Everything checked that can be checked before the first trial."""
         for name, value, least in (("seed", seed, 0), ("graphs", graphs, 1)):
             fine = isinstance(value, int) and not isinstance(value, bool) and value >= least

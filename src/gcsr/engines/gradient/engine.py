@@ -39,7 +39,7 @@ class StructureTerm(Protocol):
     """An addition to the loss that compares A' with the real structure (SGDD)."""
 
     guarded: bool
-    complaint: str
+    divergence_message: str
     # The epoch of the current sample; ``None`` before the first.
     sampled: int | None
 
@@ -212,11 +212,11 @@ class Step:
             return self._adjacency(self.x, self._weights)
 
     @property
-    def complaint(self) -> str:
+    def divergence_message(self) -> str:
         """What to say when a loss is not finite."""
         term = None if self.structure is None else self.structure.term
         if term is not None and not term.guarded:
-            return term.complaint
+            return term.divergence_message
         return (
             "feature_lr: the matching loss stopped being finite; a lower feature_lr or"
             " structure_lr is needed."
@@ -342,7 +342,7 @@ def match_gradients(
             continue
         back = recovery.rollback(epoch, bad, step.buffers, losses)
         if back is None:
-            raise InputError(step.complaint.removesuffix(".") + recovery.saved_at + ".")
+            raise InputError(step.divergence_message.removesuffix(".") + recovery.saved_at + ".")
         epoch = back
         step.slow_down(recovery)
         advance = Advance(step)

@@ -208,7 +208,7 @@ class TransportTerm:
         self._inverse: Tensor | None = None
         self.sampled: int | None = None
         self.guarded = form == "stabilized"
-        self.complaint = (
+        self.divergence_message = (
             "structure_loss: 'released' stopped being finite, which its formula does;"
             " 'stabilized' stays finite."
         )
@@ -245,7 +245,7 @@ class TransportTerm:
         dense, plan = adjacency.double(), strength.double()
         if self._form == "released":
             # A decomposition of what is not finite ends in an error that explains nothing.
-            require(bool(torch.isfinite(dense).all()), self.complaint)
+            require(bool(torch.isfinite(dense).all()), self.divergence_message)
             distance = released_signal_transport(dense, plan, self._inverse)
         else:
             plan = transport_plan(plan, self._rounds)

@@ -19,7 +19,7 @@ from gcsr.engines.divergence import MOST_ROLLBACKS, DivergenceGuard
 from gcsr.engines.structure import State, Structure, SyntheticFeatures
 from gcsr.engines.trajectory.students import MatchingInputs, Student
 from gcsr.models.base import Model, Params
-from gcsr.training.experts import ExpertOrder
+from gcsr.training.experts import ExpertRequest
 from gcsr.training.obtain_experts import Experts, experts_for
 from gcsr.training.trajectories import Trajectories
 from gcsr.utils.capture import record, warm_up
@@ -40,7 +40,7 @@ class ExpertSource:
 
     @classmethod
     def of(
-        cls, order: ExpertOrder, view: CondensingView, device: torch.device, progress: Progress
+        cls, order: ExpertRequest, view: CondensingView, device: torch.device, progress: Progress
     ) -> ExpertSource:
         """The experts that were ordered, from wherever they are at hand."""
         experts = experts_for(

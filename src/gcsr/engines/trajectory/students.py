@@ -248,7 +248,7 @@ class _Propagated(NamedTuple):
     twice_gram: Tensor | None
 
 
-class _Taught(NamedTuple):
+class _ForwardPass(NamedTuple):
     """The steps as they went."""
 
     history: list[tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]]
@@ -274,7 +274,7 @@ class _Distance(torch.autograd.Function):
         way_b1 = goal[1] - start[1]
         ahead = _propagate(x, gram, operator, start, way, way_b1)
         gone_first = squared_norm(way) + squared_norm(way_b1)
-        loss, taught = _teach(ahead, c, gone_first, lesson)
+        loss, taught = _train_student(ahead, c, gone_first, lesson)
         ctx.save_for_backward(operator, c, start[0], way)
         ctx.ahead, ctx.taught = ahead, taught
         return loss
@@ -284,7 +284,9 @@ class _Distance(torch.autograd.Function):
         operator, c, w1, way = ctx.saved_tensors
         ahead, taught = ctx.ahead, ctx.taught
         learned = ctx.needs_input_grad[3]
-        bar_hidden, bar_kernel, bar_c = _teach_adjoint(ahead, taught, c, gradient, learned=learned)
+        bar_hidden, bar_kernel, bar_c = _train_student_adjoint(
+            ahead, taught, c, gradient, learned=learned
+        )
         bar_operator = None
         if ahead.twice is not None:
             bar_twice = torch.bmm(bar_hidden, ahead.before.mT)
@@ -314,9 +316,9 @@ def _propagate(
     return _Propagated(hidden, kernel, before, twice, twice_gram)
 
 
-def _teach(
+def _train_student(
     ahead: _Propagated, c: Tensor, gone_first: Tensor, lesson: MatchingInputs
-) -> tuple[Tensor, _Taught]:
+) -> tuple[Tensor, _ForwardPass]:
     start, goal = lesson.start, lesson.goal
     second, second_goal = (
         torch.cat([w2.mT, b2.mT], -1) for w2, b2 in ((start[2], start[3]), (goal[2], goal[3]))
@@ -344,13 +346,13 @@ def _teach(
     miss = w - second_goal
     gone = gone_first + squared_norm(second - second_goal)
     missed = gone_first + inner_product(toward, coordinates) + squared_norm(miss)
-    return missed / gone, _Taught(history, errors, coordinates, pulled_all, miss, gone)
+    return missed / gone, _ForwardPass(history, errors, coordinates, pulled_all, miss, gone)
 
 
-def _teach_adjoint(
-    ahead: _Propagated, taught: _Taught, c: Tensor, gradient: Tensor, *, learned: bool
+def _train_student_adjoint(
+    ahead: _Propagated, taught: _ForwardPass, c: Tensor, gradient: Tensor, *, learned: bool
 ) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Gradients of ``hidden``, K and a learned c: the lines of :func:`_teach` read backwards."""
+    """Gradients of ``hidden``, K and a learned c: :func:`_train_student` read backwards."""
     scale = (2 * gradient / taught.gone).view(-1, 1, 1)
     h = taught.coordinates.shape[-1]
     bar_f = torch.nn.functional.pad(
