@@ -189,7 +189,7 @@ def test_a_larger_budget_takes_more_steps_and_the_same_budget_the_same(graph, fe
         view = View(one).condensing()
         costs = Automatic(nodes=9)._costs(view, 9)
         one_start = costs.seconds(starts=1, iterations=1) - costs.iteration
-        wanted = auto.ITERATIONS_FEW_LABELS if costs.labeler else auto.ITERATIONS
+        _, wanted, _ = auto.STEPS_FEW_LABELS if costs.labeler else auto.STEPS_MANY_LABELS
         wanted = min(wanted, Automatic(nodes=9, budget=MUCH)._plan(view, 9, "cpu").iterations)
         bought = (0, auto.LEAST_ITERATIONS - 1, auto.LEAST_ITERATIONS, wanted // 3, 10 * wanted)
         plans = [
@@ -224,8 +224,8 @@ def test_few_labels_need_fewer_steps(graph, few_labels):
         Automatic(nodes=9, budget=MUCH)._plan(View(one).condensing(), 9, "cpu").iterations
         for one in (graph, few_labels)
     )
-    assert many == auto.ITERATIONS
-    assert auto.LEAST_ITERATIONS <= few <= auto.ITERATIONS_FEW_LABELS < many
+    assert auto.STEPS_MANY_LABELS[0] <= many <= auto.STEPS_MANY_LABELS[1]
+    assert auto.STEPS_FEW_LABELS[0] <= few <= auto.STEPS_FEW_LABELS[1] < many
 
 
 def test_a_budget_below_the_least_is_said_before_the_work_begins(graph, caplog):
@@ -261,7 +261,7 @@ def test_every_part_has_a_setting_and_a_sentence():
 def test_every_part_can_be_switched_off(few_labels, monkeypatch, part):
     final_word(monkeypatch, simple=False)
     # As many steps as the budget buys: few are enough here.
-    monkeypatch.setattr(auto, "ITERATIONS_FEW_LABELS", auto.LEAST_ITERATIONS)
+    monkeypatch.setattr(auto, "STEPS_FEW_LABELS", (auto.LEAST_ITERATIONS,) * 2 + (1.0,))
     name, value = auto.AS_SETTING[part]
     fixed: dict[str, Any] = {"iterations": None, "iterate": "last"}
     if part == "burn-in":

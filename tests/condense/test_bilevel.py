@@ -21,9 +21,11 @@ from gcsr.engines.bilevel.real_loss import STUDENT_MODELS, RealLoss
 from gcsr.engines.bilevel.window import TINY as SMALLEST_ROOT
 from gcsr.engines.bilevel.window import InnerAdam, SmallGraph, Students, Window, as_batch
 from gcsr.engines.iterates import QuickScore
+from gcsr.engines.result import Context
 from gcsr.engines.structure import SelfExpressiveStructure
 from gcsr.models.sparse import SparseOperator
 from gcsr.training.fit import TrainingRecipe
+from gcsr.utils.progress import silent
 from helpers import (
     CPU,
     dense,
@@ -477,6 +479,34 @@ def test_features_and_labels_are_learned(graph):
     assert not torch.equal(fixed.x, start.x)
     torch.testing.assert_close(fixed.y, start.y, rtol=1e-5, atol=1e-6)
     torch.testing.assert_close(small.y.sum(1), torch.ones(9))
+
+
+def test_only_the_columns_that_vary_most_are_learned(graph):
+    start = Bilevel(**LAST | {"iterations": 0, "label_lr": 0.0}).condense(graph, device="cpu")
+    narrow = Bilevel(**LAST, label_lr=0.0, max_columns=3).condense(graph, device="cpu")
+    changed = (narrow.x != start.x).any(0).nonzero().flatten()
+    most = graph.x.var(0).topk(3).indices.sort().values
+    assert changed.tolist() == most.tolist()
+    everything = Bilevel(**LAST, label_lr=0.0).condense(graph, device="cpu")
+    assert bool((everything.x != start.x).any(0).all())
+
+
+def test_a_start_that_was_scored_is_not_scored_again(graph, monkeypatch):
+    view = View(graph).condensing()
+    scored: list[int] = []
+    score = QuickScore.score
+    monkeypatch.setattr(
+        QuickScore, "score", lambda *args, **more: (scored.append(1), score(*args, **more))[1]
+    )
+    ctx = Context(view, 9, [0], CPU, silent)
+    (start,) = Bilevel(**TINY | {"iterations": 0}).run(ctx)
+    assert len(scored) == 1
+    (made,) = Bilevel(**TINY).run(ctx)
+    curve = made.details["validation"]
+    assert len(scored) == len(curve["iterations"])
+    assert curve["values"][0] == start.details["validation"]["values"][0]
+    (fresh,) = Bilevel(**TINY).run(Context(View(graph).condensing(), 9, [0], CPU, silent))
+    assert torch.equal(made.x, fresh.x) and torch.equal(made.y, fresh.y)
 
 
 def test_the_real_loss_falls(graph):

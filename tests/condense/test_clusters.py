@@ -249,14 +249,14 @@ def test_a_consistent_teacher_learns_from_nodes_without_a_label(monkeypatch):
     assert sharp > sureness()
 
 
-def test_a_consistent_teacher_reads_what_fits_of_wide_features(monkeypatch):
+def test_a_consistent_teacher_reads_what_fits_of_wide_features():
     consistent = importlib.import_module("gcsr.starts.consistent")
     assert columns_read(3_000, 1_400) == 1_400
     assert columns_read(3_000, 9_000) == consistent.WIDEST
     assert columns_read(10**6, 9_000) == consistent.NARROWEST
     graph = planted_graph()
-    monkeypatch.setattr(consistent, "WIDEST", 3)
-    chosen = consistent._most_varied(View(graph).condensing().visible)
+    chosen = consistent.most_varied_columns(graph.x, 3)
+    assert chosen.numel() == 3
     varied = graph.x.var(0)
     assert varied[chosen].min() >= varied.sort(descending=True).values[2]
     assert chosen.tolist() == sorted(chosen.tolist())

@@ -126,9 +126,9 @@ logger = logging.getLogger(__name__)
 Settings = tuple[tuple[str, Any], ...]
 # Hops of the starts that are compared; a small budget takes the first alone.
 HOPS = (1, 0, 2)
-# Outer steps. With few labels the outer loss soon fits mistakes of the pseudo-labels: fewer are enough,
-# and no more than some seconds of them.
-ITERATIONS, ITERATIONS_FEW_LABELS, SECONDS_FEW_LABELS = 200, 50, 8.0
+# Outer steps: least, most, and the expected seconds that decide in between. With few labels the outer
+# loss soon fits errors of the pseudo-labels, so fewer steps are better.
+STEPS_MANY_LABELS, STEPS_FEW_LABELS = (200, 400, 60.0), (10, 50, 8.0)
 # Fewer than these are not worth beginning.
 LEAST_ITERATIONS = 10
 # The networks of the final comparison chose nothing before.
@@ -266,10 +266,9 @@ class Automatic(Condenser):
         """The same graph, size, budget and kind of device give the same plan."""
         costs, fixed = self._costs(view, nodes, kind), self._fixed
         hops: tuple[int, ...] = (fixed["num_hops"],) if "num_hops" in fixed else HOPS
-        wanted = fixed.get("iterations", ITERATIONS)
-        if few_labels(view.visible) and "iterations" not in fixed:
-            within = int(SECONDS_FEW_LABELS / costs.iteration)
-            wanted = max(LEAST_ITERATIONS, min(ITERATIONS_FEW_LABELS, within))
+        fewest, most, seconds = STEPS_FEW_LABELS if few_labels(view.visible) else STEPS_MANY_LABELS
+        within = max(fewest, min(most, int(seconds / costs.iteration)))
+        wanted = fixed.get("iterations", within)
         least = costs.seconds(starts=1, iterations=0)
         for tried in dict.fromkeys((hops, hops[:1])):
             base = costs.seconds(starts=len(tried), iterations=1) - costs.iteration

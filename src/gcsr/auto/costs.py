@@ -51,6 +51,7 @@ class Costs:
         self._epoch, self._outer_step = EPOCH[kind], OUTER_STEP[kind]
         self._tall = 1 + nodes / TALL if kind == "cpu" else 1.0
         self._all, self._features = visible.num_nodes, int(visible.x.shape[1])
+        self._learned = min(self._features, method.max_columns)
         self._classes = visible.num_classes
         self._edges = int(visible.adjacency.nnz) + self._all
         self._train, self._validated = visible.train.numel(), validation.nodes.numel()
@@ -83,9 +84,9 @@ class Costs:
         width = m.students * m.hidden_channels
         # New students train without a gradient, one at a time.
         steps = m.window + m.burn_in / (3 * max(1, (m.longest - m.burn_in) // m.window))
-        products = 12 * steps * self._nodes * self._features * width
-        elements = PASSES * steps * self._features * width
-        real = 6 * self._reached * self._propagated_row * width
+        products = 12 * steps * self._nodes * self._learned * width
+        elements = PASSES * steps * self._learned * width
+        real = 6 * self._reached * self._propagated_row * width * self._learned / self._features
         work = (self._tall * products + real) / self._speed + elements / self._elements
         return work + self._outer_step
 
@@ -95,7 +96,7 @@ class Costs:
         nodes = self._all if self.labeler else self._train
         batches = min(BATCHES, -(-nodes // BATCH_NODES))
         reached = batches * self._reached * min(self._features, self._propagated_row * LARGE)
-        learned = self._method.held_bytes(self._nodes, self._features, self._classes)
+        learned = self._method.held_bytes(self._nodes, self._learned, self._classes)
         columns = consistent.columns_read(self._all, self._features)
         rows = self._train + min(consistent.POOL, self._all - self._train)
         drawn = (6 * self._all + consistent.DRAWS * rows) * columns

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -24,11 +25,13 @@ from gcsr.models.sparse import csr_tensor
 from gcsr.outofcore.estimate import Work
 from gcsr.starts.budget import block_labels, class_budget
 from gcsr.starts.clusters import cluster_start
+from gcsr.starts.consistent import most_varied_columns
 from gcsr.starts.pseudo_labels import LABELERS, class_shares
 from gcsr.starts.sample import Start, propagated_features, sample_training_rows
 from gcsr.training.fit import TrainingRecipe
 from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import InputError, require, require_one_of
+from gcsr.utils.graph_cache import GraphCache
 from gcsr.utils.progress import Progress
 from gcsr.utils.validation import real_number, whole_number
 
@@ -37,7 +40,7 @@ PseudoLabels = Literal["auto", "none", "consistent", "gcn", "appnp"]
 FEW_LABELS = 0.25
 # Iterates are compared at the start, at the end and in between.
 LOOKS = 3
-QUICK_HIDDEN, QUICK_NETWORKS = 128, 3
+QUICK_HIDDEN, QUICK_NETWORKS = 64, 3
 QUICK = TrainingRecipe(epochs=150, validate_every=10)
 # Weights of the paper's structure inside the loop (Eq. 8, 14, 15).
 ALPHA, BETA, TAU, GAMMA = 1.0, 1.0, 0.9, 0.5
@@ -65,6 +68,8 @@ class Bilevel(Condenser):
         students, hidden_channels: networks in training at a time, and their hidden units.
         window, burn_in, longest: training steps that are differentiated, steps of a new student
             that are not, and steps after which a student is replaced.
+        max_columns: columns of X' that are learned, those that vary most in the real features; the
+            others keep their initial values. Without ``structure``.
         feature_lr: Adam's rate for X', in standard deviations of the columns of the initial X'.
         label_lr: Adam's rate for the logits of Y'; 0 keeps Y'.
         student_lr, student_weight_decay: Adam of the students; by default the test protocol's.
@@ -92,6 +97,7 @@ class Bilevel(Condenser):
     window: int = 20
     burn_in: int = 40
     longest: int = 200
+    max_columns: int = 4096
     feature_lr: float = 0.02
     label_lr: float = 0.02
     student_lr: float = 0.01
@@ -101,7 +107,9 @@ class Bilevel(Condenser):
 
     def _check(self) -> None:
         whole_number(self, "num_hops", "iterations", "expert_seed", "burn_in")
-        whole_number(self, "students", "hidden_channels", "window", "longest", least=1)
+        whole_number(
+            self, "students", "hidden_channels", "window", "longest", "max_columns", least=1
+        )
         real_number(self, "feature_lr", "student_lr", above=True)
         real_number(self, "label_lr", "student_weight_decay")
         require_one_of("init", self.init, ("clusters", "sample"))
@@ -144,18 +152,19 @@ class Bilevel(Condenser):
         view, nodes, seeds = ctx.view, ctx.nodes, ctx.seeds
         device, progress = ctx.device, ctx.progress
         visible = view.visible
-        budget = class_budget(visible.train_labels, visible.num_classes, nodes)
         known = Targets.of(self, view, device, progress)
-        starts = self._starts(visible, known, budget, seeds, device)
+        starts = self._starts(visible, known, nodes, seeds)
+        columns = self._columns(visible)
         real = None
         if self.iterations:
+            narrow = replace(visible, x=visible.x[:, columns]) if columns is not None else visible
             real = RealLoss(
-                visible, known.shares, known.nodes, self._models, self.hidden_channels, device
+                narrow, known.shares, known.nodes, self._models, self.hidden_channels, device
             )
 
         def run(group: slice, report: Progress) -> list[CondensationResult]:
             chosen, some = starts[group], seeds[group]
-            found = self._run(view, known, real, chosen, some, None, report)
+            found = self._run(view, known, real, chosen, some, None, report, columns)
             if self.structure == "none":
                 return found
             closed_form = self._structure(visible, known, chosen)
@@ -168,7 +177,7 @@ class Bilevel(Condenser):
                 better(plain, structured) for plain, structured in zip(found, other, strict=True)
             ]
 
-        features, classes = int(visible.x.shape[1]), visible.num_classes
+        features, classes = min(int(visible.x.shape[1]), self.max_columns), visible.num_classes
         each = self.held_bytes(nodes, features, classes)
         return advance_together(run, seeds, device, progress, bytes_each=each)
 
@@ -179,29 +188,40 @@ class Bilevel(Condenser):
         activations = self.window * nodes * (4 * width + 3 * classes * self.students)
         return FLOAT * (states + activations)
 
+    def _columns(self, visible: VisibleGraph) -> Tensor | None:
+        """The columns of X' that are learned; ``None``: all of them."""
+        if self.structure != "none" or visible.x.shape[1] <= self.max_columns:
+            return None
+        return most_varied_columns(visible.x, self.max_columns)
+
+    def _start_key(self, nodes: int, seed: int, device: torch.device) -> Hashable:
+        """What determines a start."""
+        labels = (self.pseudo_labels, self.expert_seed)
+        return nodes, seed, self.init, self.num_hops, *labels, str(device)
+
     def _starts(
-        self,
-        visible: VisibleGraph,
-        known: Targets,
-        budget: Tensor,
-        seeds: Sequence[int],
-        device: torch.device,
+        self, visible: VisibleGraph, known: Targets, nodes: int, seeds: Sequence[int]
     ) -> list[Start]:
-        features = propagated_features(visible, self.num_hops, device)
-        if self.init == "sample":
-            labels = block_labels(budget)
-            one_hot = torch.nn.functional.one_hot(labels, visible.num_classes).to(features)
-            found = [
-                sample_training_rows(
-                    features, visible, labels, make_generator(seed, "initial rows")
-                )
-                for seed in seeds
-            ]
-            return [Start(start.x, start.nodes, start.notes, one_hot) for start in found]
-        nodes = known.nodes.to(device)
-        rows, shares = features[nodes], known.shares[nodes]
+        device = known.shares.device
+        budget = class_budget(visible.train_labels, visible.num_classes, nodes)
+
+        @cache
+        def features() -> Tensor:
+            return propagated_features(visible, self.num_hops, device)
+
+        def start(seed: int) -> Start:
+            if self.init == "sample":
+                labels = block_labels(budget)
+                generator = make_generator(seed, "initial rows")
+                found = sample_training_rows(features(), visible, labels, generator)
+                one_hot = torch.nn.functional.one_hot(labels, visible.num_classes).to(found.x)
+                return replace(found, targets=one_hot)
+            rows, shares = features()[known.nodes.to(device)], known.shares[known.nodes.to(device)]
+            return cluster_start(rows, shares, budget, make_generator(seed, "clusters"))
+
         return [
-            cluster_start(rows, shares, budget, make_generator(seed, "clusters")) for seed in seeds
+            _STARTS.get(visible, self._start_key(nodes, seed, device), partial(start, seed))
+            for seed in seeds
         ]
 
     def _structure(
@@ -228,6 +248,7 @@ class Bilevel(Condenser):
         seeds: Sequence[int],
         structure: tuple[SelfExpressiveStructure, tuple[Tensor, ...]] | None,
         progress: Progress,
+        columns: Tensor | None = None,
     ) -> list[CondensationResult]:
         schedule = BilevelSchedule(
             iterations=self.iterations,
@@ -240,11 +261,19 @@ class Bilevel(Condenser):
             label_lr=self.label_lr,
             inner=InnerAdam(self.student_lr, self.student_weight_decay),
         )
-        x = torch.stack([start.x for start in starts]).clone()
+        initial = torch.stack([start.x for start in starts])
+        x = initial.clone() if columns is None else initial[..., columns.to(initial.device)]
         y = torch.stack([_targets(start) for start in starts])
         step = BilevelStep(x, y, schedule, real, seeds, structure)
-        chooser = None if self.iterate == "last" else BestIterate(view, x.device)
+        edges = structure is not None
+        keys = [(edges, self._start_key(int(x.shape[1]), seed, x.device)) for seed in seeds]
+        chooser = None if self.iterate == "last" else BestIterate(view, x.device, keys)
         watch = None if view.watch is None else in_order(view.watch)
+
+        def features() -> Tensor:
+            if columns is None:
+                return step.x
+            return initial.index_copy(-1, columns.to(initial.device), step.x)
 
         def shares(iteration: int) -> Tensor:
             # The start is as it is, with labels that nothing was taken from.
@@ -253,7 +282,7 @@ class Bilevel(Condenser):
         def look(iteration: int) -> None:
             if chooser is None:
                 return
-            scores = chooser.compare(iteration, step.x, shares(iteration), step.adjacency())
+            scores = chooser.compare(iteration, features(), shares(iteration), step.adjacency())
             if watch is not None:
                 watch(iteration, dict(zip(seeds, scores.tolist(), strict=True)))
 
@@ -267,9 +296,9 @@ class Bilevel(Condenser):
             progress=progress,
             recovery=recovery,
         )
-        found = (step.x, shares(self.iterations), step.adjacency())
+        found = (features(), shares(self.iterations), step.adjacency())
         if chooser is not None:
-            found = chooser.parts(int(step.x.shape[-1]))
+            found = chooser.parts(int(initial.shape[-1]))
         told = {"structure": "none" if structure is None else "self-expressive"}
         thinned = max(1, self.iterations // CURVE_POINTS)
         return [
@@ -330,30 +359,39 @@ class Targets:
         return cls(taught.shares, torch.arange(visible.num_nodes), told)
 
 
+# The automatic mode makes and scores the starts before it optimizes one of them.
+_STARTS: GraphCache[Start] = GraphCache()
+_START_SCORES: GraphCache[float] = GraphCache()
+
+
 class BestIterate(Best):
     """Keeps, for every graph, the iterate on which quickly trained GCNs validate best."""
 
     measure = "validation"
 
-    def __init__(self, view: CondensingView, device: torch.device) -> None:
+    def __init__(
+        self, view: CondensingView, device: torch.device, starts: Sequence[Hashable]
+    ) -> None:
         super().__init__()
         self._score = QuickScore(view.validation, device)
+        self._visible, self._starts = view.visible, starts
 
     def compare(self, iteration: int, x: Tensor, y: Tensor, a: Tensor) -> Tensor:
         """Score every graph of an iterate and keep those that improved."""
-        found = [
-            self._score.score(
-                x[g],
-                a[g],
-                y[g],
-                range(QUICK_NETWORKS),
-                0,
-                hidden_channels=QUICK_HIDDEN,
-                recipe=QUICK,
+
+        def score(g: int) -> float:
+            networks = range(QUICK_NETWORKS)
+            return self._score.score(
+                x[g], a[g], y[g], networks, 0, hidden_channels=QUICK_HIDDEN, recipe=QUICK
             )
-            for g in range(x.shape[0])
-        ]
-        scores = torch.tensor(found, dtype=torch.float64)
+
+        def scored(g: int) -> float:
+            # The automatic mode has scored the start before.
+            if iteration == 0:
+                return _START_SCORES.get(self._visible, self._starts[g], partial(score, g))
+            return score(g)
+
+        scores = torch.tensor([scored(g) for g in range(x.shape[0])], dtype=torch.float64)
         # Labels change with the features: both are kept, side by side.
         self.offer(iteration, torch.cat([x, y], -1), a, scores)
         return scores

@@ -8,20 +8,20 @@ decide when pseudo-labelers have learned enough and at which temperature they pr
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cache, partial
 from typing import Literal
-from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
 
-from gcsr.data.views import CondensingView, VisibleGraph
+from gcsr.data.views import CondensingView
 from gcsr.starts.pseudo_labels import LABELERS, class_shares
 from gcsr.starts.sample import JITTER, Start, propagated_features
 from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import require_one_of
+from gcsr.utils.graph_cache import GraphCache
 from gcsr.utils.progress import Progress
 from gcsr.utils.validation import truth_value, whole_number
 
@@ -225,24 +225,23 @@ def class_centers(
     labeler = asked.pseudo_labels if unlabeled else None
     # With soft labels and with hard ones the centers are the same.
     same = (replace(asked, soft_labels=False), str(device), dtype, *budget.tolist())
-    keys = {seed: (seed, *same) for seed in seeds}
-    with _LOCK:
-        known = _KNOWN.setdefault(view.visible, {})
-    new = [seed for seed, key in keys.items() if key not in known]
-    if new:
-        features = propagated_features(view.visible, asked.num_hops, device, dtype)
-        shares = taught.shares.to(features)
-        for seed in new:
-            generator = make_generator(seed, "clusters")
-            start = cluster_start(features, shares, budget, generator, asked.grouping)
-            known[keys[seed]] = replace(start, temperature=taught.temperature, labeler=labeler)
-    return [_handed_out(known[keys[seed]], asked.soft_labels) for seed in seeds]
+
+    @cache
+    def propagated() -> Tensor:
+        return propagated_features(view.visible, asked.num_hops, device, dtype)
+
+    def start(seed: int) -> Start:
+        features = propagated()
+        shares, generator = taught.shares.to(features), make_generator(seed, "clusters")
+        found = cluster_start(features, shares, budget, generator, asked.grouping)
+        return replace(found, temperature=taught.temperature, labeler=labeler)
+
+    found = [_STARTS.get(view.visible, (seed, *same), partial(start, seed)) for seed in seeds]
+    return [_handed_out(one, asked.soft_labels) for one in found]
 
 
-# Starts of graphs that are still in use: several methods may begin at the same ones.
-_Known = dict[tuple[object, ...], Start]
-_KNOWN: WeakKeyDictionary[VisibleGraph, _Known] = WeakKeyDictionary()
-_LOCK = threading.Lock()
+# Several methods may begin at the same starts.
+_STARTS: GraphCache[Start] = GraphCache()
 
 
 def _handed_out(start: Start, soft: bool) -> Start:

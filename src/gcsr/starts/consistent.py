@@ -17,7 +17,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from gcsr.data.views import CondensingView, VisibleGraph
+from gcsr.data.views import CondensingView
 from gcsr.equations.trajectory import cross_entropy
 from gcsr.models.base import Dropout, Params, Prepared, init_batch
 from gcsr.models.mlp import MLP
@@ -98,7 +98,9 @@ class _Material:
             make_generator(seed, "dropout of consistent teachers").initial_seed()
         )
         self.units, self.words = Dropout(RECIPE.dropout, random), Dropout(DROPPED_COLUMNS, random)
-        self.columns = _most_varied(self.visible)
+        self.columns = most_varied_columns(
+            self.visible.x, columns_read(self.visible.num_nodes, int(self.visible.x.shape[1]))
+        )
         self._operator = SparseTopology(self.visible.adjacency, device).normalized
         self._x = self.visible.x[:, self.columns].to(device)
         self.undropped = smoothed(self._operator, self._x)
@@ -174,11 +176,9 @@ class _Loss:
         return self.model.logits((left, *others), Prepared(inputs), self.material.units)
 
 
-def _most_varied(visible: VisibleGraph) -> Tensor:
-    """The features that are read, in their own order."""
-    nodes, features = visible.x.shape
-    wanted = columns_read(int(nodes), int(features))
-    if wanted == features:
-        return torch.arange(features)
-    order = visible.x.var(0).argsort(descending=True, stable=True)
-    return order[:wanted].sort().values
+def most_varied_columns(x: Tensor, count: int) -> Tensor:
+    """The ``count`` columns with the largest variance, in their own order."""
+    if count >= x.shape[1]:
+        return torch.arange(x.shape[1])
+    order = x.var(0).argsort(descending=True, stable=True)
+    return order[:count].sort().values

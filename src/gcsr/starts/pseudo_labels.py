@@ -6,20 +6,19 @@ are unreachable here.
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from typing import Literal
-from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
 
-from gcsr.data.views import CondensingView, VisibleGraph
+from gcsr.data.views import CondensingView
 from gcsr.models.base import Model, Params, Prepared
 from gcsr.models.registry import testing_model
 from gcsr.models.sparse import SparseTopology
 from gcsr.starts.consistent import consistent_prediction
 from gcsr.training.fit import TrainingRecipe, fit
+from gcsr.utils.graph_cache import GraphCache
 from gcsr.utils.progress import Progress, silent
 
 Labeler = Literal["consistent", "gcn", "appnp"]
@@ -61,18 +60,14 @@ def class_shares(
         # An inductive graph: there is nobody left to ask about.
         given = torch.nn.functional.one_hot(visible.labels, visible.num_classes)
         return LabelShares(given.to(device, torch.float32))
-    with _LOCK:
-        known = _KNOWN.setdefault(visible, {})
     key = (labeler, seed, str(device), tempered)
-    if key not in known:
-        known[key] = _train_labeler(view, labeler, seed, device, tempered, progress)
-    return known[key]
+    return _PREDICTIONS.get(
+        visible, key, lambda: _train_labeler(view, labeler, seed, device, tempered, progress)
+    )
 
 
-# Predictions for graphs that are still in use: the automatic mode asks for the same many times.
-_Known = dict[tuple[str, int, str, bool], LabelShares]
-_KNOWN: WeakKeyDictionary[VisibleGraph, _Known] = WeakKeyDictionary()
-_LOCK = threading.Lock()
+# The automatic mode asks for the same predictions many times.
+_PREDICTIONS: GraphCache[LabelShares] = GraphCache()
 
 
 def _train_labeler(
