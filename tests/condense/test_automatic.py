@@ -442,7 +442,7 @@ def test_labels_are_guessed_once_for_all_candidates(few_labels, monkeypatch):
     honest, asked = teachers._train_labeler, []
     monkeypatch.setattr(teachers, "_train_labeler", lambda *a: asked.append(a[1]) or honest(*a))
     short().condense_many(few_labels, seeds=[0, 1], device="cpu")
-    assert asked == ["consistent"]
+    assert asked == ["consistent", "gcn"]
 
 
 # -- estimates -----------------------------------------------------------------------------------------

@@ -231,6 +231,27 @@ def test_validation_labels_temper_and_nothing_else_does():
     assert "teacher_temperature" not in untold.provenance
 
 
+@pytest.mark.parametrize("better", ["consistent", "gcn"])
+def test_the_labeler_that_validates_better_is_used(monkeypatch, better):
+    labels = importlib.import_module("gcsr.starts.pseudo_labels")
+    graph = planted_graph()
+    view = View(graph).condensing()
+    right = torch.nn.functional.one_hot(graph.y.clamp_min(0), 3).float().clamp(0.01, 0.98)
+    wrong = right.roll(1, 1)
+
+    def predicted(name):
+        return (right if name == better else wrong).clone()
+
+    monkeypatch.setattr(labels, "consistent_prediction", lambda *a, **k: predicted("consistent"))
+    monkeypatch.setattr(labels, "_network_prediction", lambda view, name, *a: predicted(name))
+    found = class_shares(view, "auto", seed=0, device=CPU)
+    assert found.labeler == better
+    assert found.validation == {name: float(name == better) for name in ("consistent", "gcn")}
+    assert found.provenance["validation"] == found.validation
+    alone = class_shares(view, better, seed=0, device=CPU)
+    assert torch.equal(found.shares, alone.shares) and "validation" not in alone.provenance
+
+
 def test_a_consistent_teacher_learns_from_nodes_without_a_label(monkeypatch):
     consistent = importlib.import_module("gcsr.starts.consistent")
     view = View(planted_graph()).condensing()

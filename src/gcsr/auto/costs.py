@@ -69,7 +69,7 @@ class Costs:
 
     def seconds(self, starts: int, iterations: int) -> float:
         """Everything, for so many starts and outer steps."""
-        total = self._consistent() if self.labeler else 0.0
+        total = self._pseudo_labels() if self.labeler else 0.0
         total += self._herding() + starts * (self._start() + self._look())
         # Random, Herding, the start and the result meet three networks.
         total += 4 * self._judge(QUICK_HIDDEN, 3, QUICK.epochs, _looks(QUICK))
@@ -103,7 +103,7 @@ class Costs:
         held = FLOAT * int(reached) + learned if self._method.iterations else 0
         return max(held, FLOAT * drawn if self.labeler else 0)
 
-    def _consistent(self) -> float:
+    def _pseudo_labels(self) -> float:
         columns = consistent.columns_read(self._all, self._features)
         hops = (consistent.DRAWS + 1) * consistent.HOPS
         propagated = hops * columns * (0.5 * self._edges + 3 * self._all) / self._large_elements
@@ -111,7 +111,13 @@ class Costs:
         epochs = consistent.RECIPE.epochs
         trained = epochs * (6 * consistent.COMPARED * rows + self._validated)
         trained *= consistent.NETWORKS * consistent.HIDDEN * columns
-        return propagated + trained / self._speed + 10 * epochs * self._epoch
+        seconds = propagated + trained / self._speed + 10 * epochs * self._epoch
+        if self._method.pseudo_labels != "auto":
+            return seconds
+        # GCNs that are compared with it: five of them for 200 epochs, validated in every second.
+        reached = min(self._all, self._train * self._edges / max(1, self._all))
+        work = 64 * self._row * (6000 * reached + 1000 * self._judged)
+        return seconds + work / self._speed + 200 * self._epoch
 
     def _herding(self) -> float:
         rows = min(self._all, self._train * self._edges / max(1, self._all))

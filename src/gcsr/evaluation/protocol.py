@@ -20,7 +20,7 @@ from gcsr.data.views import View
 from gcsr.distributed.pool import Cluster, connected
 from gcsr.distributed.worker import Shared
 from gcsr.evaluation.evaluation import WHOLE, WITH_PSEUDO_LABELS, Evaluation
-from gcsr.evaluation.origin import LABELER, require_graph, require_origin
+from gcsr.evaluation.origin import require_graph, require_origin
 from gcsr.evaluation.pseudo_labels import PseudoLabels, require_unlabeled_nodes
 from gcsr.evaluation.trial import ModelChoice, Task, Trial
 from gcsr.models.registry import testing_model
@@ -179,9 +179,10 @@ def evaluate_full(
         cluster: as in :func:`evaluate`.
         pseudo_labels: train on predicted class shares of every unlabeled node as well as on the
             training labels. This is the fair reference of a graph that was condensed with
-            pseudo-labels. A name says who predicts them: ``consistent`` (also ``True``), ``gcn`` or
-            ``appnp``. The pseudo-labels do not depend on ``seed``. Only a transductive graph has
-            unlabeled nodes; ``cluster`` cannot be used with it.
+            pseudo-labels. A name says who predicts them: ``consistent``, ``gcn``, ``appnp``, or
+            ``auto`` (also ``True``): the first or the second, by validation accuracy. The
+            pseudo-labels do not depend on ``seed``. Only a transductive graph has unlabeled nodes;
+            ``cluster`` cannot be used with it.
 
     Returns:
         Accuracies in percent: every run, their mean and deviation; with ``pseudo_labels`` also those
@@ -193,8 +194,8 @@ def evaluate_full(
     testing_model(model, hidden_channels)
     labeler = None
     if pseudo_labels:
-        who = LABELER if pseudo_labels is True else pseudo_labels
-        require_one_of("pseudo_labels", who, LABELERS)
+        who = "auto" if pseudo_labels is True else pseudo_labels
+        require_one_of("pseudo_labels", who, ("auto", *LABELERS))
         require_unlabeled_nodes(graph)
         require(
             cluster is None,

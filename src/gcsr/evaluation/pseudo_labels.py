@@ -9,7 +9,6 @@ from torch import Tensor
 
 from gcsr.data.graph import Graph
 from gcsr.data.views import Target, VisibleGraph
-from gcsr.evaluation.origin import LABELER
 from gcsr.evaluation.trial import Batch, Trial, batches_of
 from gcsr.starts.pseudo_labels import class_shares
 from gcsr.utils.errors import require
@@ -40,7 +39,7 @@ class PseudoLabels:
     shares: Tensor
 
     @classmethod
-    def of(cls, trial: Trial, progress: Progress, labeler: str = LABELER) -> PseudoLabels:
+    def of(cls, trial: Trial, progress: Progress, labeler: str) -> PseudoLabels:
         """Train the pseudo-labeler, whose seed is fixed, and predict every visible node."""
         condensing = trial.view.condensing()
         with suitable_threads(condensing.visible.x.numel(), trial.device):

@@ -58,8 +58,8 @@ class Bilevel(Condenser):
         num_hops: hops of message passing before rows are grouped or sampled.
         init: ``clusters``: means of groups of nodes of each class; ``sample``: training rows.
         pseudo_labels: ``consistent``, ``gcn`` or ``appnp`` label the nodes without a training label;
-            ``none``: only training nodes count; ``auto``: ``consistent`` where less than a quarter of
-            the visible nodes has a label.
+            ``none``: only training nodes count; ``auto``: where less than a quarter of the visible
+            nodes has a label, ``consistent`` or ``gcn``, whichever validates better.
         structure: ``none``: A' = I; ``self-expressive``: the closed form of GCSR inside the loop as
             well, kept where it validates better.
         models: student models whose real losses are averaged, separated by commas: ``gcn``, ``sgc``,
@@ -326,7 +326,7 @@ def labeler_of(method: Bilevel, visible: VisibleGraph) -> str | None:
         return None
     if method.pseudo_labels != "auto":
         return method.pseudo_labels
-    return "consistent" if few_labels(visible) else None
+    return "auto" if few_labels(visible) else None
 
 
 def few_labels(visible: VisibleGraph) -> bool:
@@ -355,8 +355,7 @@ class Targets:
             return cls(shares.to(device), visible.train, None)
         seed = method.expert_seed
         taught = class_shares(view, labeler, seed=seed, device=device, progress=progress)
-        told = {"labeler": labeler, "temperature": taught.temperature}
-        return cls(taught.shares, torch.arange(visible.num_nodes), told)
+        return cls(taught.shares, torch.arange(visible.num_nodes), taught.provenance)
 
 
 # The automatic mode makes and scores the starts before it optimizes one of them.

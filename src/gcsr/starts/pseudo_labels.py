@@ -6,8 +6,8 @@ are unreachable here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -23,6 +23,8 @@ from gcsr.utils.progress import Progress, silent
 
 Labeler = Literal["consistent", "gcn", "appnp"]
 LABELERS: tuple[str, ...] = ("consistent", "gcn", "appnp")
+# ``auto`` is the one of these that validates better; the first of equals.
+COMPARED = ("consistent", "gcn")
 NETWORKS, HIDDEN = 5, 64
 RECIPE = TrainingRecipe(epochs=200, dropout=0.5, validate_every=2)
 # Temperatures that predictions may be brought to: from five times as sure to five times less.
@@ -31,13 +33,25 @@ COLDEST, HOTTEST, TEMPERATURES = 0.2, 5.0, 65
 
 @dataclass(frozen=True, eq=False)
 class LabelShares:
-    """Class shares ``(n, C)`` of the visible nodes, and the temperature that they were brought to.
+    """Class shares ``(n, C)`` of the visible nodes, and how they were made.
 
-    ``temperature`` is ``None`` where every label is known, or nobody asked for one.
+    Args:
+        shares: one-hot for training nodes, predicted for the others.
+        temperature: of the predictions; ``None`` without temperature scaling.
+        labeler: who predicted; ``None`` where every label is known.
+        validation: validation accuracy (a share) of every labeler that was compared.
     """
 
     shares: Tensor
     temperature: float | None = None
+    labeler: str | None = None
+    validation: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """What a file says of the pseudo-labels."""
+        compared = {"validation": self.validation} if len(self.validation) > 1 else {}
+        return {"labeler": self.labeler, "temperature": self.temperature, **compared}
 
 
 def class_shares(
@@ -52,7 +66,8 @@ def class_shares(
     """Shares of the visible nodes: one-hot for training nodes, else a mean prediction.
 
     ``gcn`` and ``appnp`` are five networks each, trained on the training labels. ``consistent`` ones
-    learn from unlabeled nodes too (:mod:`gcsr.starts.consistent`). ``tempered``: predictions become
+    learn from unlabeled nodes too (:mod:`gcsr.starts.consistent`). ``auto`` is ``consistent`` or
+    ``gcn``, whichever has the higher validation accuracy. ``tempered``: predictions become
     as sure of themselves as makes validation labels likeliest; which class comes first does not change.
     """
     visible = view.visible
@@ -60,6 +75,12 @@ def class_shares(
         # An inductive graph: there is nobody left to ask about.
         given = torch.nn.functional.one_hot(visible.labels, visible.num_classes)
         return LabelShares(given.to(device, torch.float32))
+    if labeler == "auto":
+        options: dict[str, Any] = {"seed": seed, "device": device, "tempered": tempered}
+        found = [class_shares(view, name, **options, progress=progress) for name in COMPARED]
+        validation = {name: score for one in found for name, score in one.validation.items()}
+        best = max(found, key=lambda one: max(one.validation.values(), default=0.0))
+        return replace(best, validation=validation)
     key = (labeler, seed, str(device), tempered)
     return _PREDICTIONS.get(
         visible, key, lambda: _train_labeler(view, labeler, seed, device, tempered, progress)
@@ -85,16 +106,18 @@ def _train_labeler(
         said = consistent_prediction(view, seed=seed, device=device, progress=progress)
     else:
         said = _network_prediction(view, labeler, given, seed, progress)
-    temperature = None
-    # Who is validated on nodes that cannot be seen here leaves nothing to temper by.
-    if tempered and view.validation.adjacency is visible.adjacency:
+    temperature, validation = None, {}
+    # Validation nodes of an inductive graph are not among the predicted ones.
+    if view.validation.adjacency is visible.adjacency:
         nodes, labels = (
             part.to(device) for part in (view.validation.nodes, view.validation.labels)
         )
-        temperature = best_temperature(said[nodes], labels)
-        said = at_temperature(said, temperature)
+        validation[labeler] = float((said[nodes].argmax(1) == labels).double().mean())
+        if tempered:
+            temperature = best_temperature(said[nodes], labels)
+            said = at_temperature(said, temperature)
     said[visible.train.to(device)] = given
-    return LabelShares(said, temperature)
+    return LabelShares(said, temperature, labeler, validation)
 
 
 def at_temperature(shares: Tensor, temperature: float) -> Tensor:
