@@ -1,0 +1,83 @@
+"""Settings of bilevel condensation on development splits, whose test nodes are no test nodes.
+
+    python benchmarks/development.py --out rows.json wordnet.npz:440 cora:70:iterations=100
+
+A cell is ``dataset:nodes[:few][:key=value...]``. Test labels of the dataset are removed first. The
+development test nodes are nodes in no split (Cora, Citeseer, PubMed), else a fifth of the training
+nodes. ``few`` keeps 20 training and 30 validation nodes per class; the other training nodes are the
+test nodes. Three condensed graphs, three GCNs each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import gcsr
+from accuracy import parse
+
+GRAPHS, RUNS, MOST_TEST_NODES = 3, 3, 10_000
+
+
+def development(graph: gcsr.Graph, *, few: bool) -> gcsr.Graph:
+    """The graph with its test labels removed and other test nodes."""
+    random = np.random.default_rng(7)
+    y, labels = graph.y.clone(), graph.y.numpy()
+    y[graph.test] = -1
+    train, val, test = (part.numpy() for part in (graph.train, graph.val, graph.test))
+    unused = np.setdiff1d(np.nonzero(labels >= 0)[0], np.concatenate([train, val, test]))
+    if few:
+        kept, val = (_per_class(random, p, labels, n) for p, n in ((train, 20), (val, 30)))
+        train, unused = kept, np.setdiff1d(train, kept)
+    elif not unused.size:
+        order = random.permutation(train)
+        train, unused = order[order.size // 5 :], order[: order.size // 5]
+    parts = train, val, random.permutation(unused)[:MOST_TEST_NODES]
+    train, val, test = (torch.from_numpy(np.sort(part)) for part in parts)
+    return replace(graph, y=y, train=train, val=val, test=test)
+
+
+def _per_class(
+    random: np.random.Generator, nodes: np.ndarray, labels: np.ndarray, count: int
+) -> np.ndarray:
+    classes = np.unique(labels[nodes])
+    return np.concatenate([random.permutation(nodes[labels[nodes] == c])[:count] for c in classes])
+
+
+def measured(cell: str, device: str, root: str | None) -> dict[str, Any]:
+    """A row: mean accuracy, and that of every condensed graph."""
+    dataset, nodes, *rest = cell.split(":")
+    settings = {k: parse(v) for k, v in (item.split("=", 1) for item in rest if item != "few")}
+    graph = development(gcsr.load(dataset, root=root), few="few" in rest)
+    small = gcsr.condense_many(
+        graph, nodes=int(nodes), seeds=range(GRAPHS), device=device, **settings
+    )
+    outcome = gcsr.evaluate(small, graph, runs=RUNS, device=device)
+    by_graph = np.asarray(outcome.scores).reshape(GRAPHS, RUNS).mean(1)
+    return {"cell": cell, "mean": float(outcome.mean), "graphs": by_graph.tolist()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("cells", nargs="+")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--root", default=None)
+    arguments = parser.parse_args()
+    rows: dict[str, dict[str, Any]] = {}
+    if arguments.out.exists():
+        rows = {row["cell"]: row for row in json.loads(arguments.out.read_text())}
+    for cell in arguments.cells:
+        rows[cell] = measured(cell, arguments.device, arguments.root)
+        print(cell, rows[cell], flush=True)
+        arguments.out.write_text(json.dumps([rows[k] for k in sorted(rows)], indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
