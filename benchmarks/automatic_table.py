@@ -124,6 +124,23 @@ def ablation_section(rows: list[Row]) -> list[str]:
     return [*lines, line("automatic", whole)]
 
 
+def budget_section(rows: list[Row]) -> list[str]:
+    """Accuracy and seconds by budget: rows of one graph each on one core."""
+    budgets = sorted({row["budget"] for row in rows})
+    known = {(row["cell"], row["budget"]): row for row in rows}
+
+    def cell(name: str, budget: float) -> str:
+        row = known.get((name, budget))
+        if row is None:
+            return "-"
+        return f"{row['mean']:.1f}, {row['seconds']:.0f} s, {row['iterations']} steps"
+
+    lines = _head(["graph, nodes", *(f"{budget:g} s" for budget in budgets)])
+    for name in dict.fromkeys(row["cell"] for row in rows):
+        lines.append(f"| {name} | {' | '.join(cell(name, budget) for budget in budgets)} |")
+    return lines
+
+
 def _head(names: list[str]) -> list[str]:
     return ["| " + " | ".join(names) + " |", "|---" * len(names) + "|"]
 

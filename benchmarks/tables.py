@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from automatic_table import ablation_section, automatic_section
+from automatic_table import ablation_section, automatic_section, budget_section
 from cost_table import cost_section
 from gcsr.paper.cells import Cell
 from gcsr.paper.experiments import EXPERIMENTS
@@ -244,6 +244,15 @@ def main(argv: Sequence[str] | None = None) -> None:
         print("\n## Ablation of the automatic mode\n")
         print("Mean test accuracy with one part switched off (`benchmarks/ablation.py`).\n")
         print("\n".join(ablation))
+    budgets = arguments.results / "budget.json"
+    if budgets.exists():
+        print("\n## Budgets of the automatic mode\n")
+        print(
+            "Test accuracy, seconds and outer steps of one graph by `--budget` on one CPU core\n"
+            "(`gcsr condense DATA --nodes N --budget SECONDS --device cpu`, `results/budget.json`; 5\n"
+            "trainings of a GCN).\n"
+        )
+        print("\n".join(budget_section(json.loads(budgets.read_text()))))
     costs = cost_section(arguments.results / "cost")
     if costs:
         print("\n## What the automatic mode costs and saves\n")
