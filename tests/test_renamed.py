@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 import gcsr
 from gcsr import models
+from gcsr.cli.data import recorded
 from gcsr.methods.registry import build
 from gcsr.paper.cells import Protocol
 from gcsr.paper.experiments import EXPERIMENTS
+from gcsr.reporting.text import command
 from helpers import planted_graph
 
 
@@ -55,6 +58,26 @@ def test_old_keywords_of_functions_and_classes():
         gcsr.evaluate(small, graph.renamed("other"), any_graph=True, **asked)
     with pytest.warns(DeprecationWarning, match=r"gcsr\.analyse is called gcsr\.analyze now"):
         assert gcsr.analyse is gcsr.analyze
+
+
+def test_the_old_name_of_a_feature_scaling_warns_and_means_the_same(tmp_path):
+    graph = planted_graph()
+    with pytest.warns(DeprecationWarning, match="called 'standardize' now"):
+        before = graph.scaled("standardise")
+    now = graph.scaled("standardize")
+    assert before.feature_scaling == "standardize" and torch.equal(before.x, now.x)
+    with pytest.warns(DeprecationWarning, match="called 'standardize' now"):
+        assert gcsr.load("digits", features="standardise").feature_scaling == "standardize"
+    # Folders and condensed graphs of older versions say standardise.
+    folder = now.to_folder(tmp_path / "old")
+    manifest = folder / "manifest.json"
+    manifest.write_text(manifest.read_text().replace("standardize", "standardise"))
+    assert gcsr.load(folder, features="standardize").feature_scaling == "standardize"
+    small = gcsr.condense(now, nodes=9, method="random", device="cpu")
+    assert small.provenance["dataset"]["features"] == "standardize"
+    small.provenance["dataset"]["features"] = "standardise"
+    assert recorded([small], "features", str) == "standardize"
+    assert "--features standardize" in command(small, "out.safetensors")
 
 
 def test_models_are_what_their_names_say():

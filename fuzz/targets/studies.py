@@ -9,7 +9,7 @@ from pathlib import Path
 from fuzz.containers import Database
 from fuzz.target import Target
 from fuzz.targets.small import small_graph, written
-from gcsr.tuning.search import Search
+from gcsr.tuning.search import open_search
 from gcsr.tuning.study import StudySpec, open_study
 
 
@@ -36,9 +36,7 @@ def _seeds() -> list[bytes]:
         asked = _asked()
         with open_study(path, asked.identity()) as study:
             for value in (0.5, 0.7):
-                trial = study.ask()
-                for name, dimension in asked.space.searched.items():
-                    dimension.suggest(trial, name)
+                trial = study.ask(asked.space.distributions())
                 trial.report(value, 1)
                 trial.set_user_attr("note", "a note")
                 study.tell(trial, value)
@@ -47,7 +45,7 @@ def _seeds() -> list[bytes]:
 
 
 def _read(data: bytes, folder: Path) -> object:
-    with Search(_asked(), study=written(folder, "a.sqlite", data), device="cpu") as search:
+    with open_search(_asked(), study=written(folder, "a.sqlite", data), device="cpu") as search:
         return search.result().to_dict()
 
 

@@ -3,42 +3,48 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from gcsr.version import __version__
+from gcsr.version import __version__ as __version__
 
-if TYPE_CHECKING:
-    from gcsr.analysis.analysis import Analysis, analyze
-    from gcsr.api import condense, condense_many, sparsify
-    from gcsr.auto.automatic import Automatic
-    from gcsr.auto.scaling import ScalingChoice, choose_scaling
-    from gcsr.data.condensed import CondensedGraph
-    from gcsr.data.graph import Graph
-    from gcsr.data.views import View
-    from gcsr.datasets.loading import load
-    from gcsr.evaluation.cost import CostSheet, cost
-    from gcsr.evaluation.evaluation import Evaluation
-    from gcsr.evaluation.protocol import evaluate, evaluate_full
-    from gcsr.methods.base import Condenser
-    from gcsr.methods.bilevel import Bilevel
-    from gcsr.methods.clusters import Clusters
-    from gcsr.methods.coarsening import Coarsening
-    from gcsr.methods.dcg import DCG
-    from gcsr.methods.gcond import GCond
-    from gcsr.methods.gcond_x import GCondX
-    from gcsr.methods.gcsr import GCSR
-    from gcsr.methods.herding import Herding
-    from gcsr.methods.kcenter import KCenter
-    from gcsr.methods.mtt import MTT
-    from gcsr.methods.random import Random
-    from gcsr.methods.sfgc import SFGC
-    from gcsr.methods.sgdd import SGDD
-    from gcsr.reporting.report import report
-    from gcsr.training.fit import TrainingRecipe
-    from gcsr.tuning.result import Tuning
-    from gcsr.tuning.search import tune
-    from gcsr.utils.checkpoint import Checkpoint
-    from gcsr.utils.errors import InputError
+if TYPE_CHECKING:  # `as` exports a name to type checkers
+    from gcsr.analysis.analysis import Analysis as Analysis
+    from gcsr.analysis.analysis import analyze as analyze
+    from gcsr.api import condense as condense
+    from gcsr.api import condense_many as condense_many
+    from gcsr.api import sparsify as sparsify
+    from gcsr.auto.automatic import Automatic as Automatic
+    from gcsr.auto.scaling import ScalingChoice as ScalingChoice
+    from gcsr.auto.scaling import choose_scaling as choose_scaling
+    from gcsr.data.condensed import CondensedGraph as CondensedGraph
+    from gcsr.data.graph import Graph as Graph
+    from gcsr.data.views import View as View
+    from gcsr.datasets.loading import load as load
+    from gcsr.evaluation.cost import CostSheet as CostSheet
+    from gcsr.evaluation.cost import cost as cost
+    from gcsr.evaluation.evaluation import Evaluation as Evaluation
+    from gcsr.evaluation.protocol import evaluate as evaluate
+    from gcsr.evaluation.protocol import evaluate_full as evaluate_full
+    from gcsr.methods.base import Condenser as Condenser
+    from gcsr.methods.bilevel import Bilevel as Bilevel
+    from gcsr.methods.clusters import Clusters as Clusters
+    from gcsr.methods.coarsening import Coarsening as Coarsening
+    from gcsr.methods.dcg import DCG as DCG
+    from gcsr.methods.gcond import GCond as GCond
+    from gcsr.methods.gcond_x import GCondX as GCondX
+    from gcsr.methods.gcsr import GCSR as GCSR
+    from gcsr.methods.herding import Herding as Herding
+    from gcsr.methods.kcenter import KCenter as KCenter
+    from gcsr.methods.mtt import MTT as MTT
+    from gcsr.methods.random import Random as Random
+    from gcsr.methods.sfgc import SFGC as SFGC
+    from gcsr.methods.sgdd import SGDD as SGDD
+    from gcsr.reporting.report import report as report
+    from gcsr.training.fit import TrainingRecipe as TrainingRecipe
+    from gcsr.tuning.result import Tuning as Tuning
+    from gcsr.tuning.search import tune as tune
+    from gcsr.utils.checkpoint import Checkpoint as Checkpoint
+    from gcsr.utils.errors import InputError as InputError
 
-# Where every public name is. It is imported when it is first asked for, torch with it.
+# The module of every public name, imported when the name is first used.
 _EXPORTS = {
     "DCG": "gcsr.methods.dcg",
     "GCSR": "gcsr.methods.gcsr",
@@ -77,48 +83,10 @@ _EXPORTS = {
     "report": "gcsr.reporting.report",
     "sparsify": "gcsr.api",
     "tune": "gcsr.tuning.search",
+    "__version__": "gcsr.version",
 }
 
-__all__ = [
-    "DCG",
-    "GCSR",
-    "MTT",
-    "SFGC",
-    "SGDD",
-    "Analysis",
-    "Automatic",
-    "Bilevel",
-    "Checkpoint",
-    "Clusters",
-    "Coarsening",
-    "CondensedGraph",
-    "Condenser",
-    "CostSheet",
-    "Evaluation",
-    "GCond",
-    "GCondX",
-    "Graph",
-    "Herding",
-    "InputError",
-    "KCenter",
-    "Random",
-    "ScalingChoice",
-    "TrainingRecipe",
-    "Tuning",
-    "View",
-    "__version__",
-    "analyze",
-    "choose_scaling",
-    "condense",
-    "condense_many",
-    "cost",
-    "evaluate",
-    "evaluate_full",
-    "load",
-    "report",
-    "sparsify",
-    "tune",
-]
+__all__ = list(_EXPORTS)
 _PACKAGES = ("datasets", "equations", "models", "paper", "pyg", "training")
 
 

@@ -1,4 +1,4 @@
-"""The public face: one function per verb."""
+"""The public functions that condense."""
 
 from __future__ import annotations
 
@@ -52,18 +52,18 @@ def condense(
             and ``official`` those of SFGC's own authors.
         seed: the same seed on the same machine gives the same bytes.
         device: ``auto`` (CUDA where there is one), ``cpu`` or ``cuda``.
-        checkpoint: a folder where the run writes down how far it is, removed when it is finished. The
-            same call continues a run that was ended, with the same result; see :class:`Checkpoint`.
-        progress: called with what is being done, how much of it is done and how much there is.
+        checkpoint: a folder for the state of the run, removed when it is finished. The same call
+            continues an interrupted run, with the same result; see :class:`Checkpoint`.
+        progress: called with the stage, the steps done and the number of steps.
         cluster: ``local`` or the ``HOST:PORT`` of a Ray cluster's head, where experts and graphs are
-            then made, with the same bytes as a result; by default this process does it all.
-        settings: those of the method (see :class:`gcsr.GCSR` and its kin); they win over the preset.
+            then made, with the same bytes as a result; by default all is done in this process.
+        settings: those of the method, such as :class:`gcsr.GCSR`; they override the preset.
 
     Returns:
-        The condensed graph, with everything about how it was made in its ``provenance``.
+        The condensed graph; its ``provenance`` records how it was made.
 
     Raises:
-        InputError: what was given cannot be used; one sentence says what and what is accepted.
+        InputError: an argument cannot be used; the message names it and what is accepted.
     """
     return condense_many(
         graph,
@@ -97,20 +97,11 @@ def condense_many(
 ) -> list[CondensedGraph]:
     """Condense a graph once per seed, all at the same time and from the same experts.
 
+    The other arguments are those of :func:`condense`.
+
     Args:
-        graph: the real graph.
-        seeds: one condensed graph is made for each; each is what its seed alone would give, but for
-            rounding.
-        nodes: number of condensed nodes.
-        ratio: the same as a share of the nodes that may be seen.
-        method: a registered name, or an instance.
-        preset: ``default``, ``paper`` or ``official``; see :func:`condense`.
-        device: ``auto``, ``cpu`` or ``cuda``.
-        checkpoint: a folder where the run writes down how far it is; see :func:`condense`.
-        progress: called with what is being done, how much of it is done and how much there is.
-        cluster: as in :func:`condense`.
-        context: added to the provenance, for example how the features came to be scaled as they are.
-        settings: those of the method; they win over the preset.
+        seeds: one condensed graph is made for each; up to rounding the same as from its seed alone.
+        context: added to the provenance, for example how the features were scaled.
 
     Returns:
         Condensed graphs in the order of ``seeds``.
@@ -130,7 +121,7 @@ def condense_many(
 
 
 def default_method(preset: str) -> str:
-    """Who condenses where nobody was named: the automatic mode; authors' settings are GCSR's."""
+    """The method that is used by default; presets are settings of GCSR."""
     return "auto" if preset == "default" else "gcsr"
 
 
@@ -148,7 +139,7 @@ def sparsify(
     check_origin: bool = True,
     progress: Progress = silent,
 ) -> CondensedGraph:
-    """The same condensed graph in fewer bytes, with the validation accuracy it lost in its provenance.
+    """The same condensed graph in fewer bytes; its provenance records the lost validation accuracy.
 
     ``rule`` says which edges stay: ``threshold=0.05``, ``top-k=8`` (each node's heaviest), ``none``
     (all), or ``auto``: the fewest with which ``runs`` quickly trained networks validate within
@@ -157,8 +148,8 @@ def sparsify(
     """
     require_graph(graph)
     require_origin([small], graph, check_origin)
-    made_by = Sparsifier(rule=rule, dtype=dtype, tolerance=tolerance, runs=runs, seed=seed)
-    return made_by(small, View(graph).condensing(), pick_device(device), progress)
+    sparsifier = Sparsifier(rule=rule, dtype=dtype, tolerance=tolerance, runs=runs, seed=seed)
+    return sparsifier(small, View(graph).condensing(), pick_device(device), progress)
 
 
 def make_condenser(
@@ -172,30 +163,27 @@ def make_condenser(
 ) -> tuple[Condenser, str]:
     """The condenser that :func:`condense` would run, and the name of the preset behind it."""
     require_one_of("preset", preset, PRESETS)
-    require(
-        isinstance(graph, Graph),
-        f"graph: a gcsr.Graph is needed, not {type(graph).__name__}; gcsr.load makes one.",
-    )
+    require_graph(graph)
+    size = {"nodes": nodes, "ratio": ratio}
     if isinstance(method, Condenser):
-        given = [name for name, value in (("nodes", nodes), ("ratio", ratio)) if value is not None]
+        given = [name for name, value in size.items() if value is not None]
         given += [*settings, *(["preset"] if preset != "default" else [])]
         require(
             not given,
-            f"method: {method.name} is an instance with settings of its own; leave"
-            f" {', '.join(given)} out, or name the method.",
+            f"method: {method.name} is an instance with its own settings; leave out"
+            f" {', '.join(given)}, or give the name of the method.",
         )
         return method, preset
-    size = {"nodes": nodes, "ratio": ratio}
     method = method or default_method(preset)
     if preset == "default":
         return build(method, {**size, **settings}), preset
-    visible = graph.train.numel() if graph.inductive else graph.num_nodes
-    wanted = build(method, size).size(visible)
-    model = settings.get("model")
     chosen = find_method(method)
     if preset in chosen.presets:
         base, name = chosen.presets[preset], preset
     else:
+        visible = graph.train.numel() if graph.inductive else graph.num_nodes
+        wanted = build(method, size).size(visible)
+        model = settings.get("model")
         base, name = preset_settings(preset, method, graph.name, wanted, model=model)
     kinds = setting_kinds(chosen)
     own = {new_name(setting_name(key), method, kinds): value for key, value in settings.items()}

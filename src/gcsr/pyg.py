@@ -1,7 +1,4 @@
-"""PyTorch Geometric's habit: condensing as a transform.
-
-``import gcsr`` does not import PyG; ``gcsr.pyg`` does, when it is first asked for.
-"""
+"""Condensing as a transform of PyTorch Geometric; ``import gcsr`` does not import PyG."""
 
 from __future__ import annotations
 
@@ -25,8 +22,8 @@ class Condense(BaseTransform):  # type: ignore[misc]
     ``Condense(nodes=70)`` or ``Condense(ratio=0.01)``; every argument of :func:`gcsr.condense`
     (``method``, ``preset``, ``seed``, ``device``) and every setting of the method can follow. The
     result has ``x``, ``edge_index``, ``edge_weight`` and ``y``; its ``train_mask`` are its labeled
-    nodes, ``val_mask`` and ``test_mask`` are empty: scores belong to the real graph. Test labels of
-    the real graph are not read. ``condensed_`` is the last result with its provenance.
+    nodes, ``val_mask`` and ``test_mask`` are empty, as networks are tested on the real graph. Test
+    labels are not read. ``condensed_`` is the last result with its provenance.
 
     Args:
         nodes, ratio: the size, as one of the two.
@@ -60,13 +57,17 @@ class Condense(BaseTransform):  # type: ignore[misc]
         self.threshold = threshold
         self.settings = settings
         self.condensed_: CondensedGraph | None = None
-        _check(self.size, settings)
+        # Errors that do not depend on data are raised here.
+        known = inspect.signature(condense).parameters
+        own = {key: value for key, value in settings.items() if key not in known}
+        method = settings.get("method") or default_method(settings.get("preset", "default"))
+        build(method, {**self.size, **own})
 
     def forward(self, data: Data) -> Data:
         """The condensed graph, on the device that the features are on."""
         require(
             isinstance(data, Data),
-            f"data: a torch_geometric.data.Data is needed, not {type(data).__name__}.",
+            f"data must be a torch_geometric.data.Data, got {type(data).__name__}.",
         )
         graph = Graph.from_pyg(data, **self.reading)
         small = condense(graph, **self.size, **self.settings)
@@ -79,13 +80,5 @@ class Condense(BaseTransform):  # type: ignore[misc]
 
     def __repr__(self) -> str:
         given = {key: value for key, value in self.size.items() if value is not None}
-        said = ", ".join(f"{key}={value!r}" for key, value in {**given, **self.settings}.items())
-        return f"{type(self).__name__}({said})"
-
-
-def _check(size: dict[str, Any], settings: dict[str, Any]) -> None:
-    """What is wrong without looking at data is said when the transform is made."""
-    verb = inspect.signature(condense).parameters
-    own = {key: value for key, value in settings.items() if key not in verb}
-    method = settings.get("method") or default_method(settings.get("preset", "default"))
-    build(method, {**size, **own})
+        pairs = ", ".join(f"{key}={value!r}" for key, value in {**given, **self.settings}.items())
+        return f"{type(self).__name__}({pairs})"

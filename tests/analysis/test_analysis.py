@@ -9,7 +9,7 @@ import torch
 
 import gcsr
 from gcsr import Analysis, CondensedGraph, Graph, InputError, Random
-from gcsr.analysis.statistics import LabeledGraph, portrait
+from gcsr.analysis.statistics import LabeledGraph, statistics_of
 from helpers import planted_graph
 
 NO_MAP = {"tsne_nodes": 0}
@@ -81,7 +81,7 @@ def test_of_an_inductive_graph_the_training_nodes_are_compared():
     induced = LabeledGraph.of_classes(
         graph.adjacency[train][:, train], graph.y[graph.train].numpy(), 3
     )
-    assert found.original.edge_homophily == portrait(induced).edge_homophily
+    assert found.original.edge_homophily == statistics_of(induced).edge_homophily
     # Ids are those of the whole graph.
     assert set(found.map.real_nodes) <= set(train.tolist())
     np.testing.assert_array_equal(graph.x[found.nearest.nodes[:, 0]].numpy(), small.x.numpy())
@@ -130,12 +130,12 @@ def test_the_order_of_condensed_nodes_does_not_matter(graph):
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"threshold": -1}, "threshold: -1"),
-        ({"threshold": float("nan")}, "threshold: nan"),
-        ({"tsne_nodes": -1}, "tsne_nodes: -1"),
-        ({"space": "latent"}, "space: 'latent'"),
-        ({"hops": 1.5}, "hops: 1.5"),
-        ({"nearest": 22}, "nearest: 22 .* 1 to 21"),
+        ({"threshold": -1}, "threshold must be a finite number >= 0, got -1"),
+        ({"threshold": float("nan")}, "threshold must .*, got nan"),
+        ({"tsne_nodes": -1}, "tsne_nodes must be a whole number >= 0, got -1"),
+        ({"space": "latent"}, "space.*'latent'"),
+        ({"hops": 1.5}, "hops must .*, got 1.5"),
+        ({"nearest": 22}, "nearest must be a whole number >= 1 and <= 21, got 22"),
     ],
 )
 def test_bad_settings(graph, small, settings, sentence):
@@ -161,7 +161,7 @@ def citeseer(shared_data) -> Graph:
 
 
 def measured(graph: Graph, labels: np.ndarray):
-    return portrait(LabeledGraph.of_classes(graph.adjacency, labels, graph.num_classes))
+    return statistics_of(LabeledGraph.of_classes(graph.adjacency, labels, graph.num_classes))
 
 
 def test_citeseer_as_published(citeseer):

@@ -19,9 +19,9 @@ from gcsr.analysis.statistics import (
     edge_homophily,
     node_homophily,
     paper_sparsity,
-    portrait,
     silhouette,
     silhouette_of_first,
+    statistics_of,
     strength_distribution,
     total_variation,
     weight_distribution,
@@ -70,7 +70,7 @@ def test_unlabeled_nodes_are_no_neighbors_and_no_members(path, partly):
     own, cross = (2 + ROOT) / 4, (1 + ROOT) / 4
     expected = [[own * 4 / 9, cross * 2 / 3], [cross * 2 / 3, own]]
     np.testing.assert_allclose(ccns(partly), expected)
-    balance = portrait(partly).balance
+    balance = statistics_of(partly).balance
     assert balance.nodes.tolist() == [3, 2] and balance.unlabeled == 1
     assert balance.shares.tolist() == [0.6, 0.4]
 
@@ -109,7 +109,7 @@ def test_the_diagonal_of_a_condensed_graph_is_dropped():
     # Nodes 0 and 1 of class 0, node 2 of class 1; only A'[0, 2] = .5 is off the diagonal.
     a = torch.tensor([[5.0, 0, 0.5], [0, 7, 0], [0.5, 0, 9]])
     small = CondensedGraph(torch.eye(3), a, torch.tensor([0, 0, 1]), 3)
-    found = portrait(LabeledGraph.of_condensed(small), threshold=0.01)
+    found = statistics_of(LabeledGraph.of_condensed(small), threshold=0.01)
     assert (found.entries, found.density) == (2, 2 / 9)
     assert found.edge_homophily == 0 and found.node_homophily == 0
     # Unit histograms: (0, 1), nothing, (1, 0). Class 0 has mean (0, 1/2): s = 1/4 and 0. Class 2 is

@@ -169,7 +169,7 @@ CASES: dict[str, Case] = {
     ),
     "output that is a folder": (
         lambda b: b.condense(None, "--out", b.folder),
-        ["out: ", "is a folder"],
+        ["out must be a file", "is a folder"],
     ),
     "unwritable folder of a demo": (
         lambda b: ["demo", "--out", b.folder / "no" / "out.safetensors"],
@@ -194,7 +194,7 @@ CASES: dict[str, Case] = {
         lambda b: ["evaluate", b.made],
         ["small is no dataset known by name; give the graph with --data."],
     ),
-    "no data named for the whole graph": (lambda b: ["evaluate", "--full"], ["--data: is needed"]),
+    "no data named for the whole graph": (lambda b: ["evaluate", "--full"], ["--data is needed"]),
     "cost without data": (lambda b: ["cost", b.made], ["no dataset known by name", "--data"]),
     "nothing to evaluate": (lambda b: ["evaluate", "--data", b.data], ["FILE", "--full"]),
     "two things to evaluate": (
@@ -205,7 +205,7 @@ CASES: dict[str, Case] = {
     "no epochs": (lambda b: ["evaluate", b.made, "--data", b.data, "--epochs", 0], ["--epochs"]),
     "all dropped": (
         lambda b: ["evaluate", b.made, "--data", b.data, "--dropout", 1],
-        ["dropout: 1"],
+        ["dropout must be >= 0 and < 1, got 1.0"],
     ),
     # -- analysing -----------------------------------------------------------------------------
     "analyze no file": (
@@ -225,11 +225,11 @@ CASES: dict[str, Case] = {
     ),
     "too many neighbors": (
         lambda b: ["analyze", b.made, "--data", b.data, "--nearest", 21],
-        ["nearest: 21", "1 to 20"],
+        ["nearest must be", "<= 20, got 21"],
     ),
     "threshold not finite": (
         lambda b: ["analyze", b.made, "--data", b.data, "--threshold", "nan"],
-        ["threshold: nan"],
+        ["threshold must be a finite number >= 0, got nan"],
     ),
     "negative sample": (
         lambda b: ["analyze", b.made, "--data", b.data, "--tsne-nodes", -1],

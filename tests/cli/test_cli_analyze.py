@@ -59,7 +59,7 @@ def test_figures(gcsr: Run, data: Path, made: Path, tmp_path: Path, there: bool)
 
 def test_data_are_loaded_as_they_were_condensed(gcsr: Run, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.safetensors"
-    how = ["--features", "standardise", "--inductive"]
+    how = ["--features", "standardize", "--inductive"]
     assert gcsr("condense", data, "--nodes", 6, *TINY, *how, "--out", out).code == 0
     got = gcsr("analyze", out, "--data", data, "--tsne-nodes", 0, "--json").json
     assert (got["original_part"], got["original"]["nodes"]) == ("training nodes", 20)

@@ -46,7 +46,7 @@ def test_a_scaling_chosen_on_validation_is_kept_for_what_follows(
     assert CondensedGraph.load(out).provenance["scaling"] == scaling
     assert "chosen on validation: keep" in gcsr(*argv, "--out", out).out
     assert gcsr("evaluate", out, "--data", data, "--runs", 1).code == 0
-    another = {"keep": "rows", "rows": "standardise", "standardise": "keep"}[scaling["chosen"]]
+    another = {"keep": "rows", "rows": "standardize", "standardize": "keep"}[scaling["chosen"]]
     refused = gcsr("evaluate", out, "--data", data, "--runs", 1, "--features", another)
     assert refused.code == 2 and "feature scaling" in refused.err
 
@@ -65,8 +65,8 @@ def test_several_graphs_are_numbered_beside_out(gcsr: Run, data: Path, tmp_path:
     torch.testing.assert_close(CondensedGraph.load(out).x, second.x, atol=1e-6, rtol=1e-5)
 
 
-def test_names_of_several_files() -> None:
-    names = [path.name for path in output_paths(Path("a/b.c"), 2)]
+def test_names_of_several_files(tmp_path: Path) -> None:
+    names = [path.name for path in output_paths(tmp_path / "b.c", 2)]
     assert names == ["b.c-0.safetensors", "b.c-1.safetensors"]
 
 
@@ -100,9 +100,9 @@ def test_other_methods(gcsr: Run, data: Path, tmp_path: Path, method: str) -> No
 def test_how_the_data_are_seen_is_recorded(gcsr: Run, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.safetensors"
     argv = ["condense", data, "--nodes", 6, *TINY, "--out", out]
-    assert gcsr(*argv, "--features", "standardise", "--inductive").code == 0
+    assert gcsr(*argv, "--features", "standardize", "--inductive").code == 0
     source = CondensedGraph.load(out).provenance["dataset"]
-    assert (source["features"], source["inductive"]) == ("standardise", True)
+    assert (source["features"], source["inductive"]) == ("standardize", True)
     assert gcsr(*argv, "--transductive", "--undirected").code == 0
     source = CondensedGraph.load(out).provenance["dataset"]
     assert (source["features"], source["inductive"]) == ("keep", False)

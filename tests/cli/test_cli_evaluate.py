@@ -68,14 +68,14 @@ def test_pseudo_labels_of_the_whole_graph(gcsr: Run, data: Path) -> None:
 def test_pseudo_labels_need_the_whole_transductive_graph(gcsr: Run, data: Path, made: Path) -> None:
     refused = gcsr("evaluate", made, "--data", data, "--pseudo-labels", *QUICK)
     assert refused.code == 2 and refused.out == ""
-    assert "--pseudo-labels: is for training on the whole graph; give --full" in refused.err
+    assert "--pseudo-labels is for the whole graph; give --full" in refused.err
     hidden = gcsr("evaluate", "--full", "--data", data, "--inductive", "--pseudo-labels", *QUICK)
     assert hidden.code == 2 and "pseudo_labels: small is inductive" in hidden.err
 
 
 def test_data_are_loaded_as_they_were_condensed(gcsr: Run, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.safetensors"
-    how = ["--features", "standardise", "--inductive"]
+    how = ["--features", "standardize", "--inductive"]
     assert gcsr("condense", data, "--nodes", 6, *TINY, *how, "--out", out).code == 0
     assert gcsr("evaluate", out, "--data", data, *QUICK).code == 0
     # What is said outright wins, and is then another graph than the one condensed.
@@ -117,7 +117,7 @@ def test_files_of_different_datasets_name_none(gcsr: Run, made: Path, tmp_path: 
     gcsr("condense", "digits", "--nodes", 10, "--method", "random", "--out", out)
     refused = gcsr("evaluate", out, made, *QUICK)
     assert refused.code == 2
-    assert "--data: the files were made from different datasets (digits, " in refused.err
+    assert "--data is needed: the files were made from different datasets (digits, " in refused.err
 
 
 def test_any_graph_accepts_another_one(gcsr: Run, made: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from cli_helpers import TINY, Run
 
 from gcsr import CondensedGraph, api
 from gcsr.cli import demo
-from gcsr.cli.output import plain_text
+from gcsr.cli.listing import plain_text
 from gcsr.evaluation.origin import PSEUDO_LABELS_NOTE
 from gcsr.methods.registry import methods
 from gcsr.version import __version__

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from cli_helpers import PROGRAM, TINY, program
 
-from gcsr.cli.output import prefixed, progress_bars
-from gcsr.utils.progress import silent
+from gcsr.cli.output import progress_bars
+from gcsr.utils.progress import prefixed, silent
 
 
 def test_results_alone_go_into_a_pipe(data: Path, tmp_path: Path) -> None:

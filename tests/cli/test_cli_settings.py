@@ -40,12 +40,12 @@ def test_values_take_the_type_of_the_field(assignment: str, expected: dict[str, 
     ["iterations=2.5", "iterations=inf", "iterations=none", "alpha=true", "expert_memory=x", "=1"],
 )
 def test_values_of_another_type_are_refused(assignment: str) -> None:
-    with pytest.raises(InputError, match="is not accepted"):
+    with pytest.raises(InputError, match=r"is not accepted|must be"):
         parse_settings("gcsr", [assignment])
 
 
 def test_one_setting_under_two_names_is_refused() -> None:
-    with pytest.raises(InputError, match="'iterations' is given twice"):
+    with pytest.raises(InputError, match="must have every setting once, got 'iterations' twice"):
         parse_settings("gcsr", ["K=1", "iterations=2"])
 
 

@@ -143,7 +143,7 @@ def test_sizes(text, size):
     "text", ["", "much", "-1", "nan", "inf", "1.5", "2GX", "iB", "1e99", "MB5", "5 5"]
 )
 def test_sizes_that_make_no_sense(text):
-    with pytest.raises(InputError, match=r"^--expert-disk: .* is not accepted; a size such as"):
+    with pytest.raises(InputError, match=r"^--expert-disk must be a size such as .*, got"):
         parse_bytes("--expert-disk", text)
 
 

@@ -33,9 +33,9 @@ def test_the_scaling_that_validates_best_is_chosen(inductive):
     x = graph.x.clone()
     x[:, 0] = 1e3 * torch.randn(x.shape[0], generator=torch.Generator().manual_seed(0))
     choice = gcsr.choose_scaling(replace(graph, x=x), device="cpu")
-    assert choice.features == "standardise"
-    assert choice.validation["standardise"] == max(choice.validation.values())
-    assert set(choice.validation) == {"keep", "rows", "standardise"}
+    assert choice.features == "standardize"
+    assert choice.validation["standardize"] == max(choice.validation.values())
+    assert set(choice.validation) == {"keep", "rows", "standardize"}
     other = gcsr.choose_scaling(with_other_test_labels(replace(graph, x=x)), device="cpu")
     assert other == choice
 

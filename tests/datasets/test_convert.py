@@ -56,7 +56,7 @@ def words(lists: dict[str, Path]) -> list[str]:
     "kind",
     ["csv", "npy", "named csv", pytest.param("parquet", marks=pytest.mark.needs("pyarrow"))],
 )
-@pytest.mark.parametrize("features", ["keep", "rows", "standardise"])
+@pytest.mark.parametrize("features", ["keep", "rows", "standardize"])
 def test_lists_of_edges(
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,

@@ -91,7 +91,7 @@ def test_registered_name_from_a_graph_file(tmp_path, folder, closed_network):
     (tmp_path / folder).mkdir(exist_ok=True)
     _graph().to_npz(tmp_path / folder / "flickr.npz")
     graph = datasets.load("flickr", tmp_path)
-    assert (graph.name, graph.feature_scaling, graph.inductive) == ("flickr", "standardise", True)
+    assert (graph.name, graph.feature_scaling, graph.inductive) == ("flickr", "standardize", True)
     assert _availability(tmp_path)["flickr"]
     assert closed_network == []
 

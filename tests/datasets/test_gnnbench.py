@@ -65,7 +65,7 @@ def test_equals_pyg(tmp_path, name):
 
 
 @pytest.mark.parametrize(
-    ("name", "scaling"), [("amazon-photo", "standardise"), ("coauthor-cs", "rows")]
+    ("name", "scaling"), [("amazon-photo", "standardize"), ("coauthor-cs", "rows")]
 )
 def test_split_and_scaling(tmp_path, name, scaling):
     _write(tmp_path / FILES[name], _arrays())

@@ -48,7 +48,7 @@ def test_equals_pyg(tmp_path, name, pyg_class):
 def test_defaults_of_an_inductive_dataset(tmp_path, folder):
     _write(tmp_path / folder)
     graph = datasets.load("flickr", tmp_path)
-    assert (graph.inductive, graph.feature_scaling, graph.name) == (True, "standardise", "flickr")
+    assert (graph.inductive, graph.feature_scaling, graph.name) == (True, "standardize", "flickr")
     rows = graph.x[graph.train]
     assert torch.allclose(rows.mean(0), torch.zeros(4), atol=1e-6)
     assert torch.allclose(rows.std(0, correction=0), torch.ones(4), atol=1e-5)

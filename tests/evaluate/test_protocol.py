@@ -251,7 +251,7 @@ def test_nothing_is_changed_by_evaluating(graph, smalls):
 
 
 def test_graph_of_another_content_is_refused(graph, smalls):
-    scaled = graph.scaled("standardise")
+    scaled = graph.scaled("standardize")
     with pytest.raises(InputError) as caught:
         gcsr.evaluate(smalls, scaled, runs=1, **QUICK)
     sentence = str(caught.value)

@@ -91,7 +91,7 @@ def test_data_that_cannot_be_condensed_is_one_sentence():
     del data.val_mask
     with pytest.raises(InputError, match=r"data\.val_mask: missing"):
         Condense(nodes=9, method="random")(data)
-    with pytest.raises(InputError, match="not dict"):
+    with pytest.raises(InputError, match="got dict"):
         Condense(nodes=9, method="random")({})
 
 

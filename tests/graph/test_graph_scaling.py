@@ -26,13 +26,13 @@ def test_rows_divides_by_the_absolute_sum(make):
 
 
 def test_standardize_is_fitted_on_training_rows_only(make):
-    graph = make(x=X, features="standardise")
+    graph = make(x=X, features="standardize")
     train = graph.x[graph.train].double()
     assert torch.allclose(train.mean(0), torch.zeros(3).double(), atol=1e-6)
     assert torch.allclose(train.std(0, correction=0), torch.ones(3).double(), atol=1e-6)
     other = X.copy()
     other[3:] *= 50
-    changed = make(x=other, features="standardise")
+    changed = make(x=other, features="standardize")
     assert torch.equal(changed.x[graph.train], graph.x[graph.train])
     rows = X[:3].astype(np.float64)
     expected = (X - rows.mean(0)) / rows.std(0)
@@ -42,18 +42,18 @@ def test_standardize_is_fitted_on_training_rows_only(make):
 def test_constant_column_is_only_centered(make):
     x = X.copy()
     x[:3, 2] = 5
-    graph = make(x=x, features="standardise")
+    graph = make(x=x, features="standardize")
     assert graph.x[:, 2].tolist() == [0, 0, 0, -1, -5, 2]
 
 
 def test_scaling_twice_is_refused(make):
     with pytest.raises(InputError, match="already scaled by 'rows'"):
-        make(x=X, features="rows").scaled("standardise")
+        make(x=X, features="rows").scaled("standardize")
 
 
 def test_the_original_is_left_as_it_was(make):
     graph = make(x=X)
     graph.scaled("rows")
-    graph.scaled("standardise")
+    graph.scaled("standardize")
     assert np.array_equal(graph.x.numpy(), X)
     assert graph.feature_scaling == "keep"

@@ -97,7 +97,7 @@ def test_the_command_makes_the_same_graph_again(
     gcsr: Run, files: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    how = ("--features", "standardise", "--inductive", "--seed", 3, "--device", "cpu")
+    how = ("--features", "standardize", "--inductive", "--seed", 3, "--device", "cpu")
     chosen = {**TINY, "tau": 0.7, "iterate": "last"}
     settings = [f"--set={key}={value}" for key, value in chosen.items()]
     first_out = ("--out", "first.safetensors")

@@ -9,6 +9,7 @@ import re
 import sys
 from dataclasses import replace
 
+import jinja2
 import numpy as np
 import pytest
 import torch
@@ -26,10 +27,18 @@ from gcsr import (
 )
 from gcsr.analysis.nearest import NodeMap
 from gcsr.evaluation.origin import PSEUDO_LABELS_NOTE
-from gcsr.reporting.drawing import MOST_EDGES, arranged, map_data, strongest_edges
-from gcsr.reporting.evidence import Evidence, cost_sheet
-from gcsr.reporting.html import Html, fitted, gray, shrunk, tag
-from gcsr.reporting.page import Page
+from gcsr.reporting.drawing import (
+    MOST_EDGES,
+    arranged,
+    fitted,
+    gray,
+    map_data,
+    shrunk,
+    strongest_edges,
+)
+from gcsr.reporting.page import Page, html
+from gcsr.reporting.panels import cost_rows
+from gcsr.reporting.results import Result
 from gcsr.reporting.text import curve, ticks
 from helpers import planted_graph
 
@@ -87,7 +96,7 @@ def test_numbers_on_the_page_are_those_of_the_analysis(
 def test_the_page_is_one_file_and_only_its_own_script_may_run(page: str) -> None:
     assert not re.search(r"(src|href)=\"(?!#)|https?:|@import|url\(", page)
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)
-    assert policy is not None and "default-src &#x27;none&#x27;" in policy[1]
+    assert policy is not None and "default-src 'none'" in policy[1]
     script = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
     assert len(script) == 1
     digest = base64.b64encode(hashlib.sha256(script[0].encode()).digest()).decode()
@@ -111,12 +120,14 @@ def test_markup_in_names_is_escaped(small: CondensedGraph) -> None:
         assert page.count("<script") == 2
 
 
-def test_elements_escape_text_and_keep_html() -> None:
-    assert tag("p", "a<b", Html("<i>c</i>"), class_='"x"') == (
-        '<p class="&quot;x&quot;">a&lt;b<i>c</i></p>'
+def test_texts_are_escaped_and_html_is_kept() -> None:
+    assert html.remark("a<b") == '<p class="remark">a&lt;b</p>'
+    assert html.details('"x"', html.remark("c")) == (
+        '<details><summary>&#34;x&#34;</summary><p class="remark">c</p></details>'
     )
-    assert tag("input", disabled=True, checked=False, aria_label=None) == "<input disabled>"
-    assert tag("p", "a\x00\x1b[31mb\n") == "<p>a\ufffd\ufffd[31mb </p>"
+    assert html.absent("a\x00\x1b[31mb\n") == '<p class="absent">a\ufffd\ufffd[31mb </p>'
+    with pytest.raises(jinja2.UndefinedError):
+        html.graph_view({}, "")
 
 
 def test_data_cannot_end_its_element() -> None:
@@ -142,7 +153,7 @@ def test_few_runs_are_counted_in_words(
     monkeypatch.setattr(sys.modules[report.__module__], "TrainingRecipe", lambda: FAST)
     once = {"runs": 1, "recipe": FAST, "subsets": 1, "device": "cpu", "tsne_nodes": 0}
     both = report([small, small], graph, names=["a", "b"], **once)
-    assert "1 run per graph; small differences" in both
+    assert "Accuracies are of 1 run each; small differences" in both
     page = report(small, graph, **once)
     assert "Accuracies are of 1 run each" in page and "± 0.0" not in both + page
 
@@ -255,8 +266,8 @@ def test_curves_and_ticks() -> None:
 
 def test_the_cost_sheet(graph: Graph, small: CondensedGraph) -> None:
     found = analyze(small, graph, tsne_nodes=0)
-    sheet = cost_sheet(Evidence("a", small, found.condensed, found.matrices, found, ()))
-    rows = dict(sheet.rows)
+    shown = Result("a", small, found.condensed, found.matrices, found, ())
+    rows = {name: cells for name, *cells in cost_rows(shown)}
     n, d = small.x.shape
     for name, itemsize in (("float32", 4), ("float16", 2)):
         assert rows[f"… features, {name}"][0] == f"{itemsize * n * d} B"
@@ -276,7 +287,7 @@ def test_bad_arguments_are_one_sentence(graph: Graph, small: CondensedGraph) -> 
         (lambda: report(small, graph, model="nothing"), "nothing"),
         (lambda: report(small, graph, subsets=0), "subsets"),
         (lambda: report(other, graph), "made from other"),
-        (lambda: report(replace(small, num_classes=1001)), "num_classes: 1001"),
+        (lambda: report(replace(small, num_classes=1001)), "num_classes must be .*, got 1001"),
     ):
         with pytest.raises(InputError, match=words):
             call()
@@ -290,7 +301,7 @@ def test_inductive_graphs_are_shown() -> None:
 
 def test_soft_and_missing_labels_are_shown() -> None:
     soft = CondensedGraph(torch.eye(3), torch.zeros(3, 3), torch.full((3, 2), 0.5), 2)
-    assert "A&#x27; has no edges" in report(soft)
+    assert "A&#39; has no edges" in report(soft)
     bare = CondensedGraph(torch.eye(3), torch.ones(3, 3), torch.tensor([0, 1, -1]), 2)
     assert unpacked(data_of(report(bare))["graph"]["classes"], "i2").tolist() == [0, 1, -1]
     alone = CondensedGraph(torch.ones(1, 2), torch.ones(1, 1), torch.tensor([0]), 1)
@@ -315,7 +326,7 @@ def test_pseudo_labels_are_two_more_rows(page: str, graph: Graph, small: Condens
     scores = re.findall(r"<b>([\d.]+)</b>", shown)
     assert scores[3:5] == [f"{found.mean:.1f}", f"{found.pseudo_labels['test']:.1f}"]
     compared = report([small, helped], graph, names=["one", "two"], subsets=1, **how)
-    assert "Condensed with pseudo-labels of unlabeled nodes: two." in compared
+    assert f"two: {PSEUDO_LABELS_NOTE}" in compared
     assert "pseudo-labels themselves" in compared
     # Without networks there is nothing to compare with.
     untested = report(helped, graph, evaluate=False, tsne_nodes=0)

@@ -90,18 +90,18 @@ def test_json_alone_is_printed(gcsr):
 @pytest.mark.parametrize(
     ("argv", "sentence"),
     [
-        (["--set=alpha"], "--set: 'alpha' is not accepted; name=low..high"),
-        (["--set=tau=3..1"], "tau: '3..1' is not accepted; the first end of a range"),
-        (["--set=alpha=3"], "--set: 'alpha' is given twice."),
+        (["--set=alpha"], "--set must be name=low..high, name=a,b,c or name=value, got 'alpha'."),
+        (["--set=tau=3..1"], "tau must be a range whose first end is below the second, got '3..1'"),
+        (["--set=alpha=3"], "--set must have every setting once, got 'alpha' twice."),
         (["--set=alfa=3"], "alfa: not a setting of gcsr"),
-        (["--space=gone"], "space: 'gone' is not known; accepted: paper, wide or a TOML file."),
+        (["--space=gone"], "space must be paper, wide or a TOML file, got 'gone'."),
         (["--method=gone"], "method: 'gone' is not known"),
         (["--trials=0"], "Invalid value for '--trials'"),
-        (["--seconds=0"], "seconds: 0.0 is not accepted"),
-        (["--plot=tune.pdf"], "plot: 'tune.pdf' is not accepted"),
+        (["--seconds=0"], "seconds must be > 0, got 0.0."),
+        (["--plot=tune.pdf"], "plot must end with .png or .svg, got 'tune.pdf'."),
         (["--plot=gone/deep/tune.png"], "plot: the folder gone does not exist."),
         (["--out=gone/best.safetensors"], "out: the folder gone does not exist."),
-        (["--set=prior=all"], "prior: 'all' counts test labels"),
+        (["--set=prior=all"], "prior must be predicted or train, got 'all'"),
         (["--preset=paper"], "preset: 'paper' has no settings for 'graph'"),
         (["--study=graph.npz"], "study: graph.npz is not a study but something else."),
         (["--ratio=0.1"], "nodes, ratio: exactly one"),
@@ -119,7 +119,7 @@ def test_without_optuna_a_sentence_says_how_to_get_it(gcsr, monkeypatch):
     monkeypatch.setitem(sys.modules, "optuna", None)
     code, out, err = tuned(gcsr)
     assert (code, out) == (2, "")
-    assert err == "error: optuna: is not installed; `pip install 'gcsr[tune]'` brings it.\n"
+    assert err == "error: optuna is not installed; `pip install 'gcsr[tune]'` installs it.\n"
 
 
 @needs_optuna

@@ -10,8 +10,16 @@ from hypothesis import strategies as st
 
 from gcsr import InputError
 from gcsr.methods.registry import methods
-from gcsr.tuning.space import NAMED, Choices, Range, Space, by_kind, dimension, named_space
-from gcsr.tuning.study import space_for
+from gcsr.tuning.space import (
+    NAMED,
+    Choices,
+    Range,
+    Space,
+    around_defaults,
+    dimension,
+    named_space,
+    space_for,
+)
 
 numbers = st.floats(allow_nan=False, allow_infinity=False)
 positive = st.floats(min_value=1e-300, max_value=1e300)
@@ -45,7 +53,7 @@ def test_whole_ranges_stay_whole(ends):
 @given(numbers, numbers)
 def test_a_range_upside_down_is_refused(low, high):
     low, high = max(low, high), min(low, high)
-    with pytest.raises(InputError, match="first end of a range is below"):
+    with pytest.raises(InputError, match="a range whose first end is below the second"):
         dimension("alpha", f"{low!r}..{high!r}", float)
 
 
@@ -54,7 +62,7 @@ def test_any_text_is_a_dimension_or_a_sentence(text):
     try:
         found = dimension("alpha", text, float)
     except InputError as error:
-        assert str(error).startswith("alpha: ")
+        assert str(error).startswith("alpha")
     else:
         assert all(isinstance(end, float) and math.isfinite(end) for end in found.ends)
 
@@ -62,17 +70,17 @@ def test_any_text_is_a_dimension_or_a_sentence(text):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("alpha=0..1:log", "alpha: '0..1:log' is not accepted; a range with :log begins above 0"),
-        ("alpha=1..2:lin", "alpha: '1..2:lin' is not accepted; a value, a,b,c"),
-        ("alpha=1..two", "alpha: 'two' is not accepted; a number is"),
-        ("alpha=1..inf", "first end of a range is below"),
-        ("alpha=1,nan", "alpha: 'nan' is not accepted; a finite value is"),
-        ("alpha=1,,2", "alpha: '' is not accepted; a number is"),
+        ("alpha=0..1:log", "alpha must begin above 0 for :log, got '0..1:log'"),
+        ("alpha=1..2:lin", "alpha must be a value, a,b,c, .*, got '1..2:lin'"),
+        ("alpha=1..two", "alpha.*'two'"),
+        ("alpha=1..inf", "a range whose first end is below the second"),
+        ("alpha=1,nan", "alpha must be finite, got 'nan'"),
+        ("alpha=1,,2", "alpha.*''"),
         ("alpha=1,1.0", "alpha: 1 is given twice"),
-        ("num_hops=1..2.5", "num_hops: '2.5' is not accepted; a whole number is"),
-        ("model=sgc..gcn", "model: 'sgc..gcn' is not accepted; a range is for numbers"),
+        ("num_hops=1..2.5", "num_hops.*'2.5'"),
+        ("model=sgc..gcn", "model must be a,b,c, .*, got 'sgc..gcn'"),
         ("alfa=1,2", r"alfa: not a setting of gcsr \(did you mean alpha\?\); accepted: "),
-        ("nodes=10,20", "nodes: is not searched"),
+        ("nodes=10,20", "nodes cannot be searched"),
     ],
 )
 def test_what_cannot_be_searched_is_one_sentence(text, sentence):
@@ -85,7 +93,7 @@ def test_letters_of_the_paper_name_dimensions_too():
     space = Space.of("gcsr", {"N": "5,20", "expert-steps": [1, 2], "tau": 0.9})
     assert list(space.dimensions) == ["student_steps", "expert_steps", "tau"]
     assert space.fixed == {"tau": 0.9} and space.count == 4
-    with pytest.raises(InputError, match="student_steps: given twice"):
+    with pytest.raises(InputError, match="student_steps must be given once"):
         Space.of("gcsr", {"N": "5,20", "student_steps": 3})
 
 
@@ -98,11 +106,11 @@ def test_a_file_says_the_same_as_the_command_line(tmp_path):
     with pytest.raises(InputError, match=r"space: .* is not TOML"):
         named_space("gcsr", str(path))
     path.write_text("alpha = {low = 1}")
-    with pytest.raises(InputError, match=r"alpha: .* is not accepted"):
+    with pytest.raises(InputError, match=r"alpha must be a value, .*, got"):
         named_space("gcsr", str(path))
     with pytest.raises(InputError, match=r"gone.toml cannot be read"):
         named_space("gcsr", str(tmp_path / "gone.toml"))
-    with pytest.raises(InputError, match="space: 'papier' is not known; accepted: paper, wide or"):
+    with pytest.raises(InputError, match="space must be paper, wide or a TOML file, got 'papier'"):
         named_space("gcsr", "papier")
 
 
@@ -132,7 +140,7 @@ def test_every_method_has_both_spaces_and_accepts_their_ends(method, name):
 @pytest.mark.parametrize("method", methods())
 def test_a_method_without_a_grid_is_searched_around_its_defaults(method):
     chosen = methods()[method]
-    for setting, one in by_kind(method).dimensions.items():
+    for setting, one in around_defaults(method).dimensions.items():
         assert one.low <= getattr(chosen(nodes=10), setting) <= one.high
         for end in one.ends:
             chosen(nodes=10, **{setting: end})

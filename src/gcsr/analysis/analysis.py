@@ -1,4 +1,4 @@
-"""A condensed graph held against the one it stands for."""
+"""A condensed graph compared with the real one."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from gcsr.analysis.nearest import (
 from gcsr.analysis.statistics import (
     CcnsDistance,
     ClassBalance,
+    GraphStatistics,
     LabeledGraph,
-    Portrait,
     ccns_distance,
     class_balance,
     paper_sparsity,
-    portrait,
     silhouette,
     silhouette_of_first,
+    statistics_of,
     total_variation,
 )
 from gcsr.data.condensed import CondensedGraph
@@ -39,8 +39,8 @@ from gcsr.utils.errors import require
 from gcsr.utils.formatting import counted
 from gcsr.utils.progress import Progress, silent
 from gcsr.utils.renamed import accepts_old_keywords
-
-# -- The condensed adjacency and its features' products, with nodes of a class side by side ----------
+from gcsr.utils.safe_io import is_number
+from gcsr.utils.validation import require_int
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,22 +79,18 @@ def ordered_matrices(small: CondensedGraph) -> OrderedMatrices:
     )
 
 
-THRESHOLD = 0.01
-SAMPLED = 1000
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Analysis:
     """Numbers and plain arrays about a condensed graph; :mod:`gcsr.analysis.figures` draws them.
 
     Attributes:
         dataset: name of the real graph.
-        method: how the condensed graph was made, where it says so.
-        seed: of the condensed graph, where it says so.
+        method: of the condensed graph, if it is recorded.
+        seed: of the condensed graph, if it is recorded.
         leaks_test_labels: whether test labels went into it.
         original_part: ``whole graph``, or ``training nodes`` where only they were condensed
-            (inductive); labels of every split are looked at.
-        original, condensed: what both graphs look like.
+            (inductive); labels of every split are read.
+        original, condensed: statistics of both graphs.
         paper_sparsity: 2m/N² of the whole real graph, as in the paper's Table 1.
         ccns_distance: between the two CCNS matrices.
         training_balance: classes of the training nodes, which a class budget follows.
@@ -112,8 +108,8 @@ class Analysis:
     seed: int | None
     leaks_test_labels: bool
     original_part: str
-    original: Portrait
-    condensed: Portrait
+    original: GraphStatistics
+    condensed: GraphStatistics
     paper_sparsity: float
     ccns_distance: CcnsDistance
     training_balance: ClassBalance
@@ -130,12 +126,8 @@ class Analysis:
 
         The n' x n' matrices are large and come only when asked for.
         """
-        left_out = () if matrices else ("matrices",)
-        return {
-            field.name: plain(getattr(self, field.name))
-            for field in fields(self)
-            if field.name not in left_out
-        }
+        names = [field.name for field in fields(self) if matrices or field.name != "matrices"]
+        return {name: plain(getattr(self, name)) for name in names}
 
     def __repr__(self) -> str:
         made = f" by {self.method}" if self.method else ""
@@ -147,16 +139,16 @@ def analyze(
     small: CondensedGraph,
     graph: Graph,
     *,
-    threshold: float = THRESHOLD,
+    threshold: float = 0.01,
     space: Space = "features",
     hops: int = 2,
     nearest: int = 1,
-    tsne_nodes: int = SAMPLED,
+    tsne_nodes: int = 1000,
     seed: int = 0,
     check_origin: bool = True,
     progress: Progress = silent,
 ) -> Analysis:
-    """Compare a condensed graph with the real one; changes neither, needs no training.
+    """Compare a condensed graph with the real one, without training.
 
     Args:
         small: the condensed graph.
@@ -168,12 +160,14 @@ def analyze(
         tsne_nodes: at most so many real nodes in the map; 0 makes no map.
         seed: of the sample and of t-SNE.
         check_origin: ``False`` accepts a graph that ``small`` was not made from.
-        progress: told what is being done.
+        progress: called with the stage, the steps done and the number of steps.
     """
     require_graph(graph)
     require_origin([small], graph, check_origin)
     compared = FeatureSpace(space, hops)
-    _check_numbers(threshold, tsne_nodes)
+    fine = is_number(threshold) and threshold >= 0
+    require(fine, f"threshold must be a finite number >= 0, got {threshold!r}.")
+    require_int("tsne_nodes", tsne_nodes)
     view = View(graph).condensing(leak_every_label=True)
     visible, labels = view.visible, view.every_label
     assert labels is not None
@@ -182,7 +176,7 @@ def analyze(
     progress("structure", 0, 1)
     real = LabeledGraph.of_classes(visible.adjacency, labels.numpy(), graph.num_classes)
     made = LabeledGraph.of_condensed(small)
-    original, condensed = portrait(real), portrait(made, threshold)
+    original, condensed = statistics_of(real), statistics_of(made, threshold)
     training = class_balance(real.shares[visible.train.numpy()])
     progress("structure", 1, 1)
 
@@ -238,23 +232,9 @@ def plain(value: Any) -> Any:
     """Dataclasses, arrays and numbers as dictionaries, lists and numbers; NaN as ``None``."""
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, np.ndarray):
-        return plain(value.tolist())
-    if isinstance(value, list):
+    if isinstance(value, np.ndarray | list):
+        value = value if isinstance(value, list) else value.tolist()
         return [plain(one) for one in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
-
-
-def _check_numbers(threshold: float, tsne_nodes: int) -> None:
-    number = isinstance(threshold, int | float) and not isinstance(threshold, bool)
-    require(
-        number and math.isfinite(threshold) and threshold >= 0,
-        f"threshold: {threshold!r} is not accepted; a finite number >= 0 is.",
-    )
-    whole = isinstance(tsne_nodes, int) and not isinstance(tsne_nodes, bool)
-    require(
-        whole and tsne_nodes >= 0,
-        f"tsne_nodes: {tsne_nodes!r} is not accepted; a whole number >= 0 is (0: no map).",
-    )

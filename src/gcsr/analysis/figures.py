@@ -1,7 +1,4 @@
-"""Figures of an :class:`~gcsr.analyze.Analysis`; each is a plain matplotlib ``Figure``.
-
-Nothing here goes through pyplot, so no window, no global figure and no backend is involved.
-"""
+"""Figures of an :class:`gcsr.Analysis`; each is a matplotlib ``Figure``, made without pyplot."""
 
 from __future__ import annotations
 
@@ -125,7 +122,7 @@ def save_figures(
     written = []
     for name, draw in FIGURES.items():
         for kind in formats:
-            figure = draw(analysis)  # anew: drawing moves the layout of a figure a little
+            figure = draw(analysis)  # saving a figure changes its layout a little
             if figure is not None:
                 path = Path(folder) / f"{name}.{kind}"
                 write_atomically(path, figure_bytes(figure, kind))

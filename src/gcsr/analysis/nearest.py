@@ -1,4 +1,4 @@
-"""Real and condensed nodes in one map of the plane."""
+"""Condensed nodes beside real ones: nearest training nodes, and a t-SNE map."""
 
 from __future__ import annotations
 
@@ -14,11 +14,9 @@ from gcsr.data.views import VisibleGraph
 from gcsr.equations.propagation import normalized_adjacency, propagate
 from gcsr.models.sparse import SparseTopology
 from gcsr.utils.devices import make_generator
-from gcsr.utils.errors import require, require_one_of
+from gcsr.utils.errors import require_one_of
 from gcsr.utils.progress import Progress, silent
-
-# -- Which features real and condensed nodes are compared in -----------------------------------------
-
+from gcsr.utils.validation import require_int
 
 Space = Literal["features", "propagated", "start"]
 SPACES: tuple[Space, ...] = ("features", "propagated", "start")
@@ -26,7 +24,7 @@ SPACES: tuple[Space, ...] = ("features", "propagated", "start")
 
 @dataclass(frozen=True)
 class FeatureSpace:
-    r"""Where nodes are looked at.
+    r"""Features in which real and condensed nodes are compared.
 
     - ``features``: X and X', as they are.
     - ``propagated``: :math:`\hat A^k X` and :math:`\hat A'^k X'`: what a network of k hops sees.
@@ -38,11 +36,7 @@ class FeatureSpace:
 
     def __post_init__(self) -> None:
         require_one_of("space", self.name, SPACES)
-        whole = isinstance(self.hops, int) and not isinstance(self.hops, bool)
-        require(
-            whole and self.hops >= 0,
-            f"hops: {self.hops!r} is not accepted; a whole number >= 0 is.",
-        )
+        require_int("hops", self.hops)
 
     def real(self, visible: VisibleGraph) -> Tensor:
         """The rows of the real nodes, ``(N, d)``."""
@@ -61,9 +55,6 @@ class FeatureSpace:
             return x
         adjacency = small.adjacency.detach().cpu().to(x.dtype)
         return propagate(normalized_adjacency(adjacency), x, self.hops)
-
-
-# -- Which real training nodes a condensed node is nearest to ----------------------------------------
 
 
 BLOCK_BYTES = 64 * 2**20
@@ -101,11 +92,7 @@ def nearest_rows(
     Rows are visited in blocks of at most ``block_bytes``. Differences are squared one by one in
     float64: a query that is one of the rows is at distance zero exactly. Equal distances: first row.
     """
-    require(
-        isinstance(k, int) and not isinstance(k, bool) and 1 <= k <= rows.shape[0],
-        f"nearest: {k!r} is not accepted; a whole number from 1 to {rows.shape[0]} (the training"
-        " nodes) is.",
-    )
+    require_int("nearest", k, 1, most=rows.shape[0])
     queries = queries.double()
     size = max(1, block_bytes // (8 * (queries.shape[0] + rows.shape[1])))
     distances = queries.new_zeros(queries.shape[0], 0)
@@ -114,9 +101,10 @@ def nearest_rows(
         block = rows[first : first + size].double()
         new = torch.cdist(queries, block, compute_mode="donot_use_mm_for_euclid_dist")
         here = torch.arange(first, first + block.shape[0]).expand(queries.shape[0], -1)
-        # What was found before lies in front, so the first of equal distances stays the first.
-        distances, chosen = _smallest(torch.cat([distances, new], 1), k)
-        places = torch.cat([places, here], 1).gather(1, chosen)
+        distances, places = torch.cat([distances, new], 1), torch.cat([places, here], 1)
+        # Stable: the first of equal distances stays the first (topk does not promise that).
+        chosen = distances.argsort(dim=1, stable=True)[:, :k]
+        distances, places = distances.gather(1, chosen), places.gather(1, chosen)
         progress("nearest training nodes", first + block.shape[0], rows.shape[0])
     return places, distances
 
@@ -142,18 +130,6 @@ def nearest_training_nodes(
         agreement=float((found[known, 0] == classes[known]).double().mean()),
         distinct=int(places[:, 0].unique().numel()),
     )
-
-
-def _smallest(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The ``k`` smallest of every row in order, the first of equal ones first (topk promises none)."""
-    values = values.clone()
-    taken, where = [], []
-    for _ in range(min(k, values.shape[1])):
-        place = values.argmin(1, keepdim=True)
-        taken.append(values.gather(1, place))
-        where.append(place)
-        values.scatter_(1, place, torch.inf)
-    return torch.cat(taken, 1), torch.cat(where, 1)
 
 
 PERPLEXITY = 30.0

@@ -1,4 +1,4 @@
-"""All numbers about one graph, real or condensed."""
+"""Statistics of one graph, real or condensed."""
 
 from __future__ import annotations
 
@@ -13,12 +13,10 @@ from gcsr.data.condensed import CondensedGraph
 from gcsr.data.graph import Graph
 from gcsr.equations.ccns import cross_class_similarity
 
-# -- A real graph and a condensed one in the same plain form, so that each statistic is written once ---
-
 
 @dataclass(frozen=True, eq=False)
 class LabeledGraph:
-    """Edges without self-loops, and how much of every node belongs to each class.
+    """A real or condensed graph: edges without self-loops, and the class shares of every node.
 
     Attributes:
         adjacency: CSR, non-negative, its diagonal empty and no zero stored.
@@ -40,19 +38,9 @@ class LabeledGraph:
 
     @classmethod
     def of_condensed(cls, small: CondensedGraph) -> LabeledGraph:
-        """A' without its diagonal, which says how far a node is itself and nothing of neighbors."""
+        """A' without its diagonal, which is no edge to a neighbor."""
         adjacency = sp.csr_array(small.adjacency.detach().cpu().double().numpy())
         return cls(_without_diagonal(adjacency), small.targets.detach().cpu().double().numpy())
-
-    @property
-    def num_nodes(self) -> int:
-        """Number of nodes."""
-        return int(self.shares.shape[0])
-
-    @property
-    def num_entries(self) -> int:
-        """Entries that are not zero; an undirected edge has two."""
-        return int(self.adjacency.nnz)
 
     @cached_property
     def labeled(self) -> np.ndarray:
@@ -61,7 +49,7 @@ class LabeledGraph:
 
     @cached_property
     def weighted_histograms(self) -> np.ndarray:
-        """``(n, C)``: the weight that a node's edges lay on each class; no label, no count."""
+        """``(n, C)``: summed edge weight to neighbors of each class; unlabeled ones do not count."""
         return np.asarray(self.adjacency.astype(np.float64) @ self.shares)
 
     @cached_property
@@ -78,13 +66,6 @@ def _without_diagonal(adjacency: sp.csr_array) -> sp.csr_array:
     if kept.all():
         return adjacency
     return sp.csr_array((coo.data[kept], (coo.row[kept], coo.col[kept])), shape=coo.shape)
-
-
-# -- How well their features keep the classes of condensed nodes apart -------------------------------
-
-
-# The paper plots three of seven classes and does not say which.
-FIRST = 3
 
 
 def silhouette(x: np.ndarray, classes: np.ndarray) -> float | None:
@@ -106,13 +87,13 @@ def silhouette(x: np.ndarray, classes: np.ndarray) -> float | None:
     return float(silhouette_score(x, classes))
 
 
-def silhouette_of_first(x: np.ndarray, classes: np.ndarray, count: int = FIRST) -> float | None:
-    """The same over the first ``count`` classes that have a node."""
+def silhouette_of_first(x: np.ndarray, classes: np.ndarray, count: int = 3) -> float | None:
+    """The same over the first ``count`` classes that have a node.
+
+    The paper plots three of seven classes and does not say which.
+    """
     first = np.unique(classes[classes >= 0])[:count]
     return silhouette(x, np.where(np.isin(classes, first), classes, -1))
-
-
-# -- What a labeled graph looks like, as numbers ----------------------------------------------------
 
 
 # Edges as the paper's Table 1 lists them: before duplicates were merged (Cora, Citeseer), once per
@@ -129,15 +110,12 @@ BINS = 20
 HEAVY_TAIL = 8
 
 
-# -- structure and labels ----------------------------------------------------------------------------
-
-
 def ccns(graph: LabeledGraph) -> np.ndarray:
     """Cross-class neighborhood similarity with weighted histograms.
 
-    NaN for absent classes, and everywhere in a graph without edges, where nobody has a neighborhood.
+    NaN for absent classes, and everywhere in a graph without edges.
     """
-    if not graph.num_entries:
+    if not graph.adjacency.nnz:
         return np.full((graph.shares.shape[1],) * 2, np.nan)
     similarity = cross_class_similarity(
         torch.from_numpy(graph.weighted_histograms), torch.from_numpy(graph.shares)
@@ -167,11 +145,12 @@ def ccns_distance(first: np.ndarray, second: np.ndarray) -> CcnsDistance:
     both = ~(np.isnan(np.diag(first)) | np.isnan(np.diag(second)))
     a, b = first[np.ix_(both, both)], second[np.ix_(both, both)]
     pairs = np.triu_indices(a.shape[0], 1)
-    return CcnsDistance(
-        frobenius=float(np.linalg.norm(a - b)) if both.any() else None,
-        off_diagonal_correlation=_correlation(a[pairs], b[pairs]),
-        classes=int(both.sum()),
-    )
+    off_a, off_b = a[pairs], b[pairs]
+    correlation = None
+    if off_a.size >= 2 and np.ptp(off_a) > 0 and np.ptp(off_b) > 0:
+        correlation = float(np.corrcoef(off_a, off_b)[0, 1])
+    frobenius = float(np.linalg.norm(a - b)) if both.any() else None
+    return CcnsDistance(frobenius, correlation, int(both.sum()))
 
 
 def edge_homophily(graph: LabeledGraph, *, weighted: bool = False) -> float | None:
@@ -200,7 +179,7 @@ def node_homophily(graph: LabeledGraph) -> float | None:
 
 def density(graph: LabeledGraph, threshold: float = 0.0) -> float:
     """Entries above ``threshold`` by all entries, nnz / N²; the diagonal holds none."""
-    return int((graph.adjacency.data > threshold).sum()) / graph.num_nodes**2
+    return int((graph.adjacency.data > threshold).sum()) / int(graph.shares.shape[0]) ** 2
 
 
 def paper_sparsity(graph: Graph) -> float:
@@ -227,9 +206,6 @@ def class_balance(shares: np.ndarray) -> ClassBalance:
 def total_variation(first: np.ndarray, second: np.ndarray) -> float:
     """Half the summed absolute difference of two distributions: 0 where equal, at most 1."""
     return float(np.abs(first - second).sum() / 2)
-
-
-# -- distributions -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,9 +248,7 @@ def weight_distribution(graph: LabeledGraph, threshold: float = 0.0) -> Distribu
 
 
 def _spread(values: np.ndarray) -> Distribution:
-    if not values.size:
-        return _distribution(values, np.zeros(0))
-    high = float(values.max())
+    high = float(values.max()) if values.size else 0.0
     return _distribution(values, np.linspace(0, high if high > 0 else 1, BINS + 1))
 
 
@@ -292,16 +266,9 @@ def _distribution(values: np.ndarray, edges: np.ndarray) -> Distribution:
     )
 
 
-def _correlation(a: np.ndarray, b: np.ndarray) -> float | None:
-    if a.size < 2 or np.ptp(a) == 0 or np.ptp(b) == 0:
-        return None
-    a, b = a - a.mean(), b - b.mean()
-    return float(np.clip(a @ b / np.sqrt((a @ a) * (b @ b)), -1, 1))
-
-
 @dataclass(frozen=True, eq=False)
-class Portrait:
-    """What one graph looks like; its diagonal is left out everywhere.
+class GraphStatistics:
+    """Statistics of a graph without its diagonal.
 
     Attributes:
         nodes: how many there are.
@@ -334,11 +301,11 @@ class Portrait:
     balance: ClassBalance
 
 
-def portrait(graph: LabeledGraph, threshold: float = 0.0) -> Portrait:
+def statistics_of(graph: LabeledGraph, threshold: float = 0.0) -> GraphStatistics:
     """Measure one graph."""
-    return Portrait(
-        nodes=graph.num_nodes,
-        entries=graph.num_entries,
+    return GraphStatistics(
+        nodes=graph.shares.shape[0],
+        entries=int(graph.adjacency.nnz),
         density=density(graph),
         threshold=threshold,
         density_above=density(graph, threshold),

@@ -26,7 +26,7 @@ class ScalingChoice:
     """The scaling under which networks validated best, the first of equals.
 
     Args:
-        features: ``keep``, ``rows`` or ``standardise``; ``graph.scaled(features)`` applies it.
+        features: ``keep``, ``rows`` or ``standardize``; ``graph.scaled(features)`` applies it.
         validation: mean validation accuracy (a share) under each of them.
     """
 

@@ -2,37 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+import gcsr
 from gcsr.cli import options
-from gcsr.cli.data import found_data, load_graph, print_found, require_writable_folder
+from gcsr.cli.data import load_graph, print_found, require_writable_folder
 from gcsr.cli.output import (
-    console,
     print_json,
     print_leak,
-    printable,
+    print_table,
     progress_bars,
     remember_written,
-    table,
     uninterrupted,
 )
-from gcsr.utils.formatting import counted
+from gcsr.utils.formatting import counted, printable
 
 if TYPE_CHECKING:
-    from gcsr.analysis.analysis import Analysis
     from gcsr.analysis.nearest import Space
-    from gcsr.analysis.statistics import Distribution, Portrait
+    from gcsr.analysis.statistics import Distribution, GraphStatistics
 
 # Classes shown in the table; --json has all.
 MOST_SHOWN = 12
 
 
 def analyze(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A condensed graph.")],
+    file: options.File,
     data: options.MadeFrom = None,
     figures: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write figures (PNG and SVG) into DIR.")
@@ -65,23 +63,10 @@ def analyze(
     """
     if figures is not None:
         require_writable_folder("figures", figures)
-
-    from gcsr.analysis.analysis import analyze as compare  # noqa: PLC0415 - torch takes a second to import
-    from gcsr.data.condensed import CondensedGraph  # noqa: PLC0415
-
-    small = CondensedGraph.load(file)
-    used = found_data([small], root) if data is None else data
+    small = gcsr.CondensedGraph.load(file)
     with progress_bars() as progress:
-        graph = load_graph(
-            used,
-            root=root,
-            features=features,
-            undirected=undirected,
-            inductive=inductive,
-            made=[small],
-            progress=progress,
-        )
-        analysis = compare(
+        graph = load_graph(data, root, features, undirected, inductive, progress, made=[small])
+        analysis = gcsr.analyze(
             small,
             graph,
             threshold=threshold,
@@ -93,72 +78,58 @@ def analyze(
             check_origin=not any_graph,
             progress=progress,
         )
-    written = [] if figures is None else _draw(analysis, figures)
+    written: list[Path] = []
+    if figures is not None:
+        from gcsr.analysis.figures import save_figures
+
+        with uninterrupted():
+            figures.mkdir(exist_ok=True)
+            written = save_figures(analysis, figures)
+            remember_written(written)
     if as_json:
         named = {"figures": [str(path) for path in written]} if written else {}
         print_json(analysis.to_dict() | named)
         return
     if data is None:
-        print_found(used)
-    _tell(analysis)
+        print_found(graph)
+    real = printable(f"{analysis.dataset} ({analysis.original_part})")
+    made = printable(f"condensed by {analysis.method}" if analysis.method else "condensed")
+    print_table(("", real, made), _rows(analysis), (real, made))
+    for line in _remarks(analysis):
+        print(line)
     if analysis.leaks_test_labels:
         print_leak()
     for path in written:
         print(f"wrote {path}")
 
 
-def _draw(analysis: Analysis, folder: Path) -> list[Path]:
-    from gcsr.analysis.figures import save_figures  # noqa: PLC0415 - imports matplotlib
+def _rows(analysis: gcsr.Analysis) -> Iterator[tuple[str, str, str]]:
+    original, condensed = analysis.original, analysis.condensed
 
-    with uninterrupted():
-        folder.mkdir(exist_ok=True)
-        written = save_figures(analysis, folder)
-        remember_written(written)
-    return written
+    def both(name: str, text: Callable[[GraphStatistics], str]) -> tuple[str, str, str]:
+        return name, text(original), text(condensed)
 
-
-def _tell(analysis: Analysis) -> None:
-    real = f"{analysis.dataset} ({analysis.original_part})"
-    made = f"condensed by {analysis.method}" if analysis.method else "condensed"
-    shown = table("", printable(real), printable(made), numbers=(printable(real), printable(made)))
-    for name, original, condensed in _rows(analysis):
-        shown.add_row(name, original, condensed)
-    console().print(shown)
-    for line in _remarks(analysis):
-        print(line)
-
-
-def _rows(analysis: Analysis) -> Iterator[tuple[str, str, str]]:
-    sides = (analysis.original, analysis.condensed)
-
-    def both(name: str, said: list[str]) -> tuple[str, str, str]:
-        return name, said[0], said[1]
-
-    yield both("nodes", [f"{side.nodes:,}" for side in sides])
-    yield both("without a label", [f"{side.balance.unlabeled:,}" for side in sides])
-    yield both("class shares, %", [_classes(side) for side in sides])
-    yield both("entries of A", [f"{side.entries:,}" for side in sides])
-    yield both("density nnz/N², %", [_percent(side.density) for side in sides])
+    yield both("nodes", lambda side: f"{side.nodes:,}")
+    yield both("without a label", lambda side: f"{side.balance.unlabeled:,}")
+    yield both("class shares, %", _classes)
+    yield both("entries of A", lambda side: f"{side.entries:,}")
+    yield both("density nnz/N², %", lambda side: _percent(side.density))
     yield "sparsity 2m/N², %", _percent(analysis.paper_sparsity), "-"
-    above = analysis.condensed.threshold
-    yield both(f"density above {above:g}, %", ["-", _percent(analysis.condensed.density_above)])
-    yield both("edge homophily", [_number(side.edge_homophily) for side in sides])
-    yield both("  by weight", [_number(side.weighted_edge_homophily) for side in sides])
-    yield both("node homophily", [_number(side.node_homophily) for side in sides])
-    yield both("degree", [_spread(side.degrees) for side in sides])
-    yield both("edge weight", [_spread(side.weights) for side in sides])
-    yield both("CCNS within classes", [_diagonal(side) for side in sides])
+    yield f"density above {condensed.threshold:g}, %", "-", _percent(condensed.density_above)
+    yield both("edge homophily", lambda side: _number(side.edge_homophily))
+    yield both("  by weight", lambda side: _number(side.weighted_edge_homophily))
+    yield both("node homophily", lambda side: _number(side.node_homophily))
+    yield both("degree", lambda side: _spread(side.degrees))
+    yield both("edge weight", lambda side: _spread(side.weights))
+    yield both("CCNS within classes", _diagonal)
     yield "silhouette of X'", "-", _number(analysis.silhouette)
     yield "  first three classes", "-", _number(analysis.silhouette_three)
 
 
-def _remarks(analysis: Analysis) -> Iterator[str]:
+def _remarks(analysis: gcsr.Analysis) -> Iterator[str]:
     apart, near = analysis.ccns_distance, analysis.nearest
-    bare = [
-        name
-        for name, side in (("real", analysis.original), ("condensed", analysis.condensed))
-        if not side.entries
-    ]
+    sides = {"real": analysis.original, "condensed": analysis.condensed}
+    bare = [name for name, side in sides.items() if not side.entries]
     if bare:
         has = "has" if len(bare) == 1 else "have"
         yield f"CCNS: nothing to compare, the {' and the '.join(bare)} graph {has} no edges"
@@ -175,12 +146,12 @@ def _remarks(analysis: Analysis) -> Iterator[str]:
     )
 
 
-def _classes(side: Portrait) -> str:
+def _classes(side: GraphStatistics) -> str:
     shares = [f"{100 * share:.0f}" for share in side.balance.shares[:MOST_SHOWN]]
     return " ".join(shares) + (" ..." if side.balance.shares.size > MOST_SHOWN else "")
 
 
-def _diagonal(side: Portrait) -> str:
+def _diagonal(side: GraphStatistics) -> str:
     if not side.entries:
         return "no edges"
     own = side.ccns.diagonal()

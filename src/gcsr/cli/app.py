@@ -1,4 +1,4 @@
-"""The verbs put together, and how the program ends."""
+"""The commands of the program, and its exit codes."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ from gcsr.cli import (
     reproduce,
     tune,
 )
-from gcsr.cli.output import forget_written, interrupted, printable
+from gcsr.cli.output import forget_written, interrupted
 from gcsr.utils.errors import InputError
+from gcsr.utils.formatting import printable
 from gcsr.version import __version__
 
 USER_ERROR = 2

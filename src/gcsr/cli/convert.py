@@ -10,14 +10,14 @@ import typer
 
 from gcsr.cli import options
 from gcsr.cli.data import load_graph
-from gcsr.cli.output import byte_count, print_json, progress_bars
-from gcsr.utils.errors import require, require_one_of
+from gcsr.cli.output import print_json, progress_bars
+from gcsr.utils.errors import require
+from gcsr.utils.formatting import byte_count
 from gcsr.utils.progress import Progress
 from gcsr.utils.safe_io import expanded
 
 if TYPE_CHECKING:
     from gcsr.data.folder import Manifest
-    from gcsr.data.graph import FeatureScaling
 
 LISTS = ("--node-features", "--node-labels", "--train", "--val", "--test")
 
@@ -50,7 +50,7 @@ def convert(
     verify: Annotated[
         bool,
         typer.Option(
-            "--verify", help="Read every byte of the folder and hold it against its hashes."
+            "--verify", help="Read every byte of the folder and compare it with its hashes."
         ),
     ] = False,
     root: options.Root = None,
@@ -59,28 +59,28 @@ def convert(
     inductive: options.Inductive = None,
     as_json: options.Json = False,
 ) -> None:
-    """Write a graph as a folder of plain arrays, which is worked on in blocks where it is large.
+    """Write a graph as a folder of plain arrays; a large one is worked on in blocks.
 
     With --verify and without OUT, SOURCE is a folder that is there already.
     """
-    require(out is not None or verify, "OUT: the folder to write is needed, or --verify.")
+    require(out is not None or verify, "OUT is needed: the folder to write, or give --verify.")
     lists = dict(zip(LISTS, (node_features, node_labels, train, val, test), strict=True))
-    if out is None:
-        given = [option for option, value in lists.items() if value is not None]
-        require(
-            not given, f"{', '.join(given)}: nothing is converted where only --verify is asked."
-        )
+    given = ", ".join(option for option, value in lists.items() if value is not None)
+    require(out is not None or not given, f"{given} cannot be used with --verify alone.")
 
-    from gcsr.data.folder import Manifest  # noqa: PLC0415
-    from gcsr.data.folder import verify as verified  # noqa: PLC0415 - imports torch
+    from gcsr.data.folder import Manifest, write_folder
+    from gcsr.data.folder import verify as verify_folder
 
     folder = Path(source) if out is None else out
     with progress_bars() as progress:
-        if out is not None:
-            _write(source, out, lists, name, root, features, undirected, inductive, progress)
+        if out is not None and _is_table(source, given):
+            _convert(source, out, lists, name, features, undirected, inductive, progress)
+        elif out is not None:
+            graph = load_graph(source, root, features, undirected, inductive, progress)
+            write_folder(graph.renamed(name) if name else graph, out)
         if verify:
             progress("verifying", 0, 1)
-            verified(folder)
+            verify_folder(folder)
             progress("verifying", 1, 1)
     manifest = Manifest.read(folder)
     size = sum(path.stat().st_size for path in folder.glob("*.npy"))
@@ -98,45 +98,37 @@ def convert(
         print(f"wrote {folder}")
 
 
-def _write(
+def _is_table(source: str, given: str) -> bool:
+    """Whether SOURCE is a list of edges or an OGB archive, which are converted in blocks."""
+    from gcsr.datasets.convert import EDGE_SUFFIXES
+    from gcsr.datasets.registry import names
+
+    path = expanded(source)
+    is_list = source not in names() and path.suffix in EDGE_SUFFIXES
+    require(is_list or not given, f"{given} can only be used with a list of edges, got {source}.")
+    is_archive = path.suffix == ".zip" or (path / "raw").is_dir()
+    return is_list or (is_archive and source not in names())
+
+
+def _convert(
     source: str,
     out: Path,
     lists: dict[str, Path | None],
     name: str | None,
-    root: Path | None,
     features: str | None,
     undirected: bool,
     inductive: bool | None,
     progress: Progress,
 ) -> None:
-    from gcsr.data.folder import write_folder  # noqa: PLC0415
-    from gcsr.data.graph import FEATURE_SCALINGS  # noqa: PLC0415
-    from gcsr.datasets.convert import EDGE_SUFFIXES, convert_tables, from_lists, from_ogb  # noqa: PLC0415
-    from gcsr.datasets.registry import names  # noqa: PLC0415
+    from gcsr.data.graph import scaling_name
+    from gcsr.datasets.convert import EDGE_SUFFIXES, convert_tables, from_lists, from_ogb
 
-    if features is not None:
-        require_one_of("features", features, FEATURE_SCALINGS)
     path = expanded(source)
-    is_list = source not in names() and path.suffix in EDGE_SUFFIXES
-    if not is_list:
-        given = [option for option, value in lists.items() if value is not None]
-        require(not given, f"{', '.join(given)}: is for a list of edges, which {source} is not.")
-    is_archive = path.suffix == ".zip" or (path / "raw").is_dir()
-    if not is_list and (source in names() or not is_archive):
-        graph = load_graph(
-            source,
-            root=root,
-            features=features,
-            undirected=undirected,
-            inductive=inductive,
-            progress=progress,
-        )
-        write_folder(graph.renamed(name) if name else graph, out)
-        return
+    scaling = scaling_name(features or "keep")
     with ExitStack() as stack:
-        if is_list:
-            missing = [option for option, value in lists.items() if value is None]
-            require(not missing, f"{', '.join(missing)}: a list of edges needs it.")
+        if path.suffix in EDGE_SUFFIXES:
+            missing = ", ".join(option for option, value in lists.items() if value is None)
+            require(not missing, f"{missing} is needed with a list of edges.")
             files = {
                 option.removeprefix("--").removeprefix("node-"): cast("Path", value)
                 for option, value in lists.items()
@@ -150,7 +142,7 @@ def _write(
             name=name or path.stem,
             undirected=undirected,
             inductive=bool(inductive),
-            scaling=cast("FeatureScaling", features or "keep"),
+            scaling=scaling,
             progress=progress,
         )
 

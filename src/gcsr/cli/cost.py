@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+import gcsr
 from gcsr.cli import options
-from gcsr.cli.data import found_data, load_graph, print_found
-from gcsr.cli.output import (
-    byte_count,
-    console,
-    print_json,
-    print_leak,
-    printable,
-    progress_bars,
-    table,
-)
-from gcsr.utils.formatting import counted
-
-if TYPE_CHECKING:
-    from gcsr.evaluation.cost import CostSheet
+from gcsr.cli.data import load_graph, print_found
+from gcsr.cli.output import print_json, print_leak, print_table, progress_bars
+from gcsr.utils.formatting import byte_count, counted, printable
 
 
 def cost(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A condensed graph.")],
+    file: options.File,
     data: options.MadeFrom = None,
-    model: Annotated[str, typer.Option(help="The network to train and test.")] = "gcn",
-    runs: Annotated[int, typer.Option(min=1, help="Networks per graph, for accuracy.")] = 5,
-    epochs: Annotated[int, typer.Option(min=1, help="Epochs per network.")] = 600,
+    model: options.Model = "gcn",
+    runs: options.Runs = 5,
+    epochs: options.Epochs = 600,
     sparsify: Annotated[
         str,
         typer.Option(
@@ -48,37 +37,25 @@ def cost(
 ) -> None:
     """Seconds, bytes and accuracy: FILE beside a random subset of its bytes and the whole graph.
 
-    Condensing's own seconds and memory are those that FILE tells; everything else is measured now.
+    Seconds and memory of condensing are those recorded in FILE; everything else is measured now.
     """
-    from gcsr.data.condensed import CondensedGraph  # noqa: PLC0415
-    from gcsr.evaluation.cost import cost as measure  # noqa: PLC0415
-    from gcsr.evaluation.sparsify import Sparsifier  # noqa: PLC0415 - torch takes a second to import
-    from gcsr.models.registry import testing_model  # noqa: PLC0415
-    from gcsr.training.fit import TrainingRecipe  # noqa: PLC0415
-    from gcsr.utils.devices import pick_device  # noqa: PLC0415
+    from gcsr.evaluation.sparsify import Sparsifier
+    from gcsr.models.registry import testing_model
+    from gcsr.utils.devices import pick_device
 
     testing_model(model)
     Sparsifier(rule=sparsify)
     target = pick_device(device)
-    small = CondensedGraph.load(file)
-    used = found_data([small], root) if data is None else data
+    small = gcsr.CondensedGraph.load(file)
     with progress_bars() as progress:
-        graph = load_graph(
-            used,
-            root=root,
-            features=features,
-            undirected=undirected,
-            inductive=inductive,
-            made=[small],
-            progress=progress,
-        )
-        sheet = measure(
+        graph = load_graph(data, root, features, undirected, inductive, progress, made=[small])
+        sheet = gcsr.cost(
             small,
             graph,
             model=model,
             runs=runs,
             sparsify=sparsify,
-            recipe=TrainingRecipe(epochs=epochs),
+            recipe=gcsr.TrainingRecipe(epochs=epochs),
             seed=seed,
             device=target,
             check_origin=not any_graph,
@@ -88,19 +65,24 @@ def cost(
         print_json(sheet.to_dict())
         return
     if data is None:
-        print_found(used)
-    _tell(sheet)
+        print_found(graph)
+    _print_sheet(sheet)
 
 
-def _tell(sheet: CostSheet) -> None:
-    made = f" by {printable(sheet.method)}" if sheet.method else ""
+def _print_sheet(sheet: gcsr.CostSheet) -> None:
+    by = f" by {printable(sheet.method)}" if sheet.method else ""
     print(
-        f"{sheet.dataset} condensed to {counted(sheet.condensed.nodes, 'node')}{made}; {sheet.model},"
+        f"{sheet.dataset} condensed to {counted(sheet.condensed.nodes, 'node')}{by}; {sheet.model},"
         f" {counted(sheet.runs, 'run')} on {sheet.device} ({sheet.machine})"
     )
-    print(f"condensing: {_condensing(sheet)}")
-    _tell_bytes(sheet)
-    _tell_seconds(sheet)
+    spent = "the file does not say what it took"
+    if sheet.condense_seconds is not None:
+        memory = sheet.condense_memory_bytes
+        peak = f", at most {byte_count(memory)} of memory" if memory is not None else ""
+        spent = f"{sheet.condense_seconds:.1f} s{peak}, on {printable(sheet.condensed_on)}"
+    print(f"condensing: {spent}")
+    _print_bytes(sheet)
+    _print_seconds(sheet)
     print(f"{sheet.verdict}.")
     if sheet.break_even_alone is not None and sheet.break_even_alone != sheet.break_even:
         trainings = counted(sheet.break_even_alone, "training")
@@ -111,65 +93,51 @@ def _tell(sheet: CostSheet) -> None:
         print_leak()
 
 
-def _condensing(sheet: CostSheet) -> str:
-    if sheet.condense_seconds is None:
-        return "the file does not say what it took"
-    memory = sheet.condense_memory_bytes
-    peak = f", at most {byte_count(memory)} of memory" if memory is not None else ""
-    return f"{sheet.condense_seconds:.1f} s{peak}, on {printable(sheet.condensed_on)}"
-
-
-def _tell_bytes(sheet: CostSheet) -> None:
-    numbers = ("features", "adjacency", "all with labels", "of original", "test accuracy")
-    shown = table("stored", *numbers, numbers=numbers, title="bytes in a file")
+def _print_bytes(sheet: gcsr.CostSheet) -> None:
     rule = sheet.sparsified_by
-
-    def share(count: int) -> str:
-        return f"{100 * count / sheet.original_bytes:.2f} %"
-
+    sparse = "without zeros" if rule == "none" else f"sparsified ({rule})"
+    rows = []
     for form in sheet.forms:
-        sparse = "without zeros" if rule == "none" else f"sparsified ({rule})"
         how = "dense" if form.structure == "dense" else sparse
         here = " [this file]" if form.in_file else ""
-        shown.add_row(
-            f"{how}, {form.dtype}{here}",
-            byte_count(form.features_bytes),
-            byte_count(form.adjacency_bytes),
-            byte_count(form.bytes),
-            share(form.bytes),
-            str(form.accuracy),
-        )
-    shown.add_row(
-        "the whole graph",
-        byte_count(sheet.original_features_bytes),
-        byte_count(sheet.original_adjacency_bytes),
-        byte_count(sheet.original_bytes),
-        share(sheet.original_bytes),
-        str(sheet.whole.accuracy),
+        sizes = (form.features_bytes, form.adjacency_bytes, form.bytes)
+        rows.append((f"{how}, {form.dtype}{here}", sizes, form.accuracy))
+    original = sheet.original_bytes
+    sizes = (sheet.original_features_bytes, sheet.original_adjacency_bytes, original)
+    rows.append(("the whole graph", sizes, sheet.whole.accuracy))
+    numbers = ("features", "adjacency", "all with labels", "of original", "test accuracy")
+    print_table(
+        ("stored", *numbers),
+        [
+            (name, *map(byte_count, sizes), f"{100 * sizes[-1] / original:.2f} %", str(accuracy))
+            for name, sizes, accuracy in rows
+        ],
+        numbers,
+        "bytes in a file",
     )
-    console().print(shown)
 
 
-def _tell_seconds(sheet: CostSheet) -> None:
-    numbers = ("nodes", "bytes", "seconds", "without validation", "test accuracy")
-    shown = table("trained on", *numbers, numbers=numbers, title="seconds to train one network")
+def _print_seconds(sheet: gcsr.CostSheet) -> None:
+    trained = {
+        "this file": sheet.condensed,
+        "a random subset of its bytes": sheet.random,
+        "the whole graph": sheet.whole,
+        "the whole graph with pseudo-labels": sheet.whole_with_pseudo_labels,
+    }
     rows = [
-        ("this file", sheet.condensed),
-        ("a random subset of its bytes", sheet.random),
-        ("the whole graph", sheet.whole),
-    ]
-    if sheet.whole_with_pseudo_labels is not None:
-        rows.append(("the whole graph with pseudo-labels", sheet.whole_with_pseudo_labels))
-    for what, row in rows:
-        shown.add_row(
-            what,
+        (
+            name,
             f"{row.nodes:,}",
             byte_count(row.bytes),
             f"{row.seconds:.3g}",
             f"{row.seconds_alone:.3g}",
             str(row.accuracy),
         )
+        for name, row in trained.items()
+        if row is not None
+    ]
     if sheet.pseudo_labels is not None:
-        itself = f"{sheet.pseudo_labels['test']:.1f} %"
-        shown.add_row("the pseudo-labels themselves", "-", "-", "-", "-", itself)
-    console().print(shown)
+        test = f"{sheet.pseudo_labels['test']:.1f} %"
+        rows.append(("the pseudo-labels themselves", "-", "-", "-", "-", test))
+    numbers = ("nodes", "bytes", "seconds", "without validation", "test accuracy")
+    print_table(("trained on", *numbers), rows, numbers, "seconds to train one network")

@@ -1,141 +1,142 @@
-"""Where condensed graphs go: checked before the long work, written whole after it."""
+"""Graphs that commands read, and files of condensed graphs that they write."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from gcsr.utils.errors import InputError, require
-from gcsr.utils.progress import Progress
-
-if TYPE_CHECKING:
-    from gcsr.data.condensed import CondensedGraph
-    from gcsr.data.graph import FeatureScaling, Graph
-import json
-from typing import TYPE_CHECKING
-
-from gcsr.cli.output import printable
-from gcsr.utils.formatting import counted
-
-if TYPE_CHECKING:
-    from gcsr.data.condensed import CondensedGraph
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
-
+import gcsr
 from gcsr.cli.output import remember_written, uninterrupted
+from gcsr.utils.errors import InputError, require
+from gcsr.utils.formatting import counted, printable
+from gcsr.utils.progress import Progress
+from gcsr.utils.safe_io import part
 
-# -- DATA, a registered name or a file, as a graph ---------------------------------------------------
+if TYPE_CHECKING:
+    import torch
+
+    from gcsr.data.graph import FeatureScaling
+
+GRAPH_SUFFIXES = (".npz", ".npy")
+SUFFIX = ".safetensors"  # as in gcsr.data.condensed, which imports torch
+MOST_GRAPHS = 10_000
+MOST_NAMED = 4
 
 
 def load_graph(
-    data: str,
-    *,
+    data: str | None,
     root: Path | None,
     features: str | None,
     undirected: bool,
     inductive: bool | None,
     progress: Progress,
+    *,
     memory: int | None = None,
-    made: Sequence[CondensedGraph] = (),
-) -> Graph:
-    """Load a graph; the library refuses a scaling that it does not know.
+    made: Sequence[gcsr.CondensedGraph] = (),
+) -> gcsr.Graph:
+    """Load a graph; what is not given is as it was when the graphs ``made`` from it were."""
+    from gcsr.data.folder import is_folder
 
-    What is not given is as it was when the graphs ``made`` from the data were.
-    """
-    from gcsr.data.folder import is_folder  # noqa: PLC0415
-    from gcsr.datasets.loading import load  # noqa: PLC0415 - torch takes a second to import
-
+    source = _recorded_dataset(made, root) if data is None else data
     require(
-        memory is None or is_folder(data),
-        f"--memory: is for graph folders, and {data} is none; gcsr convert makes one of it.",
+        memory is None or is_folder(source),
+        f"--memory is for graph folders, got {source}; gcsr convert makes a folder of it.",
     )
     if features is None:
         features = recorded(made, "features", str)
     if inductive is None:
         inductive = recorded(made, "inductive", bool)
-    stage = f"loading {data}"
-    progress(stage, 0, 0)
+    progress(f"loading {source}", 0, 0)
     scaling = cast("FeatureScaling | None", features)
-    graph = load(
-        data,
-        root,
-        features=scaling,
-        undirected=undirected,
-        inductive=inductive,
-        memory=memory,
+    graph = gcsr.load(
+        source, root, features=scaling, undirected=undirected, inductive=inductive, memory=memory
     )
-    progress(stage, 1, 1)
+    progress(f"loading {source}", 1, 1)
     return graph
 
 
-def found_data(small: Sequence[CondensedGraph], root: Path | None) -> str:
-    """The dataset that condensed graphs name; one that is not known or not here is refused."""
-    from gcsr.reporting.report import known_dataset  # noqa: PLC0415 - imports torch
+def checked_device(device: str, cluster: str | None) -> str | torch.device:
+    """The device, or that of the machines of a cluster; a missing one is refused."""
+    from gcsr.distributed.start import check_cluster
+    from gcsr.utils.devices import pick_device
 
-    sources = [one.provenance.get("dataset") for one in small]
-    named = {str(source.get("name")) for source in sources if isinstance(source, dict)}
-    if len(named) > 1:
-        said = ", ".join(sorted(named))
-        raise InputError(f"--data: the files were made from different datasets ({said}); name one.")
+    if cluster is None:
+        return pick_device(device)
+    check_cluster(cluster)
+    return device
+
+
+def _recorded_dataset(small: Sequence[gcsr.CondensedGraph], root: Path | None) -> str:
+    """The dataset that condensed graphs name; an unknown or missing one is refused."""
+    from gcsr.reporting.report import known_dataset
+
+    names = {
+        str(source.get("name")) for one in small if (source := part(one.provenance, "dataset"))
+    }
+    if len(names) > 1:
+        listed = ", ".join(sorted(names))
+        raise InputError(
+            f"--data is needed: the files were made from different datasets ({listed})."
+        )
     name, why = known_dataset(small[0], root)
     if name is None:
         raise InputError(why)
     return name
 
 
-def print_found(name: str) -> None:
-    """Say which dataset was used where nobody named one."""
-    print(f"data: {name}, which the file says it was made from")
+def print_found(graph: gcsr.Graph) -> None:
+    """Print which dataset was used without --data."""
+    print(f"data: {graph.name}, which the file says it was made from")
 
 
-def recorded(graphs: Sequence[CondensedGraph], field: str, kind: type) -> Any:
-    """How the data were loaded when the graphs were made, if they all say the same."""
-    sources = [graph.provenance.get("dataset") for graph in graphs]
-    values = [source.get(field) for source in sources if isinstance(source, dict)]
-    known = {value for value in values if isinstance(value, kind)}
+def recorded(graphs: Sequence[gcsr.CondensedGraph], field: str, kind: type) -> Any:
+    """How the data were loaded when the graphs were made, if all files have the same value."""
+    values = [part(graph.provenance, "dataset").get(field) for graph in graphs]
+    # Files of versions before 0.2 say standardise.
+    known = {
+        "standardize" if value == "standardise" else value
+        for value in values
+        if isinstance(value, kind)
+    }
     if len(known) > 1:
-        said = ", ".join(sorted(str(value) for value in known))
-        raise InputError(f"{field}: the files were made with different values ({said}); give one.")
+        listed = ", ".join(sorted(map(str, known)))
+        option = "--inductive or --transductive" if field == "inductive" else f"--{field}"
+        raise InputError(
+            f"{option} is needed: the files were made with different {field} ({listed})."
+        )
     return known.pop() if known else None
 
 
-# -- What a file held that a new graph takes the place of: nobody should lose one unawares -----------
-
-
-MOST_NAMED = 4
-
-
-def replaced(path: Path, by: CondensedGraph) -> str | None:
-    """A sentence if there is a file of something else; the same graph made again is no loss."""
-    from gcsr.data.condensed import CondensedGraph  # noqa: PLC0415 - torch takes a second to import
-
+def replaced(path: Path, by: gcsr.CondensedGraph) -> str | None:
+    """A sentence if a file of another result is replaced; the same result made again is none."""
     if not path.is_file():
         return None
     try:
-        old = CondensedGraph.load(path)
+        old = gcsr.CondensedGraph.load(path)
     except InputError:
         return f"replaced {path}, which could not be read as a condensed graph"
     before, now = _identity(old.provenance), _identity(by.provenance)
-    # Of another method, its settings say nothing more.
+    # Settings of another method do not compare.
     compared = before | now if before["method"] == now["method"] else _identity({})
     other = [name for name in sorted(compared) if before.get(name) != now.get(name)]
     if not other:
         return None
     named = ", ".join(other[:MOST_NAMED]) + ", ..." * (len(other) > MOST_NAMED)
-    made = old.provenance.get("method")
-    maker = f" by {made}" if isinstance(made, str) else ""
+    method = old.provenance.get("method")
+    maker = f" by {method}" if isinstance(method, str) else ""
     held = f"{counted(old.num_nodes, 'node')}{maker}"
     return printable(f"replaced {path}, which held {held} (differs in: {named})")
 
 
 def _identity(made: dict[str, Any]) -> dict[str, str]:
     """What makes a graph, by name; a file by another program may lack any of it."""
-    source, stored, settings = (_part(made, name) for name in ("dataset", "stored", "settings"))
-    told = {
-        **settings,
+    source, stored = part(made, "dataset"), part(made, "stored")
+    values = {
+        **part(made, "settings"),
         "method": made.get("method"),
         "nodes": made.get("nodes"),
         "seed": made.get("seed"),
@@ -143,59 +144,35 @@ def _identity(made: dict[str, Any]) -> dict[str, str]:
         "sparsify": stored.get("asked", "none"),
         "stored dtype": stored.get("dtype"),
     }
-    # As a file tells it: tuples are lists there.
-    return {name: json.dumps(value, sort_keys=True, default=str) for name, value in told.items()}
+    # As JSON, where tuples are lists as in files.
+    return {name: json.dumps(value, sort_keys=True, default=str) for name, value in values.items()}
 
 
-def _part(made: dict[str, Any], name: str) -> dict[str, Any]:
-    part = made.get(name)
-    return part if isinstance(part, dict) else {}
+def output_paths(out: Path, graphs: int = 1) -> list[Path]:
+    """Where condensed graphs are written, checked before long work.
 
-
-GRAPH_SUFFIXES = (".npz", ".npy")
-SUFFIX = ".safetensors"  # the library has it too, behind a second of imports
-MOST_GRAPHS = 10_000
-
-
-def output_paths(out: Path, graphs: int) -> list[Path]:
-    """``out`` itself for one graph; NAME-0.safetensors, NAME-1.safetensors, ... for several."""
-    if graphs == 1:
-        return [out]
-    require(
-        graphs <= MOST_GRAPHS,
-        f"graphs: {graphs} is not accepted; up to {MOST_GRAPHS} at a time are.",
-    )
-    return [out.with_name(f"{out.name.removesuffix(SUFFIX)}-{i}{SUFFIX}") for i in range(graphs)]
-
-
-def checkpoint_folder(out: Path) -> Path:
-    """Where a run that writes ``out`` keeps its state: beside it, hidden."""
-    return out.with_name(f".{out.name}.checkpoint")
-
-
-def require_writable(paths: Sequence[Path]) -> None:
-    """Fail now rather than after hours of work."""
-    for path in paths:
-        require(path.name not in ("", ".."), f"out: {str(path)!r} is not the name of a file.")
-        require(not path.is_dir(), f"out: {path} is a folder; the name of a file is needed.")
-    _require_writes("out", paths[0].parent)
-
-
-def require_replaceable(paths: Sequence[Path]) -> None:
-    """A condensed graph may take the place of another one, and of nothing else."""
+    ``out`` itself for one graph; NAME-0.safetensors, NAME-1.safetensors, ... for several.
+    """
+    paths = [out]
+    if graphs > 1:
+        require(graphs <= MOST_GRAPHS, f"--graphs must be <= {MOST_GRAPHS}, got {graphs}.")
+        stem = out.name.removesuffix(SUFFIX)
+        paths = [out.with_name(f"{stem}-{i}{SUFFIX}") for i in range(graphs)]
+    require_writable(paths)
     for path in paths:
         require(
             path.suffix not in GRAPH_SUFFIXES,
-            f"out: {path} has the name of a graph's file; condensed graphs are {SUFFIX} files.",
+            f"out must be a {SUFFIX} file, got {path}, the name of a graph's file.",
         )
         require(
             not path.is_file() or _is_safetensors(path),
             f"out: {path} exists and is no condensed graph; name another file, or remove it first.",
         )
+    return paths
 
 
 def _is_safetensors(path: Path) -> bool:
-    """Whether a file begins as one: the length of a header that it has room for, and its brace."""
+    """Whether a file begins with the length of a header that it has room for, and its brace."""
     try:
         with path.open("rb") as file:
             begin = file.read(9)
@@ -205,29 +182,36 @@ def _is_safetensors(path: Path) -> bool:
         return False
 
 
+def require_writable(paths: Sequence[Path]) -> None:
+    """Refuse names that no file can have, and folders that cannot be written."""
+    for path in paths:
+        require(path.name not in ("", ".."), f"out must be the name of a file, got {str(path)!r}.")
+        require(not path.is_dir(), f"out must be a file; {path} is a folder.")
+    _require_writable("out", paths[0].parent)
+
+
 def require_writable_folder(field: str, folder: Path) -> None:
-    """A folder that files can be put into, or that can be made where it is not there yet."""
-    _require_writes(field, folder if folder.exists() else folder.parent)
+    """Refuse a folder that cannot be written, or that cannot be made."""
+    _require_writable(field, folder if folder.exists() else folder.parent)
 
 
-def _require_writes(field: str, folder: Path) -> None:
+def _require_writable(field: str, folder: Path) -> None:
     require(folder.exists(), f"{field}: the folder {folder} does not exist.")
     require(folder.is_dir(), f"{field}: {folder} is not a folder.")
     try:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        raise InputError(
-            f"{field}: the folder {folder} is not writable ({error.strerror})."
-        ) from None
+        sentence = f"{field}: the folder {folder} is not writable ({error.strerror})."
+        raise InputError(sentence) from None
 
 
 def write_graphs(
-    graphs: Sequence[CondensedGraph], paths: Sequence[Path], stage: Path | None = None
+    graphs: Sequence[gcsr.CondensedGraph], paths: Sequence[Path], stage: Path | None = None
 ) -> None:
     """All files appear, or none: they are written beside their places and then moved.
 
-    ``stage`` is a folder to write them in; whoever gives it removes it, also after a kill.
+    ``stage`` is a folder to write them in, which the caller removes.
     """
     folder = paths[0].parent
     with uninterrupted():

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, Field, asdict, fields
+import re
+import unicodedata
+from collections.abc import Collection
+from dataclasses import MISSING, asdict, fields
 from inspect import getdoc
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +13,7 @@ import typer
 
 from gcsr.cli import options
 from gcsr.cli.options import SIZES
-from gcsr.cli.output import console, plain_text, print_json, table
+from gcsr.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
     from gcsr.methods.base import Condenser
@@ -23,8 +26,8 @@ SIZE = (
 
 def datasets(root: options.Root = None, as_json: options.Json = False) -> None:
     """List the registered datasets and whether their files are present."""
-    from gcsr.datasets.layout import data_root  # noqa: PLC0415
-    from gcsr.datasets.registry import catalogue  # noqa: PLC0415
+    from gcsr.datasets.layout import data_root
+    from gcsr.datasets.registry import catalogue
 
     folder = data_root(root)
     known = catalogue(root)
@@ -32,9 +35,8 @@ def datasets(root: options.Root = None, as_json: options.Json = False) -> None:
         print_json([{**asdict(info), "folder": str(folder)} for info in known])
         return
     numbers = ("nodes", "edges", "features", "classes")
-    shown = table("name", *numbers, "setting", "scaling", "split", "present", numbers=numbers)
-    for info in known:
-        shown.add_row(
+    rows = (
+        (
             info.name,
             f"{info.nodes:,}",
             f"{info.edges:,}",
@@ -45,7 +47,9 @@ def datasets(root: options.Root = None, as_json: options.Json = False) -> None:
             info.split,
             "yes" if info.available else "no",
         )
-    console().print(shown)
+        for info in known
+    )
+    print_table(("name", *numbers, "setting", "scaling", "split", "present"), rows, numbers)
     print(f"folder: {folder} (what is not present is downloaded into it when asked for)")
 
 
@@ -56,42 +60,36 @@ def methods(
     as_json: options.Json = False,
 ) -> None:
     """List the methods and their settings with default values, or explain one of them."""
-    from gcsr.methods.registry import ALIASES  # noqa: PLC0415
-    from gcsr.methods.registry import method as method_of  # noqa: PLC0415 - imports torch
-    from gcsr.methods.registry import methods as known_methods  # noqa: PLC0415
+    from gcsr.methods.registry import ALIASES
+    from gcsr.methods.registry import method as method_of
+    from gcsr.methods.registry import methods as known_methods
 
-    known = known_methods()
-    if name is not None:
-        known = {name: method_of(name)}
-    described: list[dict[str, Any]] = [
-        {"name": name, "summary": method.summary, "settings": _defaults(method)}
-        for name, method in known.items()
-    ]
+    known = known_methods() if name is None else {name: method_of(name)}
     if as_json:
-        print_json(described)
-        return
-    if name is not None:
+        print_json(
+            [
+                {"name": name, "summary": method.summary, "settings": _defaults(method)}
+                for name, method in known.items()
+            ]
+        )
+    elif name is not None:
         print(_explained(known[name]))
-        return
-    shown = table("name", "summary", "settings")
-    for one in described:
-        settings = [f"{key}={_said(value)}" for key, value in one["settings"].items()]
-        shown.add_row(one["name"], one["summary"], ", ".join(settings) or "none")
-    console().print(shown)
-    aliases = ", ".join(f"{short} = {name}" for short, name in ALIASES.items())
-    print(f"other names of settings: {aliases}")
+    else:
+        rows = [(name, method.summary, _texts(method)) for name, method in known.items()]
+        print_table(("name", "summary", "settings"), rows)
+        aliases = ", ".join(f"{short} = {name}" for short, name in ALIASES.items())
+        print(f"other names of settings: {aliases}")
 
 
 def _explained(method: type[Condenser]) -> str:
-    """Defaults, then the documents of the method and of what it builds on."""
-    from gcsr.methods.base import Condenser as Base  # noqa: PLC0415
-    from gcsr.methods.registry import setting_kinds  # noqa: PLC0415
+    """Defaults, then the docstrings of the method and of its base classes."""
+    from gcsr.methods.base import Condenser as Base
+    from gcsr.methods.registry import setting_kinds
 
     ours = [one for one in method.__mro__ if issubclass(one, Base) and one is not Base]
     settable = setting_kinds(method)
     documents = [plain_text(getdoc(one) or "", settable) for one in ours if one.__doc__]
-    defaults = ", ".join(f"{key}={_said(value)}" for key, value in _defaults(method).items())
-    head = f"{method.name}: {method.summary}\nsettings: {defaults or 'none'}"
+    head = f"{method.name}: {method.summary}\nsettings: {_texts(method)}"
     if method.delegates:
         others = ", ".join(other.name for other in method.delegates)
         head += f"\nand any setting of {others}, which is then not up for choice"
@@ -99,20 +97,67 @@ def _explained(method: type[Condenser]) -> str:
 
 
 def _defaults(method: type[Condenser]) -> dict[str, Any]:
-    """What --set accepts of the method's own settings, and what it is otherwise."""
-    from gcsr.methods.registry import setting_kinds  # noqa: PLC0415 - imports torch
+    """The method's own settings that --set accepts, with their defaults."""
+    from gcsr.methods.registry import setting_kinds
 
     settable = setting_kinds(method).keys() - set(SIZES)
-    return {f.name: _default(f) for f in fields(method) if f.name in settable}
+    found: dict[str, Any] = {}
+    for field in fields(method):
+        if field.name in settable:
+            value = None if field.default is MISSING else field.default
+            found[field.name] = (
+                value if field.default_factory is MISSING else field.default_factory()
+            )
+    return found
 
 
-def _default(field: Field[Any]) -> Any:
-    if field.default_factory is not MISSING:
-        return field.default_factory()
-    return None if field.default is MISSING else field.default
+def _texts(method: type[Condenser]) -> str:
+    shown = {None: "none", "": "''"}
+    pairs = [
+        f"{key}={shown.get(value, value) if isinstance(value, str | None) else value}"
+        for key, value in _defaults(method).items()
+    ]
+    return ", ".join(pairs) or "none"
 
 
-def _said(value: object) -> str:
-    if value is None:
-        return "none"
-    return str(value) if value != "" else "''"
+# -- docstrings as plain text ------------------------------------------------------------------------
+
+_MATH = re.compile(r":math:`([^`]*)`")
+_ROLE = re.compile(r":[a-z:]+:`~?([^`]*)`")
+_LITERAL = re.compile(r"``([^`]*)``")
+_HAT = re.compile(r"\\hat\s*(?:\{(\w)\}|(\w))")
+_COMMAND = re.compile(r"\\([A-Za-z]+)")
+_SPACE = re.compile(r"\\[,;! ]")
+_ENTRY = re.compile(r" {4}(?P<names>\w+(?:, \w+)*): ")
+
+
+def plain_text(document: str, settable: Collection[str]) -> str:
+    """A docstring without markup; of its arguments only those in ``settable``, as settings."""
+    text = _MATH.sub(lambda found: _formula(found[1]), document)
+    text = _ROLE.sub(lambda found: found[1].rsplit(".", 1)[-1], text)
+    text = _LITERAL.sub(r"'\1'", text)
+    head, arguments, entries = text.partition("Args:\n")
+    if not arguments:
+        return text
+    kept: list[str] = []
+    wanted = True
+    for line in entries.splitlines():
+        entry = _ENTRY.match(line)
+        if entry is not None:
+            wanted = any(name in settable for name in entry["names"].split(", "))
+        elif not line.startswith(" "):
+            wanted = True  # the list has ended
+        if wanted:
+            kept.append(line)
+    return "\n".join([f"{head}Settings:", *kept]) if kept else head.rstrip()
+
+
+def _formula(text: str) -> str:
+    """LaTeX as plain text: letters keep their hats, commands lose their backslash."""
+
+    def hatted(found: re.Match[str]) -> str:
+        letter = found[1] or found[2]
+        return unicodedata.normalize("NFC", f"{letter}\N{COMBINING CIRCUMFLEX ACCENT}")
+
+    spaced = _SPACE.sub(" ", _HAT.sub(hatted, text))
+    return _COMMAND.sub(lambda found: {"dots": "..."}.get(found[1], found[1]), spaced)

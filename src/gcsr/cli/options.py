@@ -1,4 +1,4 @@
-"""``--set key=value``: text to the type of the method's field."""
+"""Options that several commands share, and values of options as Python values."""
 
 from __future__ import annotations
 
@@ -12,54 +12,27 @@ import typer
 
 from gcsr.utils.errors import InputError, require
 
-# -- Numbers of bytes as people write them -----------------------------------------------------------
-
-
-UNITS = {
-    "": 1,
-    "b": 1,
-    **{f"{prefix}b": 1000**i for i, prefix in enumerate("kmgt", 1)},
-    **{f"{prefix}ib": 1024**i for i, prefix in enumerate("kmgt", 1)},
-}
-_SIZE = re.compile(r"(\d+(?:\.\d+)?(?:e\+?\d{1,2})?)\s*([kmgt]?i?b)?", re.ASCII)
-
-
-def parse_bytes(option: str, text: str) -> int:
-    """``500MB``, ``2GiB``, ``1e9`` or plain bytes; anything else is one clear sentence."""
-    match = _SIZE.fullmatch(text.strip().lower())
-    if match is not None and (match[2] or "") in UNITS:
-        size = Decimal(match[1]) * UNITS[match[2] or ""]
-        # Half a byte is a forgotten unit.
-        if (match[2] or size == int(size)) and size < 2**63:
-            return int(size)
-    raise InputError(
-        f"{option}: {text!r} is not accepted; a size such as 500MB, 2GiB or 1e9 (bytes) is."
-    )
-
-
-def expert_bounds(memory: str | None, disk: str | None) -> dict[str, int]:
-    """What ``--expert-memory`` and ``--expert-disk`` say, by the names of the settings they bound."""
-    given = {"expert_memory": memory, "expert_disk": disk}
-    return {
-        key: parse_bytes(f"--{key.replace('_', '-')}", text)
-        for key, text in given.items()
-        if text is not None
-    }
-
-
-# -- Options that several verbs share ----------------------------------------------------------------
-
-
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda; auto takes CUDA where there is one.")]
+Data = Annotated[
+    str, typer.Argument(metavar="DATA", help="A dataset's name, a graph file or folder.")
+]
+File = Annotated[Path, typer.Argument(metavar="FILE", help="A condensed graph.")]
+Nodes = Annotated[int | None, typer.Option(help="Number of condensed nodes.")]
+Ratio = Annotated[
+    float | None, typer.Option(help="The same, as a share of the nodes that may be seen.")
+]
+Model = Annotated[str, typer.Option(help="The network to train and test.")]
+Runs = Annotated[int, typer.Option(min=1, help="Networks per graph.")]
+Epochs = Annotated[int, typer.Option(min=1, help="Epochs per network.")]
 Root = Annotated[
     Path | None,
     typer.Option(help="Folder of the datasets' files; by default $GCSR_DATA or the user's cache."),
 ]
 Features = Annotated[
     str | None,
-    typer.Option(help="keep, rows or standardise; by default what is usual for the dataset."),
+    typer.Option(help="keep, rows or standardize; by default what is usual for the dataset."),
 ]
 Undirected = Annotated[
     bool, typer.Option("--undirected", help="Add the reverse edges of a directed graph.")
@@ -76,15 +49,15 @@ Cluster = Annotated[
     str | None,
     typer.Option(
         metavar="local|HOST:PORT",
-        help="Give the work to Ray (extra cluster): on this machine, or to the cluster of that head."
-        " Results are the same bytes. [default: this process does it all]",
+        help="Run on Ray (extra cluster): on this machine, or on the cluster with that head."
+        " Results are the same bytes. [default: this process]",
     ),
 ]
 Memory = Annotated[
     str | None,
     typer.Option(
         metavar="SIZE",
-        help="What work on a graph folder may take (2GiB); a graph that needs more stays on disk and"
+        help="Memory for work on a graph folder (2GiB); a graph that needs more stays on disk and"
         " is worked on in blocks. By default half of what is free.",
     ),
 ]
@@ -119,28 +92,62 @@ ExpertDisk = Annotated[
     ),
 ]
 
-
-# Options of their own, so that there is one way to say each.
+# Settings that have options of their own.
 SIZES = ("nodes", "ratio")
+_UNITS = {
+    "": 1,
+    "b": 1,
+    **{f"{prefix}b": 1000**i for i, prefix in enumerate("kmgt", 1)},
+    **{f"{prefix}ib": 1024**i for i, prefix in enumerate("kmgt", 1)},
+}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?(?:e\+?\d{1,2})?)\s*([kmgt]?i?b)?", re.ASCII)
+
+
+def parse_bytes(option: str, text: str) -> int:
+    """``500MB``, ``2GiB``, ``1e9`` or plain bytes."""
+    match = _SIZE.fullmatch(text.strip().lower())
+    if match is not None and (match[2] or "") in _UNITS:
+        size = Decimal(match[1]) * _UNITS[match[2] or ""]
+        # Half a byte is a forgotten unit.
+        if (match[2] or size == int(size)) and size < 2**63:
+            return int(size)
+    raise InputError(f"{option} must be a size such as 500MB, 2GiB or 1e9 (bytes), got {text!r}.")
+
+
+def expert_bounds(memory: str | None, disk: str | None) -> dict[str, int]:
+    """The settings of ``--expert-memory`` and ``--expert-disk``."""
+    given = {"expert_memory": memory, "expert_disk": disk}
+    return {
+        key: parse_bytes(f"--{key.replace('_', '-')}", text)
+        for key, text in given.items()
+        if text is not None
+    }
 
 
 def parse_settings(method: str, assignments: Sequence[str]) -> dict[str, Any]:
-    """Settings by field name; keys that the method does not have stay, for the library to refuse."""
-    from gcsr.methods.registry import method as find_method  # noqa: PLC0415
-    from gcsr.methods.registry import setting_kinds, setting_name  # noqa: PLC0415 - torch takes a second to import
-    from gcsr.methods.settings import value_of  # noqa: PLC0415
-    from gcsr.utils.renamed import new_name  # noqa: PLC0415
+    """Values of ``--set`` by the name of the setting; the library refuses unknown names."""
+    from gcsr.methods.registry import method as find_method
+    from gcsr.methods.registry import setting_kinds
+    from gcsr.methods.settings import value_of
+    from gcsr.utils.renamed import new_name
 
     kinds = setting_kinds(find_method(method))
     settings: dict[str, Any] = {}
-    for assignment in assignments:
-        given, equals, text = (part.strip() for part in assignment.partition("="))
-        require(
-            bool(equals and given),
-            f"--set: {assignment!r} is not accepted; key=value is (for example alpha=0.5).",
-        )
-        key = new_name(setting_name(given), method, kinds)
-        require(key not in SIZES, f"--set: {given!r} is not accepted here; --{key} is.")
-        require(key not in settings, f"--set: {given!r} is given twice.")
+    for given, name, text in split_assignments(assignments, "key=value (for example alpha=0.5)"):
+        key = new_name(name, method, kinds)
+        require(key not in SIZES, f"--set does not take {given!r}; use --{key}.")
+        require(key not in settings, f"--set must have every setting once, got {given!r} twice.")
         settings[key] = value_of(given, text, kinds[key]) if key in kinds else text
     return settings
+
+
+def split_assignments(assignments: Sequence[str], accepted: str) -> list[tuple[str, str, str]]:
+    """The name as given, the name of the setting, and the text of every ``--set``."""
+    from gcsr.methods.registry import setting_name
+
+    found = []
+    for assignment in assignments:
+        given, equals, text = (part.strip() for part in assignment.partition("="))
+        require(bool(equals and given), f"--set must be {accepted}, got {assignment!r}.")
+        found.append((given, setting_name(given), text))
+    return found

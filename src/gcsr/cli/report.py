@@ -4,27 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
+import gcsr
 from gcsr.cli import options
 from gcsr.cli.data import SUFFIX, load_graph, recorded, require_writable
 from gcsr.cli.output import (
-    byte_count,
     print_json,
     print_leak,
-    printable,
     progress_bars,
     remember_written,
     uninterrupted,
 )
 from gcsr.utils.errors import InputError, require
-
-if TYPE_CHECKING:
-    from gcsr.data.condensed import CondensedGraph
-    from gcsr.data.graph import Graph
-    from gcsr.utils.progress import Progress
+from gcsr.utils.formatting import byte_count, printable
 
 EPOCHS = 600
 
@@ -56,9 +51,9 @@ def report(
             help="Train networks on RESULT, on random nodes and on the whole graph.",
         ),
     ] = True,
-    model: Annotated[str, typer.Option(help="The network to train and test.")] = "gcn",
-    runs: Annotated[int, typer.Option(min=1, help="Networks per graph.")] = 5,
-    epochs: Annotated[int, typer.Option(min=1, help="Epochs per network.")] = EPOCHS,
+    model: options.Model = "gcn",
+    runs: options.Runs = 5,
+    epochs: options.Epochs = EPOCHS,
     tsne_nodes: Annotated[
         int,
         typer.Option(min=0, max=20_000, help="At most so many real nodes in the map; 0: no map."),
@@ -80,123 +75,78 @@ def report(
     for path in results:
         require(path.exists(), f"{path}: no such file or folder.")
 
-    from gcsr.reporting.report import (  # noqa: PLC0415
+    from gcsr.evaluation.origin import require_origin
+    from gcsr.models.registry import testing_model
+    from gcsr.reporting.pages import require_one_dataset
+    from gcsr.reporting.report import (
+        NO_DATA,
         condensed_files,
         folder_report,
         is_reproduced,
+        known_dataset,
+        result_names,
     )
+    from gcsr.utils.devices import pick_device
 
     if len(results) == 1 and is_reproduced(results[0]):
-        require(not compare, f"compare: {results[0]} is a reproduced folder, which is one result.")
-        _write(out, folder_report(results[0]), [results[0]], as_json, leaks=False)
+        require(not compare, f"--compare needs several results, got the folder {results[0]}.")
+        _write(out, folder_report(results[0]), results, as_json, leaks=False)
         return
     files = condensed_files(results, SUFFIX)
-    require(
-        len(files) > 1 or not compare, "compare: at least two results are needed, and there is one."
-    )
-    page, absent, leaks = _page(
-        files,
-        several=compare or len(files) > 1,
-        data=data,
-        loading={
-            "root": root,
-            "features": features,
-            "undirected": undirected,
-            "inductive": inductive,
-        },
-        epochs=epochs,
-        options={
-            "evaluate": evaluate,
-            "model": model,
-            "runs": runs,
-            "tsne_nodes": tsne_nodes,
-            "seed": seed,
-            "device": device,
-            "check_origin": not any_graph,
-        },
-    )
-    _write(out, page, files, as_json, leaks=leaks)
+    require(len(files) > 1 or not compare, "--compare needs at least two results, got one.")
+    testing_model(model)
+    target = pick_device(device)
+    small = [gcsr.CondensedGraph.load(path) for path in files]
+    names = result_names(files)
+    require_one_dataset(list(zip(names, small, strict=True)))
+    features = recorded(small, "features", str) if features is None else features
+    inductive = recorded(small, "inductive", bool) if inductive is None else inductive
+    graph: gcsr.Graph | None = None
+    absent = ""
+    with progress_bars() as progress:
+        loading = (root, features, undirected, inductive, progress)
+        if data is not None:
+            graph = load_graph(data, *loading)
+        else:
+            name, absent = known_dataset(small[0], root)
+            if name is not None:
+                try:
+                    graph = load_graph(name, *loading)
+                    require_origin(small, graph, not any_graph)
+                except InputError as error:
+                    graph, absent = None, f"{name} could not be used: {error}"
+        page = gcsr.report(
+            small if len(files) > 1 else small[0],
+            graph,
+            names=names,
+            evaluate=evaluate,
+            model=model,
+            runs=runs,
+            recipe=gcsr.TrainingRecipe(epochs=epochs) if epochs != EPOCHS else None,
+            tsne_nodes=tsne_nodes,
+            seed=seed,
+            device=target,
+            check_origin=not any_graph,
+            absent=absent or NO_DATA,
+            progress=progress,
+        )
+    _write(out, page, files, as_json, leaks=any(one.leaks_test_labels for one in small))
     if absent and not as_json:
         print(printable(f"note: without the real graph: {absent}"))
 
 
-def _page(
-    files: Sequence[Path],
-    *,
-    several: bool,
-    data: str | None,
-    loading: dict[str, Any],
-    epochs: int,
-    options: dict[str, Any],
-) -> tuple[str, str, bool]:
-    from gcsr.data.condensed import CondensedGraph  # noqa: PLC0415 - torch takes a second to import
-    from gcsr.models.registry import testing_model  # noqa: PLC0415
-    from gcsr.reporting.pages import require_one_dataset  # noqa: PLC0415
-    from gcsr.reporting.report import report as page_of  # noqa: PLC0415
-    from gcsr.reporting.report import result_names  # noqa: PLC0415
-    from gcsr.training.fit import TrainingRecipe  # noqa: PLC0415
-    from gcsr.utils.devices import pick_device  # noqa: PLC0415
-
-    testing_model(options["model"])
-    options["device"] = pick_device(options["device"])
-    small = [CondensedGraph.load(path) for path in files]
-    names = result_names(files)
-    require_one_dataset(list(zip(names, small, strict=True)))
-    with progress_bars() as progress:
-        graph, absent = _real_graph(small, data, loading, options["check_origin"], progress)
-        recipe = None
-        if graph is not None and epochs != EPOCHS:
-            recipe = TrainingRecipe(epochs=epochs)
-        page = page_of(
-            small if several else small[0],
-            graph,
-            names=names,
-            recipe=recipe,
-            progress=progress,
-            **{**options, **({"absent": absent} if absent else {})},
-        )
-    return page, absent, any(one.leaks_test_labels for one in small)
-
-
-def _real_graph(
-    small: Sequence[CondensedGraph],
-    data: str | None,
-    loading: dict[str, Any],
-    check_origin: bool,
-    progress: Progress,
-) -> tuple[Graph | None, str]:
-    """The graph that was asked for, or the one that the results name; else why there is none."""
-    from gcsr.evaluation.origin import require_origin  # noqa: PLC0415 - imports torch
-    from gcsr.reporting.report import known_dataset  # noqa: PLC0415
-
-    asked = dict(loading)
-    for field, kind in (("features", str), ("inductive", bool)):
-        if asked[field] is None:
-            asked[field] = recorded(small, field, kind)
-    if data is not None:
-        return load_graph(data, progress=progress, **asked), ""
-    name, why = known_dataset(small[0], loading["root"])
-    if name is None:
-        return None, why
-    try:
-        graph = load_graph(name, progress=progress, **asked)
-        require_origin(small, graph, check_origin)
-    except InputError as error:
-        return None, f"{name} could not be used: {error}"
-    return graph, ""
-
-
 def _write(out: Path, page: str, sources: Sequence[Path], as_json: bool, *, leaks: bool) -> None:
-    from gcsr.utils.files import write_atomically  # noqa: PLC0415 - not needed before
+    from gcsr.utils.files import write_atomically
 
-    blob = page.encode(errors="replace")  # names of files and texts in them may be no Unicode
+    content = page.encode(errors="replace")  # names of files may be no valid Unicode
     with uninterrupted():
-        write_atomically(out, blob)
+        write_atomically(out, content)
         remember_written([out])
     if as_json:
-        told = {"out": str(out), "bytes": len(blob), "results": [str(path) for path in sources]}
-        print_json(told | {"leaks_test_labels": leaks})
+        results = [str(path) for path in sources]
+        described = {"out": str(out), "bytes": len(content), "results": results}
+        print_json(described | {"leaks_test_labels": leaks})
         return
     if leaks:
         print_leak()
-    print(f"wrote {out} ({byte_count(len(blob))}); open it in a browser")
+    print(f"wrote {out} ({byte_count(len(content))}); open it in a browser")

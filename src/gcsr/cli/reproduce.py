@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gcsr.cli import options
+from gcsr.cli.data import checked_device
 from gcsr.cli.options import expert_bounds
-from gcsr.cli.output import console, print_json, progress_bars, remember_written, table
+from gcsr.cli.output import console, print_json, print_table, progress_bars, remember_written
 from gcsr.utils.errors import require
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def reproduce(
         bool,
         typer.Option(
             "--quick",
-            help="A smoke run: one graph, one run, few iterations. Everything it makes says so.",
+            help="A smoke run: one graph, one run, few iterations. Its outputs are marked.",
         ),
     ] = False,
     graphs: Annotated[
@@ -80,23 +81,25 @@ def reproduce(
     Finished cells are kept: a run that was interrupted continues where it was. Several runs may share
     a folder: each cell is measured by one of them.
     """
-    from gcsr.paper.cells import Protocol  # noqa: PLC0415 - imports torch
-    from gcsr.paper.experiments import EXPERIMENTS, experiment  # noqa: PLC0415 - imports torch
-    from gcsr.paper.figures import graphs_folder, prepare_folder, rows_file, write_outputs  # noqa: PLC0415
-    from gcsr.paper.runner import reproduce as run  # noqa: PLC0415
-    from gcsr.paper.store import Store  # noqa: PLC0415 - imports torch
-    from gcsr.paper.tables import compare  # noqa: PLC0415
+    from gcsr.paper.cells import Protocol
+    from gcsr.paper.experiments import EXPERIMENTS, experiment
+    from gcsr.paper.figures import graphs_folder, prepare_folder, rows_file, write_outputs
+    from gcsr.paper.runner import reproduce as run
+    from gcsr.paper.store import Store
+    from gcsr.paper.tables import compare, tally
 
     if listed:
-        require(name is None, f"NAME: {name!r} is not accepted with --list, which names them all.")
+        require(name is None, f"NAME cannot be given with --list, got {name!r}.")
         _list(list(EXPERIMENTS.values()), as_json)
         return
-    require(name is not None, f"NAME: is needed; accepted: {', '.join(EXPERIMENTS)}, or --list.")
+    require(name is not None, f"NAME must be one of {', '.join(EXPERIMENTS)}, or give --list.")
     chosen = experiment(name or "")
     default = (1, 1) if quick else (5, 10)
     protocol = Protocol(graphs or default[0], runs or default[1], quick)
     datasets = dataset or []
-    _check(chosen, datasets, device, cluster)
+    for one in datasets:
+        chosen.require_part("dataset", one, chosen.datasets)
+    checked_device(device, cluster)
     bounds = expert_bounds(expert_memory, expert_disk)
     prepare_folder(out)
     store = Store(rows_file(out, protocol))
@@ -127,6 +130,15 @@ def reproduce(
     remember_written(files)
     compared = compare(chosen, outcomes, datasets)
     if as_json:
+        tallies = {"ours": tally(compared), "without_leak": tally(compared, fair=True)}
+        counts = {
+            kind: {
+                "within": one.within,
+                "counted": one.counted,
+                "outside": [str(each) for each in one.outside],
+            }
+            for kind, one in tallies.items()
+        }
         print_json(
             {
                 "experiment": chosen.name,
@@ -134,87 +146,43 @@ def reproduce(
                 "quick": quick,
                 "graphs": protocol.graphs,
                 "runs": protocol.runs,
-                "within_one_std": None if quick else _counts(compared),
+                "within_one_std": None if quick else counts,
                 "lines": [one.to_dict() for one in compared],
                 "notes": chosen.notes,
                 "files": [str(path) for path in (store.path, *files)],
             }
         )
     else:
-        _tell(chosen, compared, protocol, files)
+        _print_compared(chosen, compared, protocol, files)
     if any(number.state == "failed" for one in compared for number in one.numbers):
         raise typer.Exit(CELLS_FAILED)
 
 
-def _counts(compared: Sequence[Compared]) -> dict[str, Any]:
-    from gcsr.paper.tables import tally  # noqa: PLC0415 - torch takes a second to import
-
-    found = {"ours": tally(compared), "without_leak": tally(compared, fair=True)}
-    return {
-        name: {
-            "within": one.within,
-            "counted": one.counted,
-            "outside": [str(each) for each in one.outside],
-        }
-        for name, one in found.items()
-    }
-
-
-def _check(
-    experiment: Experiment, datasets: Sequence[str], device: str, cluster: str | None
-) -> None:
-    """What is wrong is said before anything is made or read."""
-    from gcsr.distributed.start import check_cluster  # noqa: PLC0415
-    from gcsr.utils.devices import pick_device  # noqa: PLC0415 - torch takes a second to import
-
-    for dataset in datasets:
-        experiment.require_part("dataset", dataset, experiment.datasets)
-    if cluster is None:
-        pick_device(device)
-    else:
-        check_cluster(cluster)
-
-
 def _list(experiments: Sequence[Experiment], as_json: bool) -> None:
+    described: list[dict[str, Any]] = [
+        {"name": e.name, "title": e.title, "datasets": e.datasets, "cells": len(e.cells)}
+        for e in experiments
+    ]
     if as_json:
-        print_json(
-            [
-                {
-                    "name": one.name,
-                    "title": one.title,
-                    "datasets": one.datasets,
-                    "cells": len(one.cells),
-                }
-                for one in experiments
-            ]
-        )
+        print_json(described)
         return
-    shown = table("name", "title", "cells", "datasets", numbers=("cells",))
-    for one in experiments:
-        shown.add_row(one.name, one.title, str(len(one.cells)), ", ".join(one.datasets))
-    console().print(shown)
+    rows = [
+        (one["name"], one["title"], str(one["cells"]), ", ".join(one["datasets"]))
+        for one in described
+    ]
+    print_table(("name", "title", "cells", "datasets"), rows, ("cells",))
 
 
-def _tell(
+def _print_compared(
     experiment: Experiment,
     compared: Sequence[Compared],
     protocol: Protocol,
     files: Sequence[Path],
 ) -> None:
-    from gcsr.paper.tables import (  # noqa: PLC0415
-        NUMERIC,
-        reasons,
-        text_table,
-        title,
-        verdict,
-        warning,
-    )
+    from gcsr.paper.tables import NUMERIC, reasons, text_table, title, verdict, warning
 
     headings, rows = text_table(compared)
-    shown = table(*headings, numbers=NUMERIC, title=title(experiment, protocol))
-    for row in rows:
-        shown.add_row(*row)
-    console().print(shown)
+    print_table(headings, rows, NUMERIC, title(experiment, protocol))
     counted, outside = verdict(compared, protocol)
     listed = [f"  outside: {one}" for one in outside]
     for sentence in (

@@ -11,27 +11,26 @@ import typer
 
 from gcsr.cli import options
 from gcsr.cli.data import (
+    checked_device,
     load_graph,
     output_paths,
-    require_replaceable,
-    require_writable,
     require_writable_folder,
     write_graphs,
 )
+from gcsr.cli.options import split_assignments
 from gcsr.cli.output import (
     Stages,
-    console,
     print_json,
+    print_table,
     progress_bars,
     remember_written,
-    table,
     uninterrupted,
 )
 from gcsr.utils.errors import require
 from gcsr.utils.formatting import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from gcsr.tuning.result import Trial, Tuning
     from gcsr.tuning.search import Search
@@ -41,14 +40,9 @@ BEST_SHOWN = 5
 
 
 def tune(
-    data: Annotated[
-        str,
-        typer.Argument(metavar="DATA", help="A dataset's name, a graph file or folder."),
-    ],
-    nodes: Annotated[int | None, typer.Option(help="Number of condensed nodes.")] = None,
-    ratio: Annotated[
-        float | None, typer.Option(help="The same, as a share of the nodes that may be seen.")
-    ] = None,
+    data: options.Data,
+    nodes: options.Nodes = None,
+    ratio: options.Ratio = None,
     method: Annotated[str, typer.Option(help="See `gcsr methods`.")] = "gcsr",
     space: Annotated[
         str | None,
@@ -104,40 +98,29 @@ def tune(
 ) -> None:
     """Search the settings whose condensed graph validates best; test labels are never seen."""
     paths = [] if out is None else output_paths(out, graphs)
-    if paths:
-        require_writable(paths)
-        require_replaceable(paths)
 
-    from gcsr.distributed.start import check_cluster  # noqa: PLC0415
-    from gcsr.tuning.result import figure_format  # noqa: PLC0415
-    from gcsr.tuning.search import Search  # noqa: PLC0415 - torch takes a second to import
-    from gcsr.tuning.study import (  # noqa: PLC0415
-        StudySpec,
-        import_optuna,
-        space_for,
-    )
+    from gcsr.tuning.result import figure_format
+    from gcsr.tuning.search import open_search
+    from gcsr.tuning.space import import_optuna, space_for
+    from gcsr.tuning.study import StudySpec
 
     import_optuna()
-    if cluster is not None:
-        check_cluster(cluster)
+    checked_device(device, cluster)
     if plot is not None:
         figure_format(plot)
         require_writable_folder("plot", plot.parent)
-    require(seconds is None or seconds > 0, f"seconds: {seconds} is not accepted; > 0 is.")
-    changes = _assigned(assignments or [])
-    # What is wrong without looking at the data is said before the data are read.
+    require(seconds is None or seconds > 0, f"seconds must be > 0, got {seconds}.")
+    changes: dict[str, object] = {}
+    syntax = "name=low..high, name=a,b,c or name=value"
+    for given, name, text in split_assignments(assignments or [], syntax):
+        require(name not in changes, f"--set must have every setting once, got {given!r} twice.")
+        changes[name] = text
+    # Errors that do not depend on the data come before the data are read.
     space_for(method, space, changes)
     left: list[str] = []
     try:
         with progress_bars() as progress:
-            graph = load_graph(
-                data,
-                root=root,
-                features=features,
-                undirected=undirected,
-                inductive=inductive,
-                progress=progress,
-            )
+            graph = load_graph(data, root, features, undirected, inductive, progress)
             asked = StudySpec.of(
                 graph,
                 nodes=nodes,
@@ -150,14 +133,12 @@ def tune(
                 graphs=graphs,
             )
             path = study or Path(f"{Path(data).stem}-{method}-{asked.nodes}.tune.sqlite")
-            with Search(asked, study=path, device=device, cluster=cluster) as search:
+            with open_search(asked, study=path, device=device, cluster=cluster) as search:
                 remember_written([path])
                 result = _run(search, trials, seconds, progress, left)
-            made = (
-                result.condense(device=device, progress=progress, cluster=cluster)
-                if paths and result.best
-                else []
-            )
+            made = []
+            if paths and result.best:
+                made = result.condense(device=device, progress=progress, cluster=cluster)
     finally:
         # Once the bars are gone.
         for line in left:
@@ -167,73 +148,48 @@ def tune(
     if plot is not None:
         with uninterrupted():
             remember_written([result.plot(plot)])
-    given: list[str] = [] if features is None else ["--features", features]
-    given += ["--undirected"] if undirected else []
+    loading: list[str] = [] if features is None else ["--features", features]
+    loading += ["--undirected"] if undirected else []
     if inductive is not None:
-        given.append("--inductive" if inductive else "--transductive")
-    given += [] if root is None else ["--root", str(root)]
-    again = winning_command(data, result, given, out or Path("best.safetensors"))
+        loading.append("--inductive" if inductive else "--transductive")
+    loading += [] if root is None else ["--root", str(root)]
+    again = _winning_command(data, result, loading, out or Path("best.safetensors"))
     files = [*paths, *([] if plot is None else [plot])]
     if as_json:
         print_json(result.to_dict() | {"command": again, "files": [str(file) for file in files]})
         return
-    _tell(result, again)
+    _print_result(result, again)
     for file in files:
         print(f"wrote {file}")
-
-
-def _assigned(assignments: Sequence[str]) -> dict[str, object]:
-    from gcsr.methods.registry import setting_name  # noqa: PLC0415 - imports torch
-
-    found: dict[str, object] = {}
-    for assignment in assignments:
-        name, equals, text = (part.strip() for part in assignment.partition("="))
-        require(
-            bool(equals and name),
-            f"--set: {assignment!r} is not accepted; name=low..high, name=a,b,c or name=value is.",
-        )
-        key = setting_name(name)
-        require(key not in found, f"--set: {name!r} is given twice.")
-        found[key] = text
-    return found
 
 
 def _run(
     search: Search, trials: int, seconds: float | None, progress: Progress, left: list[str]
 ) -> Tuning:
-    """Run the trials; after Ctrl-C ``left`` has what was found and how to go on."""
+    """Run the trials; after Ctrl-C ``left`` has the best trial and how to continue."""
+
+    def show_best(_: Trial | None = None) -> None:
+        ranked = search.result().ranked
+        if ranked and isinstance(progress, Stages):
+            score = 100 * (ranked[0].score or 0.0)
+            progress.describe("trials", f"trials, best so far {score:.1f} %")
+
     try:
-        on_trial = _best_so_far(search.result(), progress)
-        search.run(trials=trials, seconds=seconds, progress=progress, on_trial=on_trial)
+        show_best()
+        search.run(trials=trials, seconds=seconds, progress=progress, on_trial=show_best)
     except KeyboardInterrupt:
         found = search.result()
         kept = f"{len(found.trials)} of {counted(trials, 'trial')}"
         left.append(f"{kept} kept; the same command continues")
         if found.ranked:
-            left.append(f"best so far: {_said(found)}")
+            left.append(f"best so far: {_best(found)}")
         raise
     return search.result()
 
 
-def _best_so_far(known: Tuning, progress: Progress) -> Callable[[Trial], None]:
-    best = max((trial.score or 0.0 for trial in known.trials), default=0.0)
-
-    def show() -> None:
-        if best and isinstance(progress, Stages):
-            progress.describe("trials", f"trials, best so far {100 * best:.1f} %")
-
-    def on_trial(trial: Trial) -> None:
-        nonlocal best
-        best = max(best, trial.score or 0.0)
-        show()
-
-    show()
-    return on_trial
-
-
-def winning_command(data: str, result: Tuning, given: Sequence[str], out: Path) -> str:
-    """The ``gcsr condense`` that makes the winner again."""
-    from gcsr.tuning.space import text_of  # noqa: PLC0415 - imports torch
+def _winning_command(data: str, result: Tuning, loading: Sequence[str], out: Path) -> str:
+    """The ``gcsr condense`` that makes the best graph again."""
+    from gcsr.tuning.space import text_of
 
     asked = result.question
     words = ["gcsr", "condense", data, "--nodes", str(asked.nodes), "--method", asked.method]
@@ -244,38 +200,34 @@ def winning_command(data: str, result: Tuning, given: Sequence[str], out: Path) 
     words += ["--seed", str(asked.seed)]
     if asked.graphs > 1:
         words += ["--graphs", str(asked.graphs)]
-    return shlex.join([*words, *given, "--out", str(out)])
+    return shlex.join([*words, *loading, "--out", str(out)])
 
 
-def _said(result: Tuning) -> str:
-    from gcsr.tuning.space import text_of  # noqa: PLC0415 - imports torch
+def _best(result: Tuning) -> str:
+    from gcsr.tuning.space import text_of
 
     best = result.best
     chosen = ", ".join(f"{name}={text_of(value)}" for name, value in best.settings.items())
-    return f"trial {best.number}, validation {100 * result.score:.2f} %" + (
-        f" ({chosen})" if chosen else ""
-    )
+    score = f"trial {best.number}, validation {100 * result.score:.2f} %"
+    return f"{score} ({chosen})" if chosen else score
 
 
-def _tell(result: Tuning, again: str) -> None:
+def _print_result(result: Tuning, again: str) -> None:
     asked = result.question
     pruned = sum(trial.state == "pruned" for trial in result.trials)
-    best = _said(result)
+    best = _best(result)
     print(
         f"{asked.graph.name}: {counted(asked.nodes, 'node')} by {asked.method},"
         f" {counted(len(result.trials), 'trial')}, {pruned} of them pruned, in {result.study}"
     )
     searched = list(asked.space.searched)
-    columns = ("trial", "validation, %", *searched, "seconds")
-    shown = table(*columns, numbers=columns)
+    rows = []
     for trial in result.ranked[:BEST_SHOWN]:
-        values = [_short(trial.settings[name]) for name in searched]
+        values = [trial.settings[name] for name in searched]
+        shown = [f"{value:.4g}" if isinstance(value, float) else str(value) for value in values]
         score = f"{100 * (trial.score or 0.0):.2f}"
-        shown.add_row(str(trial.number), score, *values, f"{trial.seconds:.1f}")
-    console().print(shown)
+        rows.append((str(trial.number), score, *shown, f"{trial.seconds:.1f}"))
+    columns = ("trial", "validation, %", *searched, "seconds")
+    print_table(columns, rows, columns)
     print(f"best: {best}")
     print(f"make it again: {again}")
-
-
-def _short(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -119,6 +119,8 @@ class Manifest:
                 type(value) is plain, f"{path}: {name} {value!r:.60} must be a {plain.__name__}."
             )
             values[name] = value
+        if values["scaling"] == "standardise":  # folders of older versions
+            values["scaling"] = "standardize"
         one = cls(**values)
         for name in ("nodes", "edges", "feature_count", "num_classes", "filled"):
             count = getattr(one, name)

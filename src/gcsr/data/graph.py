@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -88,11 +88,22 @@ def standard_scale(training_rows: Tensor) -> Scale:
     return lambda x: (x - mean) / deviation.float()
 
 
-FeatureScaling = Literal["keep", "rows", "standardise"]
-FEATURE_SCALINGS: tuple[FeatureScaling, ...] = ("keep", "rows", "standardise")
+FeatureScaling = Literal["keep", "rows", "standardize"]
+FEATURE_SCALINGS: tuple[FeatureScaling, ...] = ("keep", "rows", "standardize")
 SPLITS = ("train", "val", "test")
 # More classes than any node classification has; bounds what a file can make us allocate.
 MOST_CLASSES = 1_000_000
+
+
+def scaling_name(given: str, *, warn: bool = True) -> FeatureScaling:
+    """A feature scaling by its current name; ``standardise`` of older versions is accepted."""
+    if given == "standardise":
+        if warn:
+            message = "features='standardise' is called 'standardize' now."
+            warnings.warn(message, DeprecationWarning, stacklevel=3)
+        return "standardize"
+    require_one_of("features", given, FEATURE_SCALINGS)
+    return cast("FeatureScaling", given)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -125,6 +136,7 @@ class Graph:
     feature_scaling: FeatureScaling = "keep"
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "feature_scaling", scaling_name(self.feature_scaling))
         for name, kind in (("x", torch.float32), ("y", torch.int64)):
             tensor = getattr(self, name)
             require(
@@ -358,10 +370,10 @@ class Graph:
 
         - ``keep``: as they are.
         - ``rows``: every row divided by its absolute sum (Planetoid; rows of zeros stay zero).
-        - ``standardise``: every column to mean 0 and deviation 1 *over the training rows* (the
+        - ``standardize``: every column to mean 0 and deviation 1 *over the training rows* (the
           paper's large graphs); columns that are constant there are only centered.
         """
-        require_one_of("features", features, FEATURE_SCALINGS)
+        features = scaling_name(features)
         if features == "keep":
             return self
         require(

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from gcsr.data.array_file import ArrayFile
 from gcsr.data.folder import Manifest
-from gcsr.data.graph import FeatureScaling, Graph, StoredParts, stored_parts
+from gcsr.data.graph import FeatureScaling, Graph, StoredParts, scaling_name, stored_parts
 from gcsr.utils.errors import InputError, require
 from gcsr.utils.safe_io import expanded, never_falls
 
@@ -176,8 +176,8 @@ class StoredGraph(Graph):
     def scaled(self, features: FeatureScaling) -> Graph:
         """Itself where nothing changes; features on disk are scaled when they are converted."""
         require(
-            features in ("keep", self.features),
-            f"features: the folder holds features scaled by {self.features!r}; gcsr convert"
+            scaling_name(features) in ("keep", self.feature_scaling),
+            f"features: the folder holds features scaled by {self.feature_scaling!r}; gcsr convert"
             f" --features {features} writes others.",
         )
         return self

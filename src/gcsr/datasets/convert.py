@@ -218,7 +218,7 @@ def _scale(folder: Path, scaling: FeatureScaling, train: np.ndarray) -> None:
     inside = train.size > 0 and int(train.min()) >= 0 and int(train.max()) < file.rows
     require(inside, f"split: train must name nodes 0..{file.rows - 1}.")
     scale: Scale = row_scale
-    if scaling == "standardise":
+    if scaling == "standardize":
         # In the order of a graph's training nodes, so that sums have the same last bit.
         scale = standard_scale(torch.from_numpy(file.take(np.unique(train))))
     with ArrayWriter(file.path, "<f4", file.shape[1]) as writer:

@@ -7,13 +7,13 @@ from pathlib import Path
 import torch
 
 from gcsr.data.folder import is_folder
-from gcsr.data.graph import FEATURE_SCALINGS, FeatureScaling, Graph
+from gcsr.data.graph import FeatureScaling, Graph, scaling_name
 from gcsr.data.stored_graph import in_memory_bytes, open_folder
 from gcsr.datasets.download import DownloadError, fetch_missing
 from gcsr.datasets.layout import DATA_VARIABLE, Layout, RawGraph, data_root
 from gcsr.datasets.registry import DATASETS, Dataset
 from gcsr.utils.devices import free_memory_bytes
-from gcsr.utils.errors import InputError, require_one_of, suggestion
+from gcsr.utils.errors import InputError, suggestion
 from gcsr.utils.safe_io import expanded, is_file
 
 
@@ -33,7 +33,7 @@ def load(
             that ``gcsr convert`` wrote.
         root: folder of the raw files; by default ``$GCSR_DATA``, else the user's cache folder.
             What is not there is downloaded into it.
-        features: ``keep``, ``rows`` or ``standardise``; by default what is usual for the dataset,
+        features: ``keep``, ``rows`` or ``standardize``; by default what is usual for the dataset,
             and ``keep`` for a file.
         undirected: add the missing reverse edges of a directed graph.
         inductive: hide validation and test nodes while condensing; by default as is usual for the
@@ -43,7 +43,7 @@ def load(
             free.
     """
     if features is not None:
-        require_one_of("features", features, FEATURE_SCALINGS)
+        features = scaling_name(features)
     if str(source) not in DATASETS and is_folder(source):
         return _folder(Path(source), features, inductive, memory)
     if _is_file(source):

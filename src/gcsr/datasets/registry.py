@@ -139,7 +139,7 @@ def _amazon(name: str, folder: str, size: Size) -> Dataset:
         name,
         size,
         split=PER_CLASS_SPLIT,
-        scaling="standardise",
+        scaling="standardize",
         source="Amazon co-purchases (GNN benchmark)",
         undirected=True,
         layouts=(
@@ -178,7 +178,7 @@ def _graphsaint(name: str, folder: str, size: Size, split: str) -> Dataset:
         name,
         size,
         split=f"public, {split}",
-        scaling="standardise",
+        scaling="standardize",
         source="GraphSAINT",
         inductive=True,
         layouts=(
@@ -206,7 +206,7 @@ _ARXIV = Dataset(
     "ogbn-arxiv",
     Size(169343, 2315598, 128, 40),
     split="public, 90941 / 29799 / 48603",
-    scaling="standardise",
+    scaling="standardize",
     source="Open Graph Benchmark",
     undirected=True,
     layouts=(

@@ -1,7 +1,8 @@
-"""The frames that the page's script fills: controls, canvases, places for words."""
+"""What the script of a page draws: the graph, its matrices, the map, in few bytes."""
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 import numpy as np
@@ -9,12 +10,11 @@ import numpy as np
 from gcsr.analysis.analysis import Analysis, OrderedMatrices
 from gcsr.analysis.nearest import Nearest, NodeMap
 from gcsr.data.condensed import CondensedGraph
-from gcsr.reporting.html import Html, fitted, gray, packed, places, shrunk, tag
 
 # -- Where the nodes of a condensed graph are drawn --------------------------------------------------
 
 
-# Attraction looks at so many of a node's strongest edges: all of a dense A' would make a ball.
+# Only this many of a node's strongest edges attract: all of a dense A' would make a ball.
 STRONGEST = 6
 # Rounds, fewer where every one takes long.
 LEAST_ROUNDS, MOST_ROUNDS, PAIRS_IN_ALL = 40, 300, 1.2e8
@@ -80,19 +80,57 @@ def _strongest(weights: np.ndarray, count: int) -> np.ndarray:
     mask = np.zeros(w.shape, dtype=bool)
     np.put_along_axis(mask, order, True, axis=1)
     pull = np.where(mask | mask.T, np.sqrt(w / high), 0)
-    # A node that is everybody's neighbor pulls each of them less.
+    # A node with many neighbors attracts each of them less.
     total = np.sqrt(np.maximum(pull.sum(1), 1e-9))
     return np.asarray(PULL * pull / np.outer(total, total), dtype=np.float32)
 
 
 def similar_rows(x: np.ndarray) -> np.ndarray:
-    """Cosines between rows, negative ones as 0: what stands in for edges where there are none."""
+    """Cosines between rows, negative ones as 0: used in place of edges where there are none."""
     x = x.astype(np.float64)
     unit = x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
     return np.asarray(np.maximum(unit @ unit.T, 0))
 
 
-# -- What the page's script draws, as small as it goes: the graph, its matrices, the map -------------
+# -- arrays as text that a browser reads: little-endian, base64 --------------------------------------
+
+
+def packed(values: np.ndarray, kind: str) -> str:
+    """Bytes of an array; ``kind`` is ``u1``, ``u2``, ``u4``, ``i2`` or ``f4``."""
+    return base64.b64encode(np.ascontiguousarray(values, f"<{kind}").tobytes()).decode()
+
+
+def packed_points(points: np.ndarray) -> str:
+    """Points in the square from -1 to 1, in steps of 1/32767; x and y in turn."""
+    return packed(np.round(np.clip(points, -1, 1) * 32767), "i2")
+
+
+def fitted(points: np.ndarray) -> np.ndarray:
+    """The same points moved and scaled into the square from -1 to 1, their shape kept."""
+    low, high = points.min(0), points.max(0)
+    half = float((high - low).max()) / 2 or 1.0
+    return np.asarray((points - (low + high) / 2) / half)
+
+
+def gray(matrix: np.ndarray, low: float, high: float) -> dict[str, Any]:
+    """A matrix in 256 steps between ``low`` and ``high``; entries beyond are clipped."""
+    span = high - low or 1.0
+    steps = np.round(255 * np.clip((matrix - low) / span, 0, 1))
+    return {"size": int(matrix.shape[0]), "low": low, "high": high, "data": packed(steps, "u1")}
+
+
+def shrunk(matrix: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """At most ``most`` rows and columns, each the mean of several; and the row where each begins."""
+    n = matrix.shape[0]
+    starts = np.linspace(0, n, min(n, most), endpoint=False).astype(int)
+    if n <= most:
+        return matrix, starts
+    counts = np.diff(np.append(starts, n))
+    sums = np.add.reduceat(np.add.reduceat(matrix, starts, 0), starts, 1)
+    return sums / np.outer(counts, counts), starts
+
+
+# -- the graph, its matrices, the map ----------------------------------------------------------------
 
 
 # The strongest edges are drawn, and of every node these; the page says what was left out.
@@ -112,7 +150,7 @@ def graph_data(small: CondensedGraph, analysis: Analysis | None) -> dict[str, An
     nearest = None if analysis is None else analysis.nearest
     return {
         "nodes": small.num_nodes,
-        "places": places(fitted(arranged(pull, classes))),
+        "places": packed_points(fitted(arranged(pull, classes))),
         "classes": packed(classes, "i2"),
         "from": packed(rows, "u2"),
         "to": packed(columns, "u2"),
@@ -198,148 +236,9 @@ def map_data(found: NodeMap) -> dict[str, Any]:
     both = fitted(np.concatenate([found.real, found.condensed]))
     count = found.real.shape[0]
     return {
-        "real": places(both[:count]),
+        "real": packed_points(both[:count]),
         "real_nodes": packed(found.real_nodes, "u4"),
         "real_classes": packed(found.real_classes, "i2"),
-        "condensed": places(both[count:]),
+        "condensed": packed_points(both[count:]),
         "condensed_classes": packed(found.condensed_classes, "i2"),
     }
-
-
-STEPS = 1000
-
-
-def graph_view(data: dict[str, Any], classes: int, left_out: int, absent: str) -> Html:
-    """The graph, its slider, its legend and the words about one node."""
-    slider = tag(
-        "label",
-        tag("span", "Edges drawn: weight at least"),
-        tag(
-            "input",
-            type="range",
-            id="threshold",
-            min=0,
-            max=STEPS,
-            value=STEPS,
-            disabled=not data["edges"],
-            aria_describedby="drawn",
-        ),
-        class_="slider",
-    )
-    omitted = (
-        tag(
-            "p",
-            f"{left_out:,} weaker edges are not in this page and cannot be drawn.",
-            class_="remark",
-        )
-        if left_out
-        else None
-    )
-    canvas = tag(
-        "canvas",
-        id="graph-canvas",
-        tabindex=0,
-        role="application",
-        aria_label=f"Condensed graph with {data['nodes']} nodes and {data['edges_in_all']} edges",
-        aria_describedby="graph-help",
-    )
-    zoom = tag(
-        "div",
-        tag("button", "+", type="button", id="zoom-in", aria_label="Zoom in"),
-        tag("button", "−", type="button", id="zoom-out", aria_label="Zoom out"),
-        tag("button", "Reset", type="button", id="zoom-reset", aria_label="Reset the view"),
-        class_="zoom",
-    )
-    why = (
-        ""
-        if data["nearest"] is not None
-        else f" Nearest real nodes are not known. {absent}".rstrip()
-    )
-    aside = tag(
-        "div",
-        tag("h3", "No node chosen", id="node-title"),
-        tag("div", tag("p", f"Point at a node or step through them.{why}"), id="node-facts"),
-        id="node",
-        aria_live="polite",
-        aria_atomic="true",
-    )
-    keys = tag(
-        "p",
-        "Keyboard: ",
-        tag("kbd", "←"),
-        tag("kbd", "→"),
-        " node by node, ",
-        tag("kbd", "Enter"),
-        " its strongest neighbor, ",
-        tag("kbd", "+"),
-        tag("kbd", "−"),
-        tag("kbd", "0"),
-        " zoom, ",
-        tag("kbd", "Esc"),
-        " none.",
-        id="graph-help",
-        class_="remark",
-    )
-    return tag(
-        "div",
-        tag("div", slider, tag("output", id="drawn", for_="threshold"), class_="controls"),
-        tag("div", id="legend", class_="legend", role="group", aria_label="Classes"),
-        tag(
-            "div",
-            tag(
-                "div", canvas, zoom, tag("div", class_="tip", hidden_channels=True), class_="stage"
-            ),
-            aside,
-            class_="explorer",
-        ),
-        keys,
-        omitted,
-    )
-
-
-def heat_view(name: str, title: str, words: str) -> Html:
-    """A matrix with its scale and what is under the pointer."""
-    return tag(
-        "figure",
-        tag("figcaption", title),
-        tag(
-            "canvas",
-            class_="heat-canvas",
-            data_heat=name,
-            role="img",
-            aria_label=f"{title}. {words}",
-        ),
-        tag("div", tag("span"), tag("i"), tag("span"), class_="ramp", aria_hidden="true"),
-        tag("p", words, class_="remark", data_words=words),
-        class_="heat-map",
-    )
-
-
-def map_view(real: int, condensed: int) -> Html:
-    """The t-SNE map."""
-    boxes = (
-        tag(
-            "label",
-            tag("input", type="checkbox", id=f"show-{name}", checked=True),
-            f" {said} ({count:,})",
-        )
-        for name, said, count in (("real", "real", real), ("condensed", "condensed", condensed))
-    )
-    canvas = tag(
-        "canvas",
-        id="map-canvas",
-        tabindex=0,
-        role="img",
-        aria_label=f"t-SNE map of {real} real and {condensed} condensed nodes",
-    )
-    return tag(
-        "div",
-        tag("div", *boxes, class_="controls"),
-        tag("div", canvas, tag("div", class_="tip", hidden_channels=True), class_="stage square"),
-        tag(
-            "p",
-            "Colors as in the graph above; arrow keys step through condensed nodes.",
-            class_="remark",
-        ),
-        tag("p", id="map-words", class_="remark", aria_live="polite"),
-    )

@@ -1,150 +1,117 @@
-"""The page of several results of one dataset, side by side."""
+"""The pages of one result and of several results of one dataset."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from gcsr.data.condensed import CondensedGraph
 from gcsr.evaluation.origin import PSEUDO_LABELS_NOTE, used_pseudo_labels
 from gcsr.reporting import panels
-from gcsr.reporting.charts import data_table, heat_table, strips
-from gcsr.reporting.evidence import RANDOM, SMALL, WHOLE, Evidence, Scored
-from gcsr.reporting.html import Html, joined, tag
-from gcsr.reporting.page import Banner, Page, Panel, Tile
-from gcsr.reporting.panels import (
-    MOST_WRITTEN,
-    beside_each_other,
-    candidates,
-    strip,
-    training,
-    written,
-)
-from gcsr.reporting.text import (
-    NOTHING,
-    byte_count,
-    command,
-    decimal,
-    maker,
-    notes,
-    number,
-    part,
-    seconds,
-    text,
-)
+from gcsr.reporting.charts import heat_table
+from gcsr.reporting.page import Banner, Page, Panel, Tile, html
+from gcsr.reporting.results import RANDOM, SMALL, WHOLE, Result, Score
+from gcsr.reporting.text import NOTHING, command, decimal, number, seconds, text, written
 from gcsr.utils.errors import require
-from gcsr.utils.formatting import counted, deviation
-
-# -- The page of one result --------------------------------------------------------------------------
-
+from gcsr.utils.formatting import byte_count, counted
+from gcsr.utils.safe_io import part
 
 FEW_RUNS = 5
-LEAK = (
-    "Test labels went into this graph: its class prior counts every label (the paper's Eq. 5)."
-    " Its accuracy is not a fair score."
+SINGLE_PANELS = (
+    panels.accuracy,
+    panels.graph,
+    panels.beside,
+    panels.similarity,
+    panels.matrices,
+    panels.node_map,
+    panels.training,
+    panels.classes,
+    panels.cost,
 )
 
 
-def single_page(found: Evidence, *, full_epochs: int) -> Page:
+def single_page(found: Result, full_epochs: int) -> Page:
     """Everything about one result; ``full_epochs`` is how long the protocol trains networks."""
     small, made = found.small, found.small.provenance
-    source = part(made, "dataset")
-    name = text(source, "name", "an unnamed graph")
-    shown: list[Panel] = []
-    data: dict[str, Any] = {"classes": small.num_classes}
-    for add in (
-        panels.accuracy,
-        panels.graph,
-        panels.beside,
-        panels.similarity,
-        panels.matrices,
-        panels.node_map,
-        training,
-        panels.classes,
-        panels.cost,
-        *([candidates] if part(made, "automatic") else []),
-        panels.settings,
-    ):
-        panel, drawn = add(found)
-        shown.append(panel)
-        data |= drawn
+    name = text(part(made, "dataset"), "name", "an unnamed graph")
+    automatic = [panels.candidates] if part(made, "automatic") else []
     return Page(
         title=f"{name} in {counted(small.num_nodes, 'node')}",
         lead=_lead(found),
-        banners=list(banners(found, full_epochs)),
-        tiles=list(_result_tiles(found)),
-        panels=shown,
-        data=data,
+        banners=list(_banners([found], found.scores, full_epochs)),
+        tiles=list(_single_tiles(found)),
+        panels=[make(found) for make in (*SINGLE_PANELS, *automatic, panels.settings)],
+        data={"classes": small.num_classes},
     )
 
 
-def banners(found: Evidence, full_epochs: int) -> Iterator[Banner]:
-    """What must be known before a number is read."""
-    if found.small.leaks_test_labels:
-        yield Banner("bad", "Leaks test labels.", LEAK)
-    if used_pseudo_labels(found.small):
-        yield Banner("note", "Pseudo-labels.", PSEUDO_LABELS_NOTE)
-    own = found.own
-    if own is not None:
-        epochs = own.evaluation.recipe["epochs"]
-        if epochs < full_epochs:
-            yield Banner(
-                "warn",
-                "Quick test.",
-                f"Networks were trained for {epochs} epochs instead of {full_epochs}: these"
-                " accuracies are no results.",
-            )
-        elif own.evaluation.runs < FEW_RUNS:
-            yield Banner(
-                "warn",
-                "Few runs.",
-                f"Accuracies are of {counted(own.evaluation.runs, 'run')} each; differences of a"
-                " point or two mean nothing.",
-            )
-    if found.absent:
-        yield Banner("note", "Without the real graph.", found.absent)
-    elif found.untested:
-        yield Banner("note", "Not tested.", found.untested)
-    for note in notes(found.small.provenance):
-        yield Banner("note", "Note.", note)
-
-
-def _lead(found: Evidence) -> str:
+def _lead(found: Result) -> str:
     small, made = found.small, found.small.provenance
-    source = part(made, "dataset")
-    nodes = number(source, "num_nodes")
+    nodes = number(part(made, "dataset"), "num_nodes")
     ratio = number(made, "ratio")
     share = "" if ratio is None else f" ({100 * ratio:.2f} % of what was condensed)"
     of = "" if nodes is None else f" of {nodes:,.0f}"
+    chosen = part(part(made, "automatic"), "chosen")
+    by = f", which chose {text(chosen, 'method')}" if chosen else ""
     return (
-        f"Condensed by {maker(made)}: {small.num_nodes:,}{of} nodes{share},"
+        f"Condensed by {text(made, 'method')}{by}: {small.num_nodes:,}{of} nodes{share},"
         f" {small.x.shape[1]:,} features, {small.num_classes} classes."
         f" File: {found.name}, seed {made.get('seed', '?')}."
     )
 
 
-def _result_tiles(found: Evidence) -> Iterator[Tile]:
+def _single_tiles(found: Result) -> Iterator[Tile]:
     made = found.small.provenance
-    own, random, whole = found.own, found.rivals(RANDOM), found.rivals(WHOLE)
+    own, random, whole = (found.score(kind) for kind in (SMALL, RANDOM, WHOLE))
     if own is not None and random is not None and whole is not None:
-        accuracy = own.evaluation
-        spread = f"{deviation(accuracy.std, len(accuracy.scores))} · {accuracy.model}, {own.size}"
-        tested = spread.removeprefix(" · ")
-        yield Tile("Test accuracy", f"{accuracy.mean:.1f} %", tested)
-        reached = 100 * accuracy.mean / whole.evaluation.mean if whole.evaluation.mean else 0.0
-        yield Tile(
-            "Of the whole graph's", f"{reached:.1f} %", f"{whole.evaluation.mean:.1f} % whole"
-        )
-        ahead = accuracy.mean - random.evaluation.mean
-        yield Tile("Over random nodes", f"{ahead:+.1f}", f"points · {random.evaluation.mean:.1f} %")
+        mean, of_whole = own.evaluation.mean, whole.evaluation.mean
+        detail = f"{own.deviation} · {own.evaluation.model}, {own.size}".removeprefix(" · ")
+        yield ("Test accuracy", f"{mean:.1f} %", detail)
+        reached = 100 * mean / of_whole if of_whole else 0.0
+        yield ("Of the whole graph's", f"{reached:.1f} %", f"{of_whole:.1f} % whole")
+        of_random = random.evaluation.mean
+        yield ("Over random nodes", f"{mean - of_random:+.1f}", f"points · {of_random:.1f} %")
     original = number(part(made, "bytes"), "original")
     smaller = f"of {byte_count(original)}" if original else ""
-    yield Tile("Bytes", byte_count(found.small.stored_bytes), smaller)
+    yield ("Bytes", byte_count(found.small.stored_bytes), smaller)
     spent = number(part(made, "measured"), "seconds")
-    yield Tile("Condensing", seconds(spent), f"on {text(made, 'device')}")
+    yield ("Condensing", seconds(spent), f"on {text(made, 'device')}")
 
 
-SETTINGS_OF_RESULT = ("method", "preset", "seed", "device")
+# -- several results ---------------------------------------------------------------------------------
+
+
+def _banners(
+    found: Sequence[Result], scores: Sequence[Score], full_epochs: int
+) -> Iterator[Banner]:
+    leaking = ", ".join(one.name for one in found if one.small.leaks_test_labels)
+    if leaking:
+        sentence = (
+            f"Test labels went into {leaking}: the class prior counts every label (the paper's Eq. 5)."
+            " The accuracy is not a fair score."
+        )
+        yield "bad", "Leaks test labels.", sentence
+    helped = ", ".join(one.name for one in found if used_pseudo_labels(one.small))
+    if helped:
+        yield "note", "Pseudo-labels.", f"{helped}: {PSEUDO_LABELS_NOTE}"
+    epochs, runs = full_epochs, FEW_RUNS
+    if scores:
+        epochs, runs = scores[0].evaluation.recipe["epochs"], scores[0].evaluation.runs
+    if epochs < full_epochs:
+        sentence = (
+            f"Networks were trained for {epochs} epochs instead of {full_epochs}: these accuracies"
+            " are no results."
+        )
+        yield "warn", "Quick test.", sentence
+    elif runs < FEW_RUNS:
+        sentence = f"Accuracies are of {counted(runs, 'run')} each; small differences mean nothing."
+        yield "warn", "Few runs.", sentence
+    if found[0].absent:
+        yield "note", "Without the real graph.", found[0].absent
+    elif found[0].untested:
+        yield "note", "Not tested.", found[0].untested
+    notes = found[0].small.provenance.get("notes") if len(found) == 1 else None
+    for note in notes if isinstance(notes, list) else ():
+        yield "note", "Note.", str(note)
 
 
 def require_one_dataset(results: Sequence[tuple[str, CondensedGraph]]) -> None:
@@ -153,58 +120,33 @@ def require_one_dataset(results: Sequence[tuple[str, CondensedGraph]]) -> None:
     known = {
         (text(source, "name"), str(source.get("content_hash"))[:12]) for source in sources if source
     }
-    said = ", ".join(f"{name} ({digest})" for name, digest in sorted(known))
-    require(
-        len(known) <= 1,
-        f"compare: the results are of different data ({said}); give results of one dataset.",
-    )
+    names = ", ".join(f"{name} ({digest})" for name, digest in sorted(known))
+    require(len(known) <= 1, f"results must be of one dataset, got different data ({names}).")
 
 
-def comparison_page(found: Sequence[Evidence], scores: Sequence[Scored], full_epochs: int) -> Page:
+def comparison_page(found: Sequence[Result], scores: Sequence[Score], full_epochs: int) -> Page:
     """Accuracy, structure, cost and settings of several results."""
-    name = text(part(found[0].small.provenance, "dataset"), "name", "an unnamed graph")
-    shown = [_accuracy(found[0], scores), _table(found, scores), _settings(found), _commands(found)]
-    if found[0].analysis is not None and found[0].small.num_classes <= MOST_WRITTEN:
-        shown.insert(2, _similarity(found))
+    first = found[0]
+    name = text(part(first.small.provenance, "dataset"), "name", "an unnamed graph")
+    accuracy = panels.accuracy_panel(scores, first.untested or first.absent)
+    commands = html.commands([(one.name, command(one.small, one.name)) for one in found])
+    again = Panel("To make them again", commands, short="Commands")
+    shown = [accuracy, _table(found), _settings(found), again]
+    if first.analysis is not None and first.small.num_classes <= panels.MOST_WRITTEN:
+        tables = [heat_table(first.analysis.original.ccns, "CCNS, original")]
+        tables += [heat_table(one.condensed.ccns, one.name) for one in found]
+        shown.insert(2, Panel("CCNS", panels.side_by_side(tables, first)))
     return Page(
         title=f"{name}: {len(found)} results compared",
         lead=", ".join(one.name for one in found),
         banners=list(_banners(found, scores, full_epochs)),
         tiles=list(_compared_tiles(scores)),
         panels=shown,
-        data={"classes": found[0].small.num_classes},
+        data={"classes": first.small.num_classes},
     )
 
 
-def _banners(
-    found: Sequence[Evidence], scores: Sequence[Scored], full_epochs: int
-) -> Iterator[Banner]:
-    leaking = [one.name for one in found if one.small.leaks_test_labels]
-    if leaking:
-        sentence = f"Test labels went into {', '.join(leaking)}: not a fair score."
-        yield Banner("bad", "Leaks test labels.", sentence)
-    helped = [one.name for one in found if used_pseudo_labels(one.small)]
-    if helped:
-        sentence = (
-            f"Condensed with pseudo-labels of unlabeled nodes: {', '.join(helped)}. Such a graph can"
-            " beat a GNN trained on the training labels alone; the fair references are the"
-            " pseudo-labels themselves and the same GNN trained with them on the whole graph."
-        )
-        yield Banner("note", "Pseudo-labels.", sentence)
-    if scores and scores[0].evaluation.recipe["epochs"] < full_epochs:
-        sentence = "Networks were trained for fewer epochs than the protocol's: no results."
-        yield Banner("warn", "Quick test.", sentence)
-    elif scores and scores[0].evaluation.runs < FEW_RUNS:
-        runs = counted(scores[0].evaluation.runs, "run")
-        sentence = f"{runs} per graph; small differences mean nothing."
-        yield Banner("warn", "Few runs.", sentence)
-    if found[0].absent:
-        yield Banner("note", "Without the real graph.", found[0].absent)
-    elif found[0].untested:
-        yield Banner("note", "Not tested.", found[0].untested)
-
-
-def _compared_tiles(scores: Sequence[Scored]) -> Iterator[Tile]:
+def _compared_tiles(scores: Sequence[Score]) -> Iterator[Tile]:
     for heading, kind in (
         ("Best without a leak", SMALL),
         ("Random nodes", RANDOM),
@@ -213,113 +155,72 @@ def _compared_tiles(scores: Sequence[Scored]) -> Iterator[Tile]:
         of_kind = [s for s in scores if s.kind == kind and not s.evaluation.leaks_test_labels]
         if of_kind:
             best = max(of_kind, key=lambda one: one.evaluation.mean)
-            spread = deviation(best.evaluation.std, len(best.evaluation.scores))
-            detail = f"{spread} · {best.name}".removeprefix(" · ")
-            yield Tile(heading, f"{best.evaluation.mean:.1f} %", detail)
+            detail = f"{best.deviation} · {best.name}".removeprefix(" · ")
+            yield (heading, f"{best.evaluation.mean:.1f} %", detail)
 
 
-def _accuracy(first: Evidence, scores: Sequence[Scored]) -> Panel:
-    if not scores:
-        return Panel("Accuracy", tag("p", first.untested or first.absent, class_="absent"))
-    tested = scores[0].evaluation
-    lead = (
-        f"Networks ({tested.model}) trained on each and tested on the real {tested.dataset}. A dot is"
-        " one network, the line their mean, the band one standard deviation."
-    )
-    return Panel("Accuracy", strips([strip(one) for one in scores]), lead)
+COLUMNS = (
+    "result",
+    "method",
+    "nodes",
+    "accuracy, %",
+    "CCNS distance",
+    "homophily",
+    "silhouette",
+    "bytes",
+    "condensing",
+    "training",
+)
 
 
-def _table(found: Sequence[Evidence], scores: Sequence[Scored]) -> Panel:
-    own = dict(
-        zip([one.name for one in found], (s for s in scores if s.kind == SMALL), strict=False)
-    )
+def _table(found: Sequence[Result]) -> Panel:
     rows = []
     for one in found:
-        made, analysis = one.small.provenance, one.analysis
-        score = own.get(one.name)
+        made, analysis, score = one.small.provenance, one.analysis, one.score(SMALL)
+        accuracy, trained, distance, silhouette = NOTHING, None, None, None
+        if score is not None:
+            accuracy = f"{score.evaluation.mean:.1f} {score.deviation}".rstrip()
+            trained = score.seconds_each
+        if analysis is not None:
+            distance, silhouette = analysis.ccns_distance.frobenius, analysis.silhouette
         rows.append(
             (
                 one.name,
                 text(made, "method") + (" (leaks)" if one.small.leaks_test_labels else ""),
                 f"{one.small.num_nodes:,}",
-                NOTHING
-                if score is None
-                else f"{score.evaluation.mean:.1f}"
-                f" {deviation(score.evaluation.std, len(score.evaluation.scores))}".rstrip(),
-                NOTHING if analysis is None else decimal(analysis.ccns_distance.frobenius, 2),
+                accuracy,
+                decimal(distance, 2),
                 decimal(one.condensed.weighted_edge_homophily, 2),
-                NOTHING if analysis is None else decimal(analysis.silhouette, 2),
+                decimal(silhouette, 2),
                 byte_count(one.small.stored_bytes),
                 seconds(number(part(made, "measured"), "seconds")),
-                NOTHING if score is None else seconds(score.seconds_each),
+                seconds(trained),
             )
         )
-    headings = (
-        "result",
-        "method",
-        "nodes",
-        "accuracy, %",
-        "CCNS distance",
-        "homophily",
-        "silhouette",
-        "bytes",
-        "condensing",
-        "training",
-    )
-    table = data_table(headings, rows, numeric=range(2, 10), caption="Results side by side")
+    table = html.data_table(COLUMNS, rows, "Results side by side", range(2, 10))
     lead = "Homophily is that of the weights of A'; training is the time of one network."
     return Panel("Side by side", table, lead)
 
 
-def _similarity(found: Sequence[Evidence]) -> Panel:
-    first = found[0].analysis
-    views = [] if first is None else [heat_table(first.original.ccns, "CCNS, original")]
-    views += [heat_table(one.condensed.ccns, one.name) for one in found]
-    return Panel("CCNS", beside_each_other(views, found[0]))
-
-
-def _settings(found: Sequence[Evidence]) -> Panel:
-    told = [
-        {key: one.small.provenance.get(key) for key in SETTINGS_OF_RESULT}
+def _settings(found: Sequence[Result]) -> Panel:
+    """Settings that differ, those that are equal, and those of one result alone."""
+    given = [
+        {key: one.small.provenance.get(key) for key in ("method", "preset", "seed", "device")}
         | part(one.small.provenance, "settings")
         for one in found
     ]
-    names = list(dict.fromkeys(key for each in told for key in each))
-    rows = [
-        (key, [written(each[key]) if key in each else NOTHING for each in told]) for key in names
-    ]
-    shared = [(key, values) for key, values in rows if values.count(NOTHING) < len(told) - 1]
-    own = [row for row in rows if row not in shared]
-    differing = [row for row in shared if len(set(row[1]) - {NOTHING}) > 1]
-    same = [row for row in shared if row not in differing]
-    headings = ("setting", *(one.name for one in found))
-
-    def table(kept: list[tuple[str, list[str]]], caption: str) -> Html:
-        return data_table(headings, [(name, *values) for name, values in kept], caption=caption)
-
-    body = []
-    if differing:
-        body.append(tag("div", table(differing, "Settings that differ"), class_="differing"))
-    else:
-        body.append(tag("p", "No setting differs.", class_="absent"))
-    for kept, said in ((same, "the same wherever they exist"), (own, "of one result alone")):
-        if kept:
-            summary = tag("summary", f"{counted(len(kept), 'setting')} {said}")
-            body.append(tag("details", summary, table(kept, f"Settings {said}")))
-    return Panel("Settings", joined(*body))
-
-
-def _commands(found: Sequence[Evidence]) -> Panel:
-    lines = [
-        joined(
-            tag("h3", one.name),
-            tag(
-                "div",
-                tag("code", command(one.small, one.name), id=f"command-{i}", tabindex=0),
-                tag("button", "Copy", type="button", data_copies=f"command-{i}", class_="ghost"),
-                class_="command",
-            ),
+    rows: dict[str, list[tuple[str, ...]]] = {"differing": [], "same": [], "own": []}
+    for key in dict.fromkeys(key for each in given for key in each):
+        values = [written(each[key]) if key in each else NOTHING for each in given]
+        kind = "differing" if len(set(values) - {NOTHING}) > 1 else "same"
+        kind = "own" if values.count(NOTHING) >= len(given) - 1 else kind
+        rows[kind].append((key, *values))
+    others = [
+        (f"{counted(len(rows[kind]), 'setting')} {words}", f"Settings {words}", rows[kind])
+        for kind, words in (
+            ("same", "the same wherever they exist"),
+            ("own", "of one result alone"),
         )
-        for i, one in enumerate(found)
     ]
-    return Panel("To make them again", joined(*lines), short="Commands")
+    names = ("setting", *(one.name for one in found))
+    return Panel("Settings", html.compared_settings(names, rows["differing"], others))

@@ -1,55 +1,49 @@
-"""The parts of a result's page: each gives a panel and what its script draws."""
+"""The panels of the page of one result."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 
-from gcsr.analysis.statistics import Portrait
+from gcsr.analysis.statistics import GraphStatistics
+from gcsr.data.condensed import stored_adjacency_bytes
+from gcsr.evaluation.cost import verdict
 from gcsr.reporting.charts import (
     SMOOTHED_FROM,
     Series,
-    Strip,
-    data_table,
     heat_table,
     line_chart,
-    shares,
     smoothed,
     strips,
 )
-from gcsr.reporting.drawing import (
-    graph_data,
-    graph_view,
-    heat_data,
-    heat_view,
-    map_data,
-    map_view,
-    similarity_data,
-)
-from gcsr.reporting.evidence import LABELS, Evidence, Scored, cost_sheet
-from gcsr.reporting.html import Html, joined, tag
-from gcsr.reporting.page import Panel
+from gcsr.reporting.drawing import graph_data, heat_data, map_data, similarity_data
+from gcsr.reporting.page import Panel, html, joined
+from gcsr.reporting.results import RANDOM, SMALL, WHOLE, Result, Score
 from gcsr.reporting.text import (
     NOTHING,
-    class_name,
     command,
     curve,
     decimal,
     number,
-    part,
     percent,
+    seconds,
     text,
+    written,
 )
-from gcsr.utils.formatting import ROUNDS, counted
+from gcsr.utils.formatting import ROUNDS, byte_count, counted
+from gcsr.utils.safe_io import part
 
-# -- How condensing went: the loss, and what chose the iterate ---------------------------------------
+# A similarity matrix of more classes is drawn, not written as a table.
+MOST_WRITTEN = 12
+# The automatic mode has some ten candidates and two rounds; other files may have any number.
+MOST_SHOWN, MOST_ROUNDS = 100, 8
 
+# -- the loss, and the scores that chose the iterate -------------------------------------------------
 
-TITLE = "Loss and validation"
 LOSSES = {"real_loss": "Real loss", "matching_loss": "Matching loss"}
 SELECTS = "it selects real nodes and learns nothing"
 LEARNS_NOTHING = {
@@ -61,19 +55,19 @@ LEARNS_NOTHING = {
 }
 
 
-def training(found: Evidence) -> CondensationResult:
+def training(found: Result) -> Panel:
     """The recorded curves, or why there are none."""
     made = found.small.provenance
-    loss, choices = list(_loss(made)), list(_choices(made))
-    if not loss:
-        loss = [absence(_without_a_loss(made))]
+    losses, choices = list(_loss(made)), list(_choices(made))
+    if not losses:
+        losses = [html.absent(_without_a_loss(made))]
     elif not choices:
-        choices = [absence("No validation curve: the last iterate was kept.")]
-    return Panel(TITLE, joined(*loss, *choices), half=True, short="Training"), {}
+        choices = [html.absent("No validation curve: the last iterate was kept.")]
+    body = joined(*losses, *choices)
+    return Panel("Loss and validation", body, half=True, short="Training")
 
 
 def _without_a_loss(made: dict[str, Any]) -> str:
-    """Who recorded no loss, and why there is none."""
     chosen = part(part(made, "automatic"), "chosen")
     name = text(chosen or made, "method")
     why = LEARNS_NOTHING.get(name, "its file holds no loss curve")
@@ -84,24 +78,22 @@ def _without_a_loss(made: dict[str, Any]) -> str:
     return f"{name} recorded no loss: {why}."
 
 
-def _loss(made: dict[str, Any]) -> Iterator[Html]:
+def _loss(made: dict[str, Any]) -> Iterator[Markup]:
     unit = "epoch" if "epochs" in part(made, "settings") else "iteration"
     for name, title in LOSSES.items():
         loss = curve(made, name)
         if not loss:
             continue
-        lines = [Series(title.lower(), loss, "first")]
+        lines = [Series(title.lower(), loss)]
         if len(loss) >= SMOOTHED_FROM:
-            lines = [
-                Series("as recorded", loss, "faint"),
-                Series("running median", smoothed(loss), "first"),
-            ]
+            recorded = Series("as recorded", loss, "faint")
+            lines = [recorded, Series("running median", smoothed(loss))]
         described = f"{title} from {loss[0][1]:.4g} to {loss[-1][1]:.4g}"
         yield line_chart(lines, x=unit, y=title, described=described)
 
 
-def _choices(made: dict[str, Any]) -> Iterator[Html]:
-    for name, said, scale, best in (
+def _choices(made: dict[str, Any]) -> Iterator[Markup]:
+    for name, title, scale, best in (
         ("validation", "Validation accuracy, %", 100, max),
         ("kernel_error", "Kernel's validation error", 1, min),
     ):
@@ -115,35 +107,38 @@ def _choices(made: dict[str, Any]) -> Iterator[Html]:
             # Points may have been left out of a long curve.
             kept = min(points, key=lambda point: abs(point[0] - chosen))
         words = f"kept: {kept[1]:.4g} at {kept[0] if chosen is None else chosen:g}"
-        line = Series(said, points, "second", marked=True, highlighted=kept[0])
-        yield line_chart([line], x=words, y=said, described=f"{said}; {words}")
+        line = Series(title, points, "second", marked=True, highlighted=kept[0])
+        yield line_chart([line], x=words, y=title, described=f"{title}; {words}")
 
 
-# -- How the automatic mode chose: its candidates, how they validated, and its plan ------------------
+# -- candidates of the automatic mode ----------------------------------------------------------------
 
 
-# There are some ten candidates and two rounds; a file of unknown origin may claim any number.
-MOST_SHOWN, MOST_ROUNDS = 100, 8
-
-
-def candidates(found: Evidence) -> CondensationResult:
+def candidates(found: Result) -> Panel:
     """Every candidate by round, the plan and what was left out."""
     automatic = part(found.small.provenance, "automatic")
     chosen, compared = part(automatic, "chosen"), ranked(automatic)
     rounds = rounds_of(compared)
-    table = data_table(
-        ("candidate", *rounds, "settings"),
-        [_row(one, rounds, chosen) for one in compared[:MOST_SHOWN]],
-        numeric=range(1, 1 + len(rounds)),
-        caption="Validation accuracy by round",
-    )
+    rows = []
+    for one in compared[:MOST_SHOWN]:
+        mark = " (chosen)" if is_chosen(one, chosen) else ""
+        scores = [percent(scores_of(one).get(name)) for name in rounds]
+        rows.append((text(one, "method") + mark, *scores, _pairs(part(one, "settings"))))
+    names = ("candidate", *rounds, "settings")
+    numeric = range(1, 1 + len(rounds))
+    table = html.data_table(names, rows, "Validation accuracy by round", numeric)
     lead = (
         f"The automatic mode compared {counted(len(compared), 'candidate')} by networks trained on"
         f" each and chose {_named(chosen)}. No test label is read."
     )
-    lines = (*_plan(part(automatic, "plan")), *_left(automatic, len(compared)))
-    remarks = (tag("p", line, class_="remark") for line in lines)
-    return Panel("How it was chosen", joined(table, *remarks), lead), {}
+    lines = []
+    if plan := part(automatic, "plan"):
+        lines.append(f"Plan: {_pairs(plan)}.")
+    if len(compared) > MOST_SHOWN:
+        lines.append(f"{counted(len(compared) - MOST_SHOWN, 'candidate')} more are in the file.")
+    for one in _objects(automatic, "left_out")[:MOST_SHOWN]:
+        lines.append(f"Left out: {_named(one)} ({text(one, 'reason')}).")
+    return Panel("How it was chosen", joined(table, *map(html.remark, lines)), lead)
 
 
 def ranked(automatic: dict[str, Any]) -> list[dict[str, Any]]:
@@ -158,12 +153,8 @@ def ranked(automatic: dict[str, Any]) -> list[dict[str, Any]]:
 
 def rounds_of(compared: Sequence[dict[str, Any]]) -> list[str]:
     """Rounds that occur: known ones in their order, then others as they first occur."""
-    found = {
-        name: None
-        for one in compared
-        for name, score in scores_of(one).items()
-        if score is not None
-    }
+    scores = [scores_of(one) for one in compared]
+    found = {name: None for one in scores for name, score in one.items() if score is not None}
     # Files sort their keys, so that the order of known rounds is not in them.
     known = [name for name in ROUNDS if name in found]
     return [*known, *(name for name in found if name not in ROUNDS)][:MOST_ROUNDS]
@@ -186,36 +177,17 @@ def is_chosen(one: dict[str, Any], chosen: dict[str, Any]) -> bool:
     return bool(chosen) and all(one.get(key) == chosen.get(key) for key in ("method", "settings"))
 
 
-def _row(one: dict[str, Any], rounds: Sequence[str], chosen: dict[str, Any]) -> tuple[str, ...]:
-    name = f"{text(one, 'method')} (chosen)" if is_chosen(one, chosen) else text(one, "method")
-    scores = scores_of(one)
-    return name, *(percent(scores.get(each)) for each in rounds), _pairs(part(one, "settings"))
-
-
-def _plan(plan: dict[str, Any]) -> Iterator[str]:
-    if plan:
-        yield f"Plan: {_pairs(plan)}."
-
-
-def _left(automatic: dict[str, Any], compared: int) -> Iterator[str]:
-    if compared > MOST_SHOWN:
-        yield f"{counted(compared - MOST_SHOWN, 'candidate')} more are in the file."
-    for one in _objects(automatic, "left_out")[:MOST_SHOWN]:
-        yield f"Left out: {_named(one)} ({text(one, 'reason')})."
-
-
 def _named(one: dict[str, Any]) -> str:
     settings = part(one, "settings")
     return f"{text(one, 'method')} ({_pairs(settings)})" if settings else text(one, "method")
 
 
 def _pairs(values: dict[str, Any]) -> str:
-    shown = (f"{key}={written(_rounded(value))}" for key, value in values.items())
-    return ", ".join(shown)
-
-
-def _rounded(value: Any) -> Any:
-    return float(f"{value:.4g}") if isinstance(value, float) else value
+    rounded = {
+        key: float(f"{value:.4g}") if isinstance(value, float) else value
+        for key, value in values.items()
+    }
+    return ", ".join(f"{key}={written(value)}" for key, value in rounded.items())
 
 
 def _objects(values: dict[str, Any], name: str) -> list[dict[str, Any]]:
@@ -223,34 +195,27 @@ def _objects(values: dict[str, Any], name: str) -> list[dict[str, Any]]:
     return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
 
-CondensationResult = tuple[Panel, dict[str, Any]]
-# A similarity matrix of more classes is drawn, not written.
-MOST_WRITTEN = 12
+# -- accuracy, the graph, statistics -----------------------------------------------------------------
 
 
-def strip(one: Scored) -> Strip:
-    """Accuracies of one thing that was trained on."""
-    tested = one.evaluation
-    detail = f"{counted(tested.nodes, 'node')} · {one.size}"
-    if one.kind == LABELS:
-        detail = "most likely class of each test node"
-    flag = "leaks" if tested.leaks_test_labels else ""
-    return Strip(one.name, detail, tested.scores, tested.mean, tested.std, one.kind, flag)
-
-
-def accuracy(found: Evidence) -> CondensationResult:
-    """Small, random and whole side by side."""
-    if not found.scores:
-        return Panel("Accuracy", absence(found.untested or "Nothing was trained.")), {}
-    tested = found.scores[0].evaluation
+def accuracy_panel(scores: Sequence[Score], untested: str) -> Panel:
+    """Accuracies of networks trained on the result and on what it is compared with."""
+    if not scores:
+        return Panel("Accuracy", html.absent(untested or "Nothing was trained."))
+    first = scores[0].evaluation
     lead = (
-        f"Networks ({tested.model}) trained on each and tested on the real {tested.dataset}. A dot is"
+        f"Networks ({first.model}) trained on each and tested on the real {first.dataset}. A dot is"
         " one network, the line their mean, the band one standard deviation."
     )
-    return Panel("Accuracy", strips([strip(one) for one in found.scores]), lead), {}
+    return Panel("Accuracy", strips(scores), lead)
 
 
-def graph(found: Evidence) -> CondensationResult:
+def accuracy(found: Result) -> Panel:
+    """Condensed graph, random subsets and whole graph side by side."""
+    return accuracy_panel(found.scores, found.untested)
+
+
+def graph(found: Result) -> Panel:
     """The condensed graph, drawn."""
     data = graph_data(found.small, found.analysis)
     lead = "Nodes that A' joins strongly lie near each other. Point at a node, or use arrow keys."
@@ -259,55 +224,33 @@ def graph(found: Evidence) -> CondensationResult:
             "A' has no edges between nodes (no structure). Nodes with similar features are drawn near"
             " each other. Move over a node, or step with arrow keys."
         )
-    left_out = data["edges_in_all"] - data["edges"]
-    body = graph_view(data, found.small.num_classes, left_out, found.absent)
-    return Panel("Condensed graph", body, lead, short="Graph"), {"graph": data}
+    body = html.graph_view(data, found.absent)
+    return Panel("Condensed graph", body, lead, short="Graph", data={"graph": data})
 
 
-def beside(found: Evidence) -> CondensationResult:
-    """Numbers of both graphs."""
-    sides = (
-        [found.condensed] if found.analysis is None else [found.analysis.original, found.condensed]
+def beside(found: Result) -> Panel:
+    """Statistics of both graphs."""
+    analysis = found.analysis
+    sides = [] if analysis is None else [analysis.original]
+    names = ["original", "condensed"][-len(sides) - 1 :]
+    rows = [(name, *cells) for name, cells in _statistics([*sides, found.condensed])]
+    body = html.data_table(("", *names), rows, "Structure", (1, 2))
+    if analysis is None:
+        return Panel("The graph in numbers", body, half=True, short="Numbers")
+    near = analysis.nearest
+    remark = html.remark(
+        f"{percent(near.agreement)} of the condensed nodes have the class of the training node"
+        f" they are nearest to; {near.distinct} different training nodes are nearest to one."
     )
-    names = ["condensed"] if found.analysis is None else ["original", "condensed"]
-    rows = [(name, *cells) for name, cells in _statistics(sides)]
-    body = [data_table(("", *names), rows, numeric=(1, 2)[: len(names)], caption="Structure")]
-    if found.analysis is not None:
-        near = found.analysis.nearest
-        body.append(
-            tag(
-                "p",
-                f"{percent(near.agreement)} of the condensed nodes have the class of the training node"
-                f" they are nearest to; {near.distinct} different training nodes are nearest to one.",
-                class_="remark",
-            )
-        )
-    title = "The graph in numbers" if found.analysis is None else "Beside the real graph"
-    return Panel(title, joined(*body), half=True, short="Numbers"), {}
+    return Panel("Beside the real graph", joined(body, remark), half=True, short="Numbers")
 
 
-def classes(found: Evidence) -> CondensationResult:
-    """How many nodes every class has."""
-    kept = found.condensed.balance.shares
-    trained = kept if found.analysis is None else found.analysis.training_balance.shares
-    rows = [
-        (class_name(c), float(trained[c]), float(kept[c])) for c in range(found.small.num_classes)
-    ]
-    if found.analysis is None:
-        lead = "Shares of the classes; those of the training nodes are not known."
-        body = shares([(name, 0.0, own) for name, _, own in rows], "", "condensed")
-    else:
-        apart = found.analysis.class_distance
-        lead = f"Shares of the classes; total variation {decimal(apart)}."
-        body = shares(rows, "training nodes", "condensed")
-    return Panel("Classes", body, lead, half=True), {}
-
-
-def _statistics(sides: list[Portrait]) -> Iterator[tuple[str, list[str]]]:
+def _statistics(sides: list[GraphStatistics]) -> Iterator[tuple[str, list[str]]]:
+    above = sides[-1].threshold
     yield "nodes", [f"{one.nodes:,}" for one in sides]
     yield "edges", [f"{one.entries // 2:,}" for one in sides]
-    above = sides[-1].threshold
-    yield f"edges above {above:g}", [_above(one, above) for one in sides]
+    counts = [f"{s.weights.count // 2:,}" if s.threshold == above else NOTHING for s in sides]
+    yield f"edges above {above:g}", counts
     yield "density", [percent(one.density, 2) for one in sides]
     yield f"mean degree ({above:g})", [decimal(one.degrees.mean, 1) for one in sides]
     yield "edge homophily", [decimal(one.edge_homophily) for one in sides]
@@ -316,13 +259,22 @@ def _statistics(sides: list[Portrait]) -> Iterator[tuple[str, list[str]]]:
     yield "without a label", [f"{one.balance.unlabeled:,}" for one in sides]
 
 
-def _above(one: Portrait, threshold: float) -> str:
-    return f"{one.weights.count // 2:,}" if one.threshold == threshold else NOTHING
+def classes(found: Result) -> Panel:
+    """How many nodes every class has."""
+    own = found.condensed.balance.shares
+    analysis = found.analysis
+    lead = "Shares of the classes; those of the training nodes are not known."
+    trained, name = np.zeros_like(own), ""
+    if analysis is not None:
+        lead = f"Shares of the classes; total variation {decimal(analysis.class_distance)}."
+        trained, name = analysis.training_balance.shares, "training nodes"
+    rows = [(f"class {c}", *both) for c, both in enumerate(np.stack([trained, own], 1).tolist())]
+    most = max(trained.max(), own.max()) or 1.0
+    return Panel("Classes", html.shares(rows, name, "condensed", most), lead, half=True)
 
 
-def similarity(found: Evidence) -> CondensationResult:
-    """CCNS original against condensed."""
-    written = found.small.num_classes <= MOST_WRITTEN
+def similarity(found: Result) -> Panel:
+    """CCNS of the original and of the condensed graph."""
     sides = [("condensed", found.condensed.ccns)]
     lead = "Cross-class neighborhood similarity: how alike two classes' neighborhoods are, 0 to 1."
     if found.analysis is not None:
@@ -334,20 +286,19 @@ def similarity(found: Evidence) -> CondensationResult:
             else f" Distance (Frobenius) {decimal(apart.frobenius, 2)}, correlation off the diagonal"
             f" {decimal(apart.off_diagonal_correlation, 2)}, over {apart.classes} classes."
         )
-    # Of a graph without edges there is nothing to show.
+    # A graph without edges has no similarities.
     sides = [(name, values) for name, values in sides if np.isfinite(values).any()]
-    if written:
-        views = [heat_table(values, f"CCNS, {name}") for name, values in sides]
-        return Panel("CCNS", beside_each_other(views, found), lead, half=True), {}
-    views = [heat_view(f"ccns-{name}", f"CCNS, {name}", _within(v)) for name, v in sides]
+    if found.small.num_classes <= MOST_WRITTEN:
+        tables = [heat_table(values, f"CCNS, {name}") for name, values in sides]
+        return Panel("CCNS", side_by_side(tables, found), lead, half=True)
+    views = [html.heat_view(f"ccns-{name}", f"CCNS, {name}", _within(v)) for name, v in sides]
     data = {f"ccns-{name}": similarity_data(values) for name, values in sides}
-    return Panel("CCNS", tag("div", *views, class_="pair"), lead, half=True), data
+    return Panel("CCNS", html.pair(views), lead, half=True, data=data)
 
 
-def beside_each_other(tables: list[Html], found: Evidence) -> Html:
+def side_by_side(tables: list[Markup], found: Result) -> Markup:
     """Similarity tables next to each other where they fit."""
-    least = 31 * found.small.num_classes + 24
-    return tag("div", *tables, class_="pair", style=f"--least:{least}px")
+    return html.pair(tables, least=31 * found.small.num_classes + 24)
 
 
 def _within(values: np.ndarray) -> str:
@@ -355,123 +306,140 @@ def _within(values: np.ndarray) -> str:
     return f"Mean within classes {decimal(float(own), 2)}."
 
 
-def matrices(found: Evidence) -> CondensationResult:
+def matrices(found: Result) -> Panel:
     """Heat maps of A' and X'X'ᵀ."""
     ordered = found.matrices
     data = heat_data(ordered)
-    rows = data["adjacency"]["size"]
     lead = "Rows and columns class by class."
-    if rows < data["nodes"]:
+    if data["adjacency"]["size"] < data["nodes"]:
         lead += f" Every pixel is the mean of several of the {data['nodes']:,} rows and columns."
-    a = heat_view(
-        "adjacency",
-        "A', edge weights",
-        f"{_contrast(ordered.adjacency, ordered.classes)} The scale ends at the largest entry off the"
-        " diagonal.",
-    )
-    gram = heat_view(
-        "gram", "X'X'ᵀ, products of features", _contrast(ordered.gram, ordered.classes)
-    )
-    return Panel("Heat maps", tag("div", a, gram, class_="pair"), lead), {"heat": data}
+    scale = " The scale ends at the largest entry off the diagonal."
+    words = [_contrast(m, ordered.classes) for m in (ordered.adjacency, ordered.gram)]
+    views = [
+        html.heat_view("adjacency", "A', edge weights", words[0] + scale),
+        html.heat_view("gram", "X'X'ᵀ, products of features", words[1]),
+    ]
+    return Panel("Heat maps", html.pair(views), lead, data={"heat": data})
 
 
 def _contrast(matrix: np.ndarray, classes: np.ndarray) -> str:
     same = (classes[:, None] == classes) & (classes[:, None] >= 0)
     off = ~np.eye(classes.size, dtype=bool)
-    within, between = matrix[same & off], matrix[~same & off]
-    means = [f"{part.mean():.3g}" if part.size else NOTHING for part in (within, between)]
+    entries = (matrix[same & off], matrix[~same & off])
+    means = [f"{some.mean():.3g}" if some.size else NOTHING for some in entries]
     return f"Mean within classes {means[0]}, between {means[1]}."
 
 
-def node_map(found: Evidence) -> CondensationResult:
+def node_map(found: Result) -> Panel:
     """t-SNE of real and condensed nodes."""
-    title = "t-SNE map"
-    if found.analysis is None:
+    places = None if found.analysis is None else found.analysis.map
+    if places is None:
         why = "The map needs the features of the real nodes."
-        return Panel(title, absence(why), half=True, short="t-SNE"), {}
-    if found.analysis.map is None:
-        return Panel(title, absence("No map was asked for."), half=True, short="t-SNE"), {}
-    data = map_data(found.analysis.map)
-    count = found.analysis.map.real_nodes.size
+        why = why if found.analysis is None else "No map was asked for."
+        return Panel("t-SNE map", html.absent(why), half=True, short="t-SNE")
+    count = places.real_nodes.size
     lead = (
         f"{counted(count, 'real node')} (small) and every condensed one (large), by their features."
         " Distances in such a map are only hints."
     )
-    return Panel(title, map_view(count, found.small.num_nodes), lead, half=True, short="t-SNE"), {
-        "map": data
-    }
+    body = html.map_view(count, found.small.num_nodes)
+    data = {"map": map_data(places)}
+    return Panel("t-SNE map", body, lead, half=True, short="t-SNE", data=data)
 
 
-def cost(found: Evidence) -> CondensationResult:
+# -- cost and settings -------------------------------------------------------------------------------
+
+
+def cost(found: Result) -> Panel:
     """Seconds, memory, bytes."""
-    sheet = cost_sheet(found)
-    rows = [(name, *cells) for name, cells in sheet.rows]
-    table = data_table(("", *sheet.columns), rows, numeric=(1, 2, 3), caption="Cost sheet")
-    remarks = (tag("p", remark, class_="remark") for remark in sheet.remarks)
-    return Panel("Cost", joined(table, *remarks), half=True), {}
+    names = ("", "condensed", "random subset", "whole graph")
+    table = html.data_table(names, list(cost_rows(found)), "Cost sheet", (1, 2, 3))
+    remarks = map(html.remark, _cost_remarks(found))
+    return Panel("Cost", joined(table, *remarks), half=True)
 
 
-def settings(found: Evidence) -> CondensationResult:
-    """Every setting, and how to make it again."""
+def cost_rows(found: Result) -> Iterator[tuple[str, str, str, str]]:
+    """A name, and the cost of the result, of a random subset and of the whole graph."""
+    small, made = found.small, found.small.provenance
+    measured = part(made, "measured")
+    trained = [found.score(kind) for kind in (SMALL, RANDOM, WHOLE)]
+    whole = found.score(WHOLE)
+    original = number(part(made, "bytes"), "original")
+    if original is None and whole is not None:
+        original = whole.nbytes
+    yield "condensing, once", seconds(number(measured, "seconds")), "none", "none"
+    memory = byte_count(number(measured, "peak_memory_bytes"))
+    yield "peak memory until it was done", memory, NOTHING, NOTHING
+    if all(trained):
+        own, random, all_nodes = (seconds(one.seconds_each) for one in trained if one)
+        yield "training one network", own, random, all_nodes
+    yield "bytes in the file", byte_count(small.stored_bytes), NOTHING, byte_count(original)
+    for name, itemsize in (("float32", 4), ("float16", 2)):
+        features = small.x.numel() * itemsize
+        dense = small.adjacency.numel() * itemsize
+        sparse = stored_adjacency_bytes(small.adjacency, itemsize, features + small.y.nbytes)
+        yield f"… features, {name}", byte_count(features), NOTHING, NOTHING
+        yield f"… A' dense, {name}", byte_count(dense), NOTHING, NOTHING
+        yield f"… A' without its zeros, {name}", byte_count(sparse), NOTHING, NOTHING
+
+
+def _cost_remarks(found: Result) -> Iterator[str]:
+    measured = part(found.small.provenance, "measured")
+    together = number(measured, "graphs_together")
+    if together is not None and together > 1:
+        yield f"{together:.0f} graphs were condensed together; seconds are per graph."
+    if part(measured, "experts").get("cached") is True:
+        yield "The experts were trained before and are not part of the seconds."
+    own, whole = found.score(SMALL), found.score(WHOLE)
+    if own is None or whole is None:
+        return
+    yield (
+        "Training includes validation on the real graph after every epoch, which costs the same"
+        " whatever was trained on. Seconds are of the machine that made this page."
+    )
+    yield verdict(number(measured, "seconds"), own.seconds_each, whole.seconds_each)
+    yield (
+        "`gcsr cost` measures more: a random subset of the same bytes, sparsified and half precision"
+        " forms with their accuracy, and training without validation."
+    )
+
+
+OF_THE_RESULT = (
+    "method",
+    "revision",
+    "preset",
+    "seed",
+    "nodes",
+    "ratio",
+    "device",
+    "leaks_test_labels",
+)
+
+
+def settings(found: Result) -> Panel:
+    """Every setting, and the command that makes the result again."""
     made = found.small.provenance
     groups = {
         "Settings": part(made, "settings"),
         "Data": part(made, "dataset"),
         "Versions": part(made, "versions"),
-        "Measured": flat(part(made, "measured")),
+        "Measured": _flat(part(made, "measured")),
+        "Result": {key: made[key] for key in OF_THE_RESULT if key in made},
     }
-    single = [
-        "method",
-        "revision",
-        "preset",
-        "seed",
-        "nodes",
-        "ratio",
-        "device",
-        "leaks_test_labels",
-    ]
-    groups["Result"] = {key: made[key] for key in single if key in made}
-    lists = [
-        tag("div", tag("h3", name), pairs(values), class_="group")
-        for name, values in groups.items()
-        if values
-    ]
-    line = tag("code", command(found.small, found.name), id="command", tabindex=0)
-    copy = tag("button", "Copy", type="button", data_copies="command", class_="ghost")
-    again = tag("div", line, copy, class_="command")
-    body = joined(tag("h3", "To make it again"), again, tag("div", *lists, class_="groups"))
-    return Panel("Settings and command", body, short="Settings"), {}
+    shown = {
+        group: {key: written(value) for key, value in values.items()}
+        for group, values in groups.items()
+    }
+    body = html.settings(command(found.small, found.name), shown)
+    return Panel("Settings and command", body, short="Settings")
 
 
-def pairs(values: dict[str, Any]) -> Html:
-    """Names and values."""
-    return tag(
-        "dl",
-        *(joined(tag("dt", key), tag("dd", written(value))) for key, value in values.items()),
-        class_="pairs",
-    )
-
-
-def written(value: Any) -> str:
-    """A value of the provenance."""
-    if value is None:
-        return "none"
-    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
-
-
-def flat(values: dict[str, Any]) -> dict[str, Any]:
+def _flat(values: dict[str, Any]) -> dict[str, Any]:
     """Objects inside an object in line with the rest, and measurements to six digits."""
     plain: dict[str, Any] = {}
     for key, value in values.items():
-        inner = (
-            {f"{key} {name}": one for name, one in value.items()} if isinstance(value, dict) else {}
-        )
-        plain |= inner or {key: value}
+        inner = value if isinstance(value, dict) else {}
+        plain |= {f"{key} {name}": one for name, one in inner.items()} or {key: value}
     return {
         key: f"{value:.6g}" if isinstance(value, float) else value for key, value in plain.items()
     }
-
-
-def absence(sentence: str) -> Html:
-    """A sentence in place of what is not there."""
-    return tag("p", sentence, class_="absent")

@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import torch
 
+from gcsr.analysis.analysis import analyze, ordered_matrices
+from gcsr.analysis.statistics import LabeledGraph, statistics_of
 from gcsr.data.condensed import CondensedGraph
 from gcsr.data.graph import Graph
 from gcsr.datasets.registry import catalogue
 from gcsr.evaluation.origin import require_graph, require_origin
 from gcsr.models.registry import testing_model
-from gcsr.reporting.evidence import SMALL, Scored, Trial, look, tested
-from gcsr.reporting.page import Page
 from gcsr.reporting.pages import comparison_page, require_one_dataset, single_page
-from gcsr.reporting.text import part, text
+from gcsr.reporting.results import SMALL, Result, Score, train_and_test
+from gcsr.reporting.text import text
 from gcsr.training.fit import TrainingRecipe
 from gcsr.utils.devices import pick_device
 from gcsr.utils.errors import require
 from gcsr.utils.progress import Progress, silent
 from gcsr.utils.renamed import accepts_old_keywords
+from gcsr.utils.safe_io import part
+from gcsr.utils.validation import require_int
 
-# -- What a path stands for: a result, a folder of results, or a reproduced folder -------------------
+NEAREST = 3
+MOST_SAMPLED = 20_000
+# A file with more is broken or hostile: similarities grow with the square.
+MOST_CLASSES = 1000
+NO_DATA = "No real graph was given, so there is no accuracy, no comparison and no map."
+NOT_ASKED = "No network was trained for this page."
 
 
 def is_reproduced(folder: Path) -> bool:
@@ -42,7 +49,7 @@ def condensed_files(paths: Sequence[Path], suffix: str) -> list[Path]:
         )
         files += inside
     for path in files:
-        require(files.count(path) == 1, f"{path}: is given twice.")
+        require(files.count(path) == 1, f"{path} is given twice.")
     return files
 
 
@@ -68,16 +75,6 @@ def known_dataset(small: CondensedGraph, root: Path | None) -> tuple[str | None,
     return name, ""
 
 
-RUNS = 5
-SUBSETS = 3
-SAMPLED = 2000
-MOST_SAMPLED = 20_000
-# Beyond that a file is broken or hostile: similarities grow with the square.
-MOST_CLASSES = 1000
-NO_DATA = "No real graph was given, so there is no accuracy, no comparison and no map."
-NOT_ASKED = "No network was trained for this page."
-
-
 @accepts_old_keywords
 def report(
     results: CondensedGraph | Sequence[CondensedGraph],
@@ -86,10 +83,10 @@ def report(
     names: Sequence[str] | None = None,
     evaluate: bool = True,
     model: str = "gcn",
-    runs: int = RUNS,
+    runs: int = 5,
     recipe: TrainingRecipe | None = None,
-    subsets: int = SUBSETS,
-    tsne_nodes: int = SAMPLED,
+    subsets: int = 3,
+    tsne_nodes: int = 2000,
     seed: int = 0,
     device: str | torch.device = "auto",
     check_origin: bool = True,
@@ -112,53 +109,63 @@ def report(
         device: where networks are trained.
         check_origin: ``False`` accepts a graph that the results were not made from.
         absent: why there is no real graph, if there is none.
-        progress: told what is being done.
+        progress: called with the stage, the steps done and the number of steps.
 
     Equal arguments give equal bytes, but for the seconds that training takes.
     """
     several = not isinstance(results, CondensedGraph)
     graphs = [results] if isinstance(results, CondensedGraph) else list(results)
-    require(bool(graphs), "results: at least one condensed graph is needed.")
-    whole = isinstance(tsne_nodes, int) and not isinstance(tsne_nodes, bool)
-    require(
-        whole and 0 <= tsne_nodes <= MOST_SAMPLED,
-        f"tsne_nodes: {tsne_nodes!r} is not accepted; a whole number from 0 to {MOST_SAMPLED} is.",
-    )
+    require(bool(graphs), "results must have at least one condensed graph, got none.")
+    require_int("tsne_nodes", tsne_nodes, most=MOST_SAMPLED)
+    require_int("subsets", subsets, 1)
     for small in graphs:
-        require(
-            small.num_classes <= MOST_CLASSES,
-            f"num_classes: {small.num_classes} is not accepted; a page shows up to {MOST_CLASSES}.",
-        )
+        require_int("num_classes", small.num_classes, most=MOST_CLASSES)
     pairs = list(zip(_names(graphs, names), graphs, strict=True))
     require_one_dataset(pairs)
-    scores: list[Scored] = []
     full = TrainingRecipe()
+    scores: list[Score] = []
     if graph is not None:
         require_graph(graph)
         require_origin(graphs, graph, check_origin)
         if evaluate:
             testing_model(model)
-            used = recipe or full
-            trial = Trial(model, runs, used, subsets, seed, pick_device(device))
-            scores = tested(pairs, graph, trial, check_origin=check_origin, progress=progress)
-    found = [
-        look(
-            name,
+            scores = train_and_test(
+                pairs,
+                graph,
+                subsets=subsets,
+                check_origin=check_origin,
+                progress=progress,
+                model=model,
+                runs=runs,
+                recipe=recipe or full,
+                seed=seed,
+                device=pick_device(device),
+            )
+    own = [one for one in scores if one.kind == SMALL]
+    shared = [one for one in scores if one.kind != SMALL]
+    untested = "" if scores else NOT_ASKED
+    found = []
+    for place, (name, small) in enumerate(pairs):
+        if graph is None:
+            statistics = statistics_of(LabeledGraph.of_condensed(small), 0.01)
+            matrices = ordered_matrices(small)
+            found.append(Result(name, small, statistics, matrices, None, (), absent, untested))
+            continue
+        analysis = analyze(
             small,
             graph,
-            _of_one(scores, place),
+            nearest=min(NEAREST, int(graph.train.numel())),
             tsne_nodes=0 if several else tsne_nodes,
             seed=seed,
             check_origin=check_origin,
-            absent=absent,
-            untested="" if scores else NOT_ASKED,
             progress=progress,
         )
-        for place, (name, small) in enumerate(pairs)
-    ]
+        of_one = (own[place], *shared) if scores else ()
+        parts = (analysis.condensed, analysis.matrices, analysis)
+        found.append(Result(name, small, *parts, of_one, untested=untested))
     if several:
         return comparison_page(found, scores, full.epochs).render()
-    return single_page(found[0], full_epochs=full.epochs).render()
+    return single_page(found[0], full.epochs).render()
 
 
 def folder_report(folder: str | Path) -> str:
@@ -166,22 +173,16 @@ def folder_report(folder: str | Path) -> str:
     # The tables of the paper take a moment to import.
     from gcsr.reporting.reproduced import reproduced_page  # noqa: PLC0415
 
-    page: Page = reproduced_page(Path(folder))
-    return page.render()
+    return reproduced_page(Path(folder)).render()
 
 
 def _names(graphs: Sequence[CondensedGraph], names: Sequence[str] | None) -> list[str]:
     if names is not None:
         require(
             len(names) == len(graphs),
-            f"names: {len(names)} names were given for {len(graphs)} results.",
+            f"names must have one name per result: {len(names)} names were given for"
+            f" {len(graphs)} results.",
         )
         return list(names)
     made = [f"{g.provenance.get('method', 'result')}-{g.num_nodes}" for g in graphs]
     return [n if made.count(n) == 1 else f"{n} ({i})" for i, n in enumerate(made, 1)]
-
-
-def _of_one(scores: Sequence[Scored], place: int) -> list[Scored]:
-    """Scores of one result and of what all are compared with."""
-    own = [one for one in scores if one.kind == SMALL]
-    return [replace(own[place]), *(s for s in scores if s.kind != SMALL)] if own else []

@@ -1,38 +1,41 @@
-"""The page of a reproduced folder: its tables, how far they are, and what differs from the paper."""
+"""The page of a folder that ``gcsr reproduce`` wrote: its tables beside the published numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
-from gcsr.paper.cells import Experiment, Protocol
+from markupsafe import Markup
+
+from gcsr.paper.cells import Axis, Experiment, Protocol
 from gcsr.paper.experiments import EXPERIMENTS
 from gcsr.paper.figures import rows_file
 from gcsr.paper.store import Row, Store
 from gcsr.paper.tables import NUMERIC, Compared, Number, compare, reasons, size, text_table
 from gcsr.paper.work import Outcome, recalled
 from gcsr.reporting.charts import Dot, Series, line_chart, scatter
-from gcsr.reporting.html import Html, joined, tag
-from gcsr.reporting.page import Banner, Page, Panel, Tile
+from gcsr.reporting.page import Banner, Page, Panel, Tile, html
 from gcsr.utils.errors import require
 from gcsr.utils.formatting import counted
 
-# A difference that fills half of its cell, in points.
+# The difference in points that fills half of a cell.
 FULL_BAR = 10.0
-# Fewer are read from the table.
+# A chart with fewer dots is left out.
 FEWEST_DOTS = 4
+KINDS = ("first", "second", "third", "fourth", "fifth")
 
 
 @dataclass(frozen=True)
-class Progressed:
+class Table:
     """One experiment of the folder under one protocol, and how many of its lines are done."""
 
     experiment: Experiment
     protocol: Protocol
     compared: list[Compared]
-    untouched: dict[str, int]
+    untouched: Mapping[str, int]
     keys: frozenset[str]
 
     @property
@@ -42,55 +45,56 @@ class Progressed:
 
     @property
     def total(self) -> int:
-        """Lines in all, those of datasets that were not begun included."""
+        """Lines in all, those of datasets without a number included."""
         return len(self.experiment.lines)
 
     @property
     def name(self) -> str:
-        """What it is called; a smoke run says so."""
+        """The name of the experiment, marked if it is a smoke run."""
         return f"{self.experiment.name}{' (quick)' if self.protocol.quick else ''}"
 
 
 def reproduced_page(folder: Path) -> Page:
-    """Everything that the rows of a folder say."""
+    """The tables that the rows of a folder belong to."""
     rows: dict[str, Row] = {}
     found = []
-    for path in _files(folder):
-        store = Store(path)
-        rows |= {row["key"]: row for row in store}
-        found += list(_progressed(store))
+    for quick in (False, True):
+        path = rows_file(folder, Protocol(quick=quick))
+        if path.is_file():
+            store = Store(path)
+            rows |= {row["key"]: row for row in store}
+            found += list(_tables(store))
     require(
         bool(found),
         f"{folder}: its {counted(len(rows), 'row')} belong to no table of this version.",
     )
     shown = frozenset().union(*(one.keys for one in found))
     gaps = [g for one in found if not one.protocol.quick for g in _gaps(one.compared)]
+    panels = [_panel(one) for one in found]
+    progress = [
+        (one.name, panel.anchor, one.done, one.total)
+        for one, panel in zip(found, panels, strict=True)
+    ]
     return Page(
         title=f"Reproduced tables: {folder.resolve().name}",
         lead="Ours beside the published numbers. † leaks test labels, as the paper's own prior does.",
         banners=list(_banners(found, len(rows.keys() - shown))),
         tiles=list(_tiles(found, gaps)),
-        panels=[_overview(found), *map(_panel, found)],
+        panels=[Panel("Progress", html.progress(progress)), *panels],
     )
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    for quick in (False, True):
-        path = rows_file(folder, Protocol(quick=quick))
-        if path.is_file():
-            yield path
-
-
-def _progressed(store: Store) -> Iterator[Progressed]:
+def _tables(store: Store) -> Iterator[Table]:
+    """Tables with at least one finished number, once per protocol."""
     measured = {
-        _kind(row["method"], row["dataset"], row.get("nodes")) for row in store if _told(row)
+        (row["method"], row["dataset"], row.get("nodes"))
+        for row in store
+        if isinstance(row.get("method"), str) and isinstance(row.get("dataset"), str)
     }
     for experiment in EXPERIMENTS.values():
-        # A key takes a moment to compute; most cells of a large table are plainly not there.
+        # A key takes a moment to compute; most cells of a large table are not in the file.
         possible = {
-            cell
-            for cell in experiment.cells
-            if _kind(cell.method, cell.dataset, cell.nodes) in measured
+            cell for cell in experiment.cells if (cell.method, cell.dataset, cell.nodes) in measured
         }
         for protocol in _protocols(store) if possible else ():
             outcomes = {
@@ -101,37 +105,28 @@ def _progressed(store: Store) -> Iterator[Progressed]:
             begun = {o.line.dataset for o in lines if any(n.state == "done" for n in o.numbers)}
             if begun:
                 kept = [one for one in lines if one.line.dataset in begun]
-                others = [one.line.dataset for one in lines if one.line.dataset not in begun]
-                untouched = {name: others.count(name) for name in dict.fromkeys(others)}
+                untouched = Counter(o.line.dataset for o in lines if o.line.dataset not in begun)
                 keys = frozenset(found.row["key"] for found in outcomes.values() if found.row)
-                yield Progressed(experiment, protocol, kept, untouched, keys)
+                yield Table(experiment, protocol, kept, untouched, keys)
 
 
 def _protocols(store: Store) -> list[Protocol]:
-    """How often the cells of this file were repeated."""
+    """Numbers of graphs and runs with which the cells of a file were measured."""
     quick = store.path == rows_file(store.path.parent, Protocol(quick=True))
-    condensed: dict[tuple[int, int], None] = {}
-    whole: dict[int, None] = {}
+    condensed: set[tuple[int, int]] = set()
+    whole: set[int] = set()
     for row in store:
         graphs, runs = row.get("graphs"), row.get("runs")
         if isinstance(graphs, int) and isinstance(runs, int) and min(graphs, runs) >= 1:
             if "nodes" in row:
-                condensed[graphs, runs] = None
+                condensed.add((graphs, runs))
             else:
-                whole[runs] = None
+                whole.add(runs)
     # Cells of the whole graph have no number of condensed graphs, statistics no runs either.
-    seen = {runs for _, runs in condensed}
-    lone = [(Protocol().graphs, runs) for runs in whole if runs not in seen]
-    told = [*condensed, *lone] or [(Protocol().graphs, Protocol().runs)]
-    return [Protocol(graphs, runs, quick) for graphs, runs in sorted(told, reverse=True)]
-
-
-def _kind(method: str, dataset: str, nodes: int | None) -> tuple[str, str, int | None]:
-    return method, dataset, nodes
-
-
-def _told(row: Row) -> bool:
-    return isinstance(row.get("method"), str) and isinstance(row.get("dataset"), str)
+    usual = Protocol()
+    alone = {(usual.graphs, runs) for runs in whole - {runs for _, runs in condensed}}
+    found = condensed | alone or {(usual.graphs, usual.runs)}
+    return [Protocol(graphs, runs, quick) for graphs, runs in sorted(found, reverse=True)]
 
 
 def _gaps(compared: Sequence[Compared]) -> list[float]:
@@ -142,16 +137,16 @@ def _gaps(compared: Sequence[Compared]) -> list[float]:
     ]
 
 
-def _banners(found: Sequence[Progressed], unknown: int) -> Iterator[Banner]:
+def _banners(found: Sequence[Table], unknown: int) -> Iterator[Banner]:
     quick = [one.name for one in found if one.protocol.quick]
     if quick:
-        yield Banner(
+        yield (
             "warn",
             "Quick smoke runs.",
             f"{', '.join(quick)}: one graph, few iterations and epochs. These numbers are no results.",
         )
     if any(number.leaks for one in found for c in one.compared for number in c.numbers):
-        yield Banner(
+        yield (
             "bad",
             "Some rows leak test labels.",
             "Rows marked † use the paper's prior, which counts every label; beside them stands the"
@@ -159,158 +154,114 @@ def _banners(found: Sequence[Progressed], unknown: int) -> Iterator[Banner]:
         )
     if unknown:
         rows = f"{counted(unknown, 'row')} of other settings or versions"
-        yield Banner("note", "Not shown.", f"{rows} belong to no table of this version.")
+        yield ("note", "Not shown.", f"{rows} belong to no table of this version.")
 
 
-def _tiles(found: Sequence[Progressed], gaps: Sequence[float]) -> Iterator[Tile]:
+def _tiles(found: Sequence[Table], gaps: Sequence[float]) -> Iterator[Tile]:
     done, total = sum(one.done for one in found), sum(one.total for one in found)
-    yield Tile("Lines done", f"{done:,}", f"of {total:,} in {counted(len(found), 'table')}")
+    yield ("Lines done", f"{done:,}", f"of {total:,} in {counted(len(found), 'table')}")
     if gaps:
-        yield Tile("Mean difference", f"{fmean(gaps):+.2f}", "points, ours minus published")
-        yield Tile(
+        yield ("Mean difference", f"{fmean(gaps):+.2f}", "points, ours minus published")
+        yield (
             "Mean distance",
             f"{fmean(map(abs, gaps)):.2f}",
             f"points, {counted(len(gaps), 'number')}",
         )
 
 
-def _overview(found: Sequence[Progressed]) -> Panel:
-    lines = [
-        tag(
-            "li",
-            tag("a", one.name, href=f"#{_panel(one).anchor}"),
-            tag("progress", value=one.done, max=one.total, aria_label=f"{one.name} done"),
-            tag("span", f"{one.done} of {one.total}"),
-        )
-        for one in found
-    ]
-    return Panel("Progress", tag("ul", *lines, class_="progress"))
-
-
-def _panel(one: Progressed) -> Panel:
-    done = [line for line in one.compared if _state(line) is None]
-    undone = [line for line in one.compared if _state(line) is not None]
-    parts: list[Html | None] = [_curves(one) or _scatter(one), _table(one, done)]
+def _panel(one: Table) -> Panel:
+    done = [line for line in one.compared if not _undone(line)]
+    undone = [line for line in one.compared if _undone(line)]
+    tables = [_table(one, done)]
     if undone:
-        summary = tag("summary", f"{counted(len(undone), 'line')} without a number")
-        parts.append(tag("details", summary, _table(one, undone)))
-    parts += [tag("p", note, class_="remark") for note in one.experiment.notes]
-    missing = [tag("li", sentence) for sentence in reasons(one.compared)]
-    missing += [
-        tag("li", f"{dataset}: {counted(count, 'line')} not run")
-        for dataset, count in one.untouched.items()
-    ]
-    parts.append(tag("ul", *missing, class_="remark") if missing else None)
-    counts = size(one.protocol.graphs, one.protocol.runs)
-    quick = "Quick smoke run, no results. " if one.protocol.quick else ""
+        summary = f"{counted(len(undone), 'line')} without a number"
+        tables.append(html.details(summary, _table(one, undone)))
+    not_run = [f"{name}: {counted(count, 'line')} not run" for name, count in one.untouched.items()]
+    charts = None if one.experiment.axis is None else list(_curves(one, one.experiment.axis))
+    body = html.experiment(
+        charts=charts,
+        chart=_scatter(one),
+        tables=tables,
+        notes=one.experiment.notes,
+        missing=[*reasons(one.compared), *not_run],
+    )
+    graphs, runs, quick = one.protocol.graphs, one.protocol.runs, one.protocol.quick
+    cells = f"; {size(graphs, runs)} per cell" if one.experiment.drawn else ""
+    warning = "Quick smoke run, no results. " if quick else ""
+    lead = f"{warning}{one.done} of {counted(one.total, 'line')} done{cells}."
     title = f"{one.name}: {one.experiment.title}"
-    cells = f"; {counts} per cell" if one.experiment.drawn else ""
-    lead = f"{quick}{one.done} of {counted(one.total, 'line')} done{cells}."
-    return Panel(
-        title, joined(*parts), lead, short=f"{one.name} {one.protocol.graphs}x{one.protocol.runs}"
-    )
+    return Panel(title, body, lead, short=f"{one.name} {graphs}x{runs}")
 
 
-def _table(one: Progressed, lines: Sequence[Compared]) -> Html:
-    headings, rows = text_table(lines)
-    # Bars are in points of accuracy.
-    bars = one.experiment.drawn
-    sides = ["n" if name in NUMERIC else None for name in headings]
-    head = [tag("th", h, scope="col", class_=s) for h, s in zip(headings, sides, strict=True)]
-    body = []
-    for row, line in zip(rows, lines, strict=True):
-        cells = [tag("td", cell, class_=s) for cell, s in zip(row, sides, strict=True)]
-        fair = line.without_leak if line.without_leak is not None else line.ours
-        bar = tag("td", _bar(fair), class_="gap") if bars else None
-        body.append(tag("tr", *cells, bar, class_=_state(line)))
-    last = tag("th", "to the published", scope="col") if bars else None
-    said = f"; bars: difference without leak, up to ±{FULL_BAR:g} points" if bars else ""
-    table = tag(
-        "table",
-        tag("caption", f"{one.experiment.title}{said}"),
-        tag("thead", tag("tr", *head, last)),
-        tag("tbody", *body),
-    )
-    label = f"Table {one.name}"
-    return tag("div", table, class_="scroll", tabindex=0, role="region", aria_label=label)
+def _table(one: Table, lines: Sequence[Compared]) -> Markup:
+    names, cells = text_table(lines)
+    bars = one.experiment.drawn  # in points of accuracy
+    about = f"; bars: difference without leak, up to ±{FULL_BAR:g} points" if bars else ""
+    rows = [
+        (row, _bar(line.ours if line.without_leak is None else line.without_leak), _undone(line))
+        for row, line in zip(cells, lines, strict=True)
+    ]
+    numeric = [place for place, name in enumerate(names) if name in NUMERIC]
+    caption = f"{one.experiment.title}{about}"
+    return html.compared_table(f"Table {one.name}", caption, names, rows, numeric, bars)
 
 
-def _state(line: Compared) -> str | None:
-    return None if any(number.state == "done" for number in line.numbers) else "undone"
+def _undone(line: Compared) -> bool:
+    return all(number.state != "done" for number in line.numbers)
 
 
-def _bar(number: Number) -> Html | None:
+def _bar(number: Number) -> tuple[str, float, float] | None:
+    """Class, left end and width in percent."""
     if number.difference is None:
         return None
     share = min(50.0, 50 * abs(number.difference) / FULL_BAR)
-    left = 50.0 if number.difference >= 0 else 50 - share
-    kind = "up" if number.difference >= 0 else "down"
-    return tag("i", class_=kind, style=f"left:{left:.1f}%;width:{max(share, 0.8):.1f}%")
+    up = number.difference >= 0
+    return "up" if up else "down", 50.0 if up else 50 - share, max(share, 0.8)
 
 
-def _scatter(one: Progressed) -> Html | None:
+def _scatter(one: Table) -> Markup | None:
     if not one.experiment.drawn:
         return None
-    dots = [
-        Dot(line.line.published, number.mean, _named(line), kind)
-        for line in one.compared
-        for kind, number in zip(("first", "second"), line.numbers, strict=False)
-        if number.mean is not None and line.line.published is not None
-    ]
-    return (
-        scatter(dots, {"first": "ours", "second": "ours, without leak"})
-        if len(dots) >= FEWEST_DOTS
-        else None
-    )
-
-
-def _named(line: Compared) -> str:
-    nodes = "" if line.line.nodes is None else f" {line.line.nodes}"
-    return f"{line.line.dataset}{nodes}, {line.line.label}"
-
-
-def _curves(one: Progressed) -> Html | None:
-    axis = one.experiment.axis
-    if axis is None:
+    dots = []
+    for line in one.compared:
+        where, published = line.line, line.line.published
+        nodes = "" if where.nodes is None else f" {where.nodes}"
+        for kind, number in zip(KINDS, line.numbers, strict=False):
+            if number.mean is not None and published is not None:
+                name = f"{where.dataset}{nodes}, {where.label}"
+                dots.append(Dot(published, number.mean, name, kind))
+    if len(dots) < FEWEST_DOTS:
         return None
-    charts = []
+    return scatter(dots, {"first": "ours", "second": "ours, without leak"})
+
+
+def _curves(one: Table, axis: Axis) -> Iterator[Markup]:
     for dataset in dict.fromkeys(each.line.dataset for each in one.compared):
         lines = [each for each in one.compared if each.line.dataset == dataset]
         values = sorted({each.line.x or 0.0 for each in lines})
-        drawn = list(_series(lines, values, axis.even))
-        if any(series.points for series in drawn):
-            names = [f"{value:g}" for value in values] if axis.even else []
-            kept = [series for series in drawn if series.points]
-            described = f"{one.experiment.title} on {dataset}; the table has the numbers"
-            charts.append(
-                line_chart(
-                    kept, x=axis.label, y=f"{dataset}, accuracy %", described=described, names=names
-                )
+        drawn = [series for series in _series(lines, values, axis.even) if series.points]
+        if drawn:
+            yield line_chart(
+                drawn,
+                x=axis.label,
+                y=f"{dataset}, accuracy %",
+                described=f"{one.experiment.title} on {dataset}; the table has the numbers",
+                names=[f"{value:g}" for value in values] if axis.even else [],
             )
-    return tag("div", *charts, class_="charts")
 
 
 def _series(lines: Sequence[Compared], values: Sequence[float], even: bool) -> Iterator[Series]:
+    def points(found: Iterable[tuple[Compared, float | None]]) -> list[tuple[float, float]]:
+        places = [(each.line.x or 0.0, mean) for each, mean in found if mean is not None]
+        return sorted((float(values.index(x)) if even else x, mean) for x, mean in places)
+
     groups = dict.fromkeys(each.line.series for each in lines)
-    kinds = ("first", "second", "third", "fourth", "fifth")
-
-    def points(members: Sequence[Compared], which: str) -> list[tuple[float, float]]:
-        found = []
-        for each in members:
-            number = each.ours if which == "ours" else each.without_leak
-            mean = None if number is None else number.mean
-            if which == "published":
-                mean = each.line.published
-            x = each.line.x or 0.0
-            if mean is not None:
-                found.append((float(values.index(x)) if even else x, mean))
-        return sorted(found)
-
+    if len(groups) == 1:
+        published = points((each, each.line.published) for each in lines)
+        yield Series("published", published, "published", marked=True)
+        fair = points((each, each.without_leak.mean) for each in lines if each.without_leak)
+        yield Series("without leak", fair, "second", marked=True)
     for place, name in enumerate(groups):
-        members = [each for each in lines if each.line.series == name]
-        several = len(groups) > 1
-        if not several:
-            yield Series("published", points(members, "published"), "published", marked=True)
-            yield Series("without leak", points(members, "fair"), "second", marked=True)
-        label = name if several else "ours"
-        yield Series(label, points(members, "ours"), kinds[place % len(kinds)], marked=True)
+        ours = points((each, each.ours.mean) for each in lines if each.line.series == name)
+        label = name if len(groups) > 1 else "ours"
+        yield Series(label, ours, KINDS[place % len(KINDS)], marked=True)

@@ -1,8 +1,7 @@
-"""A search as a picture: its course, and accuracy over every parameter."""
+"""The trials of a search, the best of them, and a figure."""
 
 from __future__ import annotations
 
-import io
 import itertools
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -11,11 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
+from gcsr.analysis.figures import FORMATS, figure_bytes
 from gcsr.data.condensed import CondensedGraph
 from gcsr.data.graph import Graph
 from gcsr.distributed.pool import Cluster
 from gcsr.tuning.space import Choices, Dimension, Value, text_of
-from gcsr.tuning.study import JUDGE, StudySpec
+from gcsr.tuning.study import SCORER, StudySpec
 from gcsr.utils.errors import InputError, require
 from gcsr.utils.files import write_atomically
 from gcsr.utils.formatting import counted
@@ -25,16 +25,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# -- What a search found -----------------------------------------------------------------------------
-
-
 # A combination of settings that the method refuses counts as pruned, and its note says why.
 State = Literal["complete", "pruned"]
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One candidate: what was searched, and how the graphs made with it validated.
+    """One candidate: its settings and the validation accuracy of graphs made with them.
 
     ``curve`` has the validation accuracy of iterates by iteration; ``score`` is ``None`` if it was
     pruned.
@@ -51,7 +48,7 @@ class Trial:
 
 @dataclass(frozen=True, eq=False)
 class Tuning:
-    """The trials of a search and what follows from them."""
+    """The trials of a search."""
 
     question: StudySpec
     trials: Sequence[Trial]
@@ -70,9 +67,8 @@ class Tuning:
         if not ranked:
             notes = [trial.note for trial in self.trials if trial.note]
             why = f" ({notes[0].rstrip('.')})" if notes else ""
-            raise InputError(
-                f"tune: none of {counted(len(self.trials), 'trial')} was completed{why}."
-            )
+            trials = counted(len(self.trials), "trial")
+            raise InputError(f"tune: none of {trials} was completed{why}.")
         return ranked[0]
 
     @property
@@ -93,24 +89,21 @@ class Tuning:
         progress: Progress = silent,
         cluster: str | Cluster | None = None,
     ) -> list[CondensedGraph]:
-        """The winner's graphs again; their provenance says that they were tuned.
-
-        Another ``graph`` than the one that was searched on may be given, and a ``cluster``.
-        """
-        asked = self.question
-        condenser, preset = asked.condenser(self.best.settings)
+        """Condense with the best settings; by default the graph that was searched on."""
+        spec = self.question
+        condenser, preset = spec.condenser(self.best.settings)
         tuned = {
             "study": None if self.study is None else self.study.name,
             "trials": len(self.trials),
             "trial": self.best.number,
-            "space": asked.space.to_dict(),
+            "space": spec.space.to_dict(),
             "validation": self.score,
-            "judge": JUDGE,
-            "content_hash": asked.graph.content_hash,
+            "judge": SCORER,
+            "content_hash": spec.graph.content_hash,
         }
         return condenser.condense_many(
-            asked.graph if graph is None else graph,
-            seeds=asked.seeds,
+            spec.graph if graph is None else graph,
+            seeds=spec.seeds,
             device=device,
             progress=progress,
             context={"preset": preset, "tuned": tuned},
@@ -119,9 +112,10 @@ class Tuning:
 
     def plot(self, path: str | Path) -> Path:
         """Draw the trials and every parameter into a PNG or SVG file."""
-        pass
-
-        return save_figure(self, Path(path))
+        path = Path(path)
+        kind = figure_format(path)
+        write_atomically(path, figure_bytes(tuning_figure(self), kind))
+        return path
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values."""
@@ -135,29 +129,15 @@ class Tuning:
         }
 
 
-FORMATS = ("png", "svg")
-DPI = 150
 COLUMNS = 4
 _COMPLETE, _BEST, _PRUNED = "tab:blue", "tab:orange", "0.6"
 
 
 def figure_format(path: Path) -> str:
-    """The format that a file's name asks for."""
+    """``png`` or ``svg``, by the name of a file."""
     suffix = path.suffix.lower().removeprefix(".")
-    require(
-        suffix in FORMATS,
-        f"plot: {path.name!r} is not accepted; a name that ends with .png or .svg is.",
-    )
+    require(suffix in FORMATS, f"plot must end with .png or .svg, got {path.name!r}.")
     return suffix
-
-
-def save_figure(tuning: Tuning, path: Path) -> Path:
-    """Write :func:`tuning_figure` whole or not at all."""
-    suffix = figure_format(path)
-    stream = io.BytesIO()
-    tuning_figure(tuning).savefig(stream, format=suffix, dpi=DPI)
-    write_atomically(path, stream.getvalue())
-    return path
 
 
 def tuning_figure(tuning: Tuning) -> Figure:
@@ -192,8 +172,8 @@ def _percent(trial: Trial) -> float | None:
 def _course(axis: Axes, tuning: Tuning) -> None:
     from matplotlib.ticker import MaxNLocator  # noqa: PLC0415 - as above
 
-    asked = tuning.question
-    title = f"{asked.graph.name}, {asked.nodes} nodes, {asked.method}"
+    spec = tuning.question
+    title = f"{spec.graph.name}, {spec.nodes} nodes, {spec.method}"
     axis.set(title=title, xlabel="trial", ylabel="validation, %")
     axis.xaxis.set_major_locator(MaxNLocator(integer=True))
     _scatter(axis, tuning.trials, [trial.number for trial in tuning.trials])

@@ -1,12 +1,13 @@
-"""The search: trials one after the other, each judged by the same quickly trained networks."""
+"""The search: one trial after the other, each scored by the same quickly trained networks."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,17 +18,15 @@ from gcsr.data.graph import Graph
 from gcsr.data.views import CondensingView
 from gcsr.distributed.pool import Cluster, connected
 from gcsr.distributed.start import ClusterError
-from gcsr.distributed.worker import Kept
 from gcsr.engines.iterates import QuickScore
 from gcsr.methods.distributed import condense_spread
 from gcsr.tuning.result import Trial, Tuning
-from gcsr.tuning.space import Value
+from gcsr.tuning.space import Value, import_optuna
 from gcsr.tuning.study import (
-    JUDGE_NETWORKS,
-    JUDGE_SEED,
     NOTE,
+    SCORER_NETWORKS,
+    SCORER_SEED,
     StudySpec,
-    import_optuna,
     open_study,
     require_sound_trials,
     sampler,
@@ -36,24 +35,25 @@ from gcsr.utils.devices import pick_device
 from gcsr.utils.errors import InputError, require
 from gcsr.utils.formatting import counted
 from gcsr.utils.progress import Progress, silent
+from gcsr.utils.safe_io import is_number
 
 if TYPE_CHECKING:
     import optuna
 
-# A candidate may be impossible, too large, or diverge; the others go on.
+# Errors of a single trial: its settings are refused, need too much memory, or diverge.
 REFUSALS: tuple[type[Exception], ...] = (
     InputError,
     torch.linalg.LinAlgError,  # type: ignore[attr-defined]
     torch.OutOfMemoryError,
     MemoryError,
 )
-# The first iterates are hardly more than the start, and say little of the settings.
-FIRST_LOOK_THAT_PRUNES = 3
+# The first two scores of a trial say little about its settings.
+FIRST_PRUNED_SCORE = 3
 OnTrial = Callable[[Trial], None]
 
 
 class _PrunedError(Exception):
-    """A trial is not worth its while any more."""
+    """Optuna's pruner ends a trial."""
 
 
 def tune(
@@ -77,7 +77,7 @@ def tune(
 ) -> Tuning:
     """Search the settings with which a method's condensed graph validates best.
 
-    Test labels are out of reach: only training and validation nodes have a say.
+    Only training and validation labels are used.
 
     Args:
         graph: the graph to condense.
@@ -97,11 +97,11 @@ def tune(
         progress: called with the number of finished trials and by every trial's own stages.
         on_trial: called with every trial that is finished.
         cluster: ``local`` or the ``HOST:PORT`` of a Ray cluster's head, where the graphs of a trial are
-            then made and judged, with the same trials as a result; by default this process does it all.
+            then made and scored, with the same trials as a result.
         settings: dimensions that replace those of the space or come beside them; a single value is
             fixed.
     """
-    asked = StudySpec.of(
+    spec = StudySpec.of(
         graph,
         nodes=nodes,
         ratio=ratio,
@@ -113,55 +113,53 @@ def tune(
         graphs=graphs,
     )
     path = None if study is None else Path(study)
-    with Search(asked, study=path, device=device, cluster=cluster) as search:
+    with open_search(spec, study=path, device=device, cluster=cluster) as search:
         search.run(trials=trials, seconds=seconds, progress=progress, on_trial=on_trial)
         return search.result()
 
 
+@contextmanager
+def open_search(
+    spec: StudySpec,
+    *,
+    study: Path | None = None,
+    device: str | torch.device = "auto",
+    cluster: str | Cluster | None = None,
+) -> Iterator[Search]:
+    """Open the study, and connect to the cluster."""
+    if cluster is None:
+        pick_device(device)
+    with ExitStack() as stack:
+        opened = stack.enter_context(open_study(study, spec.identity()))
+        stack.callback(_scorer.cache_clear)
+        if cluster is None:
+            search = Search(spec, opened, study, pick_device(device), None)
+        else:
+            connection = stack.enter_context(connected(cluster))
+            search = Search(spec, opened, study, connection.device(device), connection)
+        yield search
+
+
 class Search:
-    """A study that is open; trials are kept one by one, whatever ends the process."""
+    """An open study; every trial is stored when it ends."""
 
     def __init__(
         self,
-        asked: StudySpec,
-        *,
-        study: Path | None = None,
-        device: str | torch.device = "auto",
-        cluster: str | Cluster | None = None,
+        spec: StudySpec,
+        study: optuna.Study,
+        path: Path | None,
+        device: torch.device,
+        cluster: Cluster | None,
     ) -> None:
-        self._asked, self._path = asked, study
-        self._asked_device, self._asked_cluster = device, cluster
-        self._cluster: Cluster | None = None
-        if cluster is None:
-            pick_device(device)
-        self._opened = ExitStack()
-        self._optuna = import_optuna()
-
-    def __enter__(self) -> Search:
-        # Whatever fails here, the study is closed: nobody calls __exit__ then.
-        with ExitStack() as opening:
-            self._study: optuna.Study = opening.enter_context(
-                open_study(self._path, self._asked.identity())
-            )
-            require_sound_trials(
-                self._path, self._optuna, self._ended(), self._asked.space.searched
-            )
-            self._view = self._asked.view()
-            if self._asked_cluster is None:
-                self._device = pick_device(self._asked_device)
-                self._judge = _judge(self._view, self._device)
-            else:
-                self._cluster = opening.enter_context(connected(self._asked_cluster))
-                self._device = self._cluster.device(self._asked_device)
-            self._opened = opening.pop_all()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._opened.close()
+        self._spec, self._study, self._path = spec, study, path
+        self._device, self._cluster = device, cluster
+        self._state = import_optuna().trial.TrialState
+        self._view = spec.view()
+        require_sound_trials(path, self._ended(), spec.space)
 
     def result(self) -> Tuning:
-        """What was found so far."""
-        return Tuning(self._asked, tuple(self._finished()), self._path)
+        """The trials so far."""
+        return Tuning(self._spec, tuple(self._finished()), self._path)
 
     def run(
         self,
@@ -173,12 +171,11 @@ class Search:
     ) -> None:
         """Run trials until there are that many in all, time is up, or every candidate is known."""
         for name, value in (("trials", trials), ("seconds", seconds)):
-            number = isinstance(value, int | float) and not isinstance(value, bool)
-            fine = value is None or (number and value > 0)
-            require(fine, f"{name}: {value!r} is not accepted; a number > 0 is.")
+            fine = value is None or (is_number(value) and value > 0)
+            require(fine, f"{name} must be > 0, got {value!r}.")
         ends = None if seconds is None else time.monotonic() + seconds
         finished = list(self._finished())
-        while len(finished) < trials and not self._known_all(finished):
+        while len(finished) < trials and not self._tried_all(finished):
             if ends is not None and time.monotonic() > ends:
                 break
             progress("trials", len(finished), trials)
@@ -188,15 +185,15 @@ class Search:
                 on_trial(finished[-1])
         progress("trials", len(finished), len(finished))
 
-    def _known_all(self, finished: list[Trial]) -> bool:
+    def _tried_all(self, finished: list[Trial]) -> bool:
         different = {tuple(sorted(trial.settings.items())) for trial in finished}
-        count = self._asked.space.count
+        count = self._spec.space.count
         return count is not None and len(different) >= count
 
     def _finished(self) -> Iterator[Trial]:
-        """Trials that were ended by their result; failed ones leave no trace in what comes after."""
+        """Complete and pruned trials; failed ones do not affect the following."""
         for number, trial in enumerate(self._ended()):
-            complete = trial.state == self._optuna.trial.TrialState.COMPLETE
+            complete = trial.state == self._state.COMPLETE
             yield Trial(
                 number=number,
                 state="complete" if complete else "pruned",
@@ -208,28 +205,25 @@ class Search:
             )
 
     def _ended(self) -> list[Any]:
-        state = self._optuna.trial.TrialState
-        ended = self._study.get_trials(deepcopy=False, states=(state.COMPLETE, state.PRUNED))
-        return list(ended)
+        states = (self._state.COMPLETE, self._state.PRUNED)
+        return list(self._study.get_trials(deepcopy=False, states=states))
 
     def _try(self, finished: list[Trial], progress: Progress) -> None:
-        study, state = self._study, self._optuna.trial.TrialState
-        study.sampler = sampler(self._asked.seed, len(finished))
-        trial = study.ask()
+        study, state = self._study, self._state
+        study.sampler = sampler(self._spec.seed, len(finished))
+        trial = study.ask(self._spec.space.distributions())
         try:
-            values = {
-                name: dimension.suggest(trial, name)
-                for name, dimension in self._asked.space.searched.items()
-            }
-            twin = next((one for one in finished if one.settings == values), None)
-            if twin is not None:
-                # The same seeds would make the same graphs.
-                trial.set_user_attr(NOTE, f"the same as trial {twin.number}")
-                if twin.score is None:
-                    raise _PrunedError
-                study.tell(trial, twin.score)
+            values = dict(trial.params)
+            same = next((one for one in finished if one.settings == values), None)
+            if same is None:
+                score = self._score(values, _Pruning(trial, self._spec.graphs), progress)
+                study.tell(trial, score)
                 return
-            study.tell(trial, self._score(values, _Pruning(trial, self._asked.graphs), progress))
+            # The same seeds would make the same graphs.
+            trial.set_user_attr(NOTE, f"the same as trial {same.number}")
+            if same.score is None:
+                raise _PrunedError
+            study.tell(trial, same.score)
         except _PrunedError:
             study.tell(trial, state=state.PRUNED)
         except ClusterError as error:
@@ -244,64 +238,61 @@ class Search:
             raise
 
     def _score(self, values: Mapping[str, Value], watch: _Pruning, progress: Progress) -> float:
-        """Mean validation accuracy of the judge's networks over the graphs of a candidate."""
-        condenser, _ = self._asked.condenser(values)
+        """Mean validation accuracy over the graphs of a trial."""
+        condenser, _ = self._spec.condenser(values)
         if self._cluster is None:
             made = condenser.condense_many(
                 replace(self._view, watch=watch),
-                seeds=self._asked.seeds,
+                seeds=self._spec.seeds,
                 device=self._device,
                 progress=progress,
             )
-            scores = _scores(self._judge, made, self._device)
+            scores = _scores(made, self._view, self._device)
         else:
             scores = condense_spread(
                 condenser,
                 self._view,
-                self._asked.seeds,
+                self._spec.seeds,
                 cluster=self._cluster,
                 device=self._device,
                 progress=progress,
                 watch=watch,
-                then=_judged,
+                then=_scores,
             )
         return sum(scores) / len(scores)
 
 
-def _judge(view: CondensingView, device: torch.device) -> QuickScore:
-    return QuickScore(view.validation, device, networks=JUDGE_NETWORKS, seed=JUDGE_SEED)
+@lru_cache(maxsize=1)
+def _scorer(view: CondensingView, device: str) -> QuickScore:
+    return QuickScore(
+        view.validation, torch.device(device), networks=SCORER_NETWORKS, seed=SCORER_SEED
+    )
 
 
-def _scores(judge: QuickScore, made: list[CondensedGraph], device: torch.device) -> list[float]:
-    return [judge(*(part.to(device) for part in (g.x, g.adjacency, g.targets))) for g in made]
-
-
-_JUDGE = Kept()
-
-
-def _judged(made: list[CondensedGraph], view: CondensingView, device: torch.device) -> list[float]:
-    """The scores of graphs in the worker process that made them."""
-    return _scores(_JUDGE.get((view, str(device)), lambda: _judge(view, device)), made, device)
+def _scores(made: list[CondensedGraph], view: CondensingView, device: torch.device) -> list[float]:
+    """Validation accuracies of graphs, in the process that made them."""
+    scorer = _scorer(view, str(device))
+    return [scorer(*(part.to(device) for part in (g.x, g.adjacency, g.targets))) for g in made]
 
 
 class _Pruning:
-    """Reports how iterates validate, mean over the graphs of a trial, and ends one that is behind."""
+    """Reports the mean score of iterates over the graphs of a trial to Optuna's pruner."""
 
     def __init__(self, trial: Any, graphs: int) -> None:
         self._trial, self._graphs = trial, graphs
         self._lock = threading.Lock()
-        self._heard: dict[int, dict[int, float]] = {}
-        self._last = self._looks = 0
+        self._scores: dict[int, dict[int, float]] = {}
+        self._last = self._reported = 0
 
     def __call__(self, iteration: int, scores: Mapping[int, float]) -> None:
-        """Hear the scores of some of the graphs."""
+        """Add the scores of some of the graphs."""
         with self._lock:
-            heard = self._heard.setdefault(iteration, {})
-            heard.update(scores)
-            if len(heard) < self._graphs or iteration <= self._last:
+            known = self._scores.setdefault(iteration, {})
+            known.update(scores)
+            if len(known) < self._graphs or iteration <= self._last:
                 return
             self._last = iteration
-            self._looks += 1
-            self._trial.report(sum(heard.values()) / len(heard), iteration)
-            if self._looks >= FIRST_LOOK_THAT_PRUNES and self._trial.should_prune():
+            self._reported += 1
+            self._trial.report(sum(known.values()) / len(known), iteration)
+            if self._reported >= FIRST_PRUNED_SCORE and self._trial.should_prune():
                 raise _PrunedError

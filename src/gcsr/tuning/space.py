@@ -1,13 +1,10 @@
-"""The spaces that have a name: ``paper`` and ``wide``.
+"""What a search varies: for every setting a value, some values, or a range.
 
-``paper`` is the grid that the GCSR paper searched (its section on hyper-parameters: N, M, the rate of
-X', alpha and beta from .1 to 1000, tau from .9 to 1; gamma and the student's rate fixed), of which MTT
-and SFGC have the part that they know. For the baselines it spans what their authors searched or
-released. Rates and weights are in the units of the base settings: relative, unless a preset or
-``units=absolute`` says otherwise.
-
-``wide`` also searches what the paper fixed. A method that has neither is searched by the kind of its
-settings (:func:`by_kind`).
+The space ``paper`` is the grid of the GCSR paper's section on hyper-parameters: N, M, the rate of X',
+alpha and beta from .1 to 1000, tau from .9 to 1; gamma and the student's rate fixed. MTT and SFGC have
+the part that they know; the baselines have what their authors searched or released. Rates and weights
+are in the units of the base settings: relative, unless a preset or ``units=absolute`` says otherwise.
+The space ``wide`` also searches what the paper fixed.
 """
 
 from __future__ import annotations
@@ -15,53 +12,55 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import MISSING, Field, dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from gcsr.methods.base import Condenser
 from gcsr.methods.registry import known_setting, setting_kinds
 from gcsr.methods.registry import method as method_of
 from gcsr.methods.settings import kinds_of, value_of
 from gcsr.utils.errors import InputError, require
 from gcsr.utils.safe_io import reason
 
-if TYPE_CHECKING:
-    import optuna
-from collections.abc import Callable
-from dataclasses import MISSING, Field, fields
-
-from gcsr.methods.base import Condenser
-
-# -- What is searched: for every setting a value, some values, or a range ----------------------------
-
-
 Value = None | bool | int | float | str
-# The size of the condensed graph is what is asked for, never what is searched.
+# The size of the condensed graph is never searched.
 SIZES = ("nodes", "ratio")
 SYNTAX = "a value, a,b,c, low..high or low..high:log"
 
 
+def import_optuna() -> Any:
+    """Optuna, or an error that says how to install it."""
+    try:
+        import optuna  # noqa: PLC0415 - an extra
+    except ImportError:
+        raise InputError(
+            "optuna is not installed; `pip install 'gcsr[tune]'` installs it."
+        ) from None
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    return optuna
+
+
 @dataclass(frozen=True)
 class Choices:
-    """One of these; a single one is fixed."""
+    """One of these values; a single one is fixed."""
 
     values: tuple[Value, ...]
 
     @property
     def count(self) -> int | None:
-        """How many candidates there are."""
+        """The number of candidates."""
         return len(self.values)
 
     @property
     def ends(self) -> tuple[Value, ...]:
-        """Candidates that are refused if any is."""
+        """Candidates that the method must accept."""
         return self.values
 
-    def suggest(self, trial: optuna.Trial, name: str) -> Value:
-        """The trial's value."""
-        chosen: Value = trial.suggest_categorical(name, self.values)
-        return chosen
+    def distribution(self) -> Any:
+        """The Optuna distribution."""
+        return import_optuna().distributions.CategoricalDistribution(self.values)
 
     def __str__(self) -> str:
         return ",".join(text_of(value) for value in self.values)
@@ -78,19 +77,20 @@ class Range:
 
     @property
     def count(self) -> int | None:
-        """How many candidates there are; ``None``: no end of them."""
+        """The number of candidates; ``None``: infinite."""
         return int(self.high - self.low) + 1 if self.whole else None
 
     @property
     def ends(self) -> tuple[Value, ...]:
-        """Candidates that are refused if any is."""
+        """Candidates that the method must accept."""
         return self.low, self.high
 
-    def suggest(self, trial: optuna.Trial, name: str) -> Value:
-        """The trial's value."""
+    def distribution(self) -> Any:
+        """The Optuna distribution."""
+        kinds = import_optuna().distributions
         if self.whole:
-            return trial.suggest_int(name, int(self.low), int(self.high), log=self.log)
-        return trial.suggest_float(name, self.low, self.high, log=self.log)
+            return kinds.IntDistribution(int(self.low), int(self.high), log=self.log)
+        return kinds.FloatDistribution(self.low, self.high, log=self.log)
 
     def __str__(self) -> str:
         return f"{text_of(self.low)}..{text_of(self.high)}{':log' if self.log else ''}"
@@ -107,14 +107,14 @@ class Space:
 
     @classmethod
     def of(cls, method: str, given: Mapping[str, object]) -> Space:
-        """Dimensions from text or from Python values; what is wrong is one sentence."""
+        """Dimensions from texts or Python values."""
         chosen = method_of(method)
         kinds = setting_kinds(chosen)
         dimensions: dict[str, Dimension] = {}
         for name, what in given.items():
             key = known_setting(chosen, name)
-            require(key not in SIZES, f"{name}: is not searched; it is given once, on its own.")
-            require(key not in dimensions, f"{name}: given twice.")
+            require(key not in SIZES, f"{name} cannot be searched; give it as an argument.")
+            require(key not in dimensions, f"{name} must be given once, got it twice.")
             dimensions[key] = dimension(name, what, kinds[key])
         return cls(dimensions)
 
@@ -141,9 +141,13 @@ class Space:
 
     @property
     def count(self) -> int | None:
-        """How many candidates there are; ``None``: no end of them."""
+        """The number of candidates; ``None``: infinite."""
         counts = [d.count for d in self.searched.values()]
         return None if None in counts else math.prod(c for c in counts if c is not None)
+
+    def distributions(self) -> dict[str, Any]:
+        """Optuna's distributions of what is searched."""
+        return {name: one.distribution() for name, one in self.searched.items()}
 
     def with_changes(self, other: Space) -> Space:
         """This space with the other's dimensions in place of its own and beside them."""
@@ -155,7 +159,7 @@ class Space:
 
 
 def dimension(name: str, given: object, kind: Any) -> Dimension:
-    """A dimension for a field of that kind."""
+    """A dimension for a setting of that type."""
     if isinstance(given, Choices | Range):
         return given
     if isinstance(given, str):
@@ -172,34 +176,28 @@ def _values(name: str, given: Iterable[object], kind: Any) -> tuple[Value, ...]:
     values: list[Value] = []
     for one in given:
         plain = one is None or isinstance(one, bool | int | float | str)
-        require(plain, f"{name}: {one!r} is not accepted; {SYNTAX} is.")
+        require(plain, f"{name} must be {SYNTAX}, got {one!r}.")
         value = value_of(name, str(one).strip(), kind)
         finite = not isinstance(value, float) or math.isfinite(value)
-        require(finite and value != "", f"{name}: {str(one)!r} is not accepted; a finite value is.")
+        require(finite and value != "", f"{name} must be finite, got {str(one)!r}.")
         require(value not in values, f"{name}: {text_of(value)} is given twice.")
         values.append(value)
-    require(len(values) > 0, f"{name}: is empty; {SYNTAX} is accepted.")
+    require(len(values) > 0, f"{name} must be {SYNTAX}, got nothing.")
     return tuple(values)
 
 
 def _range(name: str, text: str, low: str, rest: str, kind: Any) -> Range:
     kinds = kinds_of(kind)
     number = float if float in kinds else int
-    require(
-        number in kinds,
-        f"{name}: {text!r} is not accepted; a range is for numbers, a,b,c for these.",
-    )
+    require(number in kinds, f"{name} must be a,b,c, as only numbers have ranges, got {text!r}.")
     high, colon, how = rest.partition(":")
-    require(not colon or how == "log", f"{name}: {text!r} is not accepted; {SYNTAX} is.")
+    require(not colon or how == "log", f"{name} must be {SYNTAX}, got {text!r}.")
     first, last = (value_of(name, end.strip(), number) for end in (low, high))
     require(
         math.isfinite(first) and math.isfinite(last) and first < last,
-        f"{name}: {text!r} is not accepted; the first end of a range is below the second.",
+        f"{name} must be a range whose first end is below the second, got {text!r}.",
     )
-    require(
-        not how or first > 0,
-        f"{name}: {text!r} is not accepted; a range with :log begins above 0.",
-    )
+    require(not how or first > 0, f"{name} must begin above 0 for :log, got {text!r}.")
     return Range(first, last, log=bool(how), whole=number is int)
 
 
@@ -243,6 +241,11 @@ PAPER: dict[str, Grid] = {
         "gamma": "0.5",
     },
 }
+_WIDE_EMBEDDING: Grid = {
+    "weight_decay": "1e-5..1e-2:log",
+    "epochs": "50..800:log",
+    "hidden_channels": "64,128,256",
+}
 _WIDE_TRAJECTORY: Grid = {
     "num_hops": "0..4",
     "student_steps": "2..50:log",
@@ -268,16 +271,8 @@ _WIDE_GENERATOR: Grid = {
 }
 WIDE: dict[str, Grid] = {
     "random": {},
-    "herding": {
-        "weight_decay": "1e-5..1e-2:log",
-        "epochs": "50..800:log",
-        "hidden_channels": "64,128,256",
-    },
-    "kcenter": {
-        "weight_decay": "1e-5..1e-2:log",
-        "epochs": "50..800:log",
-        "hidden_channels": "64,128,256",
-    },
+    "herding": _WIDE_EMBEDDING,
+    "kcenter": _WIDE_EMBEDDING,
     "coarsening": {**PAPER["coarsening"], "directions": "4..40:log", "reduction": "0.3..0.99"},
     "dcg": {**_WIDE_MATCHES, "model": "sgc,sgc2,sgc-relu"},
     "gcond-x": {**_WIDE_MATCHES, "model": "sgc,sgc2,sgc-relu"},
@@ -297,23 +292,37 @@ WIDE: dict[str, Grid] = {
 NAMED = {"paper": PAPER, "wide": WIDE}
 
 
+def space_for(method: str, source: object, changes: Mapping[str, object]) -> Space:
+    """The space of a name, a file or a mapping, with changes.
+
+    With no source it is what the changes search or, if that is nothing, the paper's grid.
+    """
+    own = Space.of(method, changes)
+    if source is None:
+        return own if own.searched else named_space(method, "paper").with_changes(own)
+    if isinstance(source, Mapping):
+        source = Space.of(method, source)
+    base = source if isinstance(source, Space) else named_space(method, str(source))
+    return base.with_changes(own)
+
+
 def named_space(method: str, name: str) -> Space:
     """The space of that name, or the TOML file of that name."""
     if name in NAMED:
         grid = NAMED[name].get(method)
-        return by_kind(method) if grid is None else Space.of(method, grid)
+        return around_defaults(method) if grid is None else Space.of(method, grid)
     path = Path(name)
     require(
         path.suffix == ".toml" or path.exists(),
-        f"space: {name!r} is not known; accepted: {', '.join(NAMED)} or a TOML file.",
+        f"space must be {', '.join(NAMED)} or a TOML file, got {name!r}.",
     )
     return Space.read(method, path)
 
 
-def by_kind(method: str) -> Space:
+def around_defaults(method: str) -> Space:
     """Positive numbers around their defaults: real ones within a decade, whole ones within a factor 2.
 
-    Names, truth values, zeros, and what bounds memory or seeds experts stay as they are.
+    Names, truth values, zeros, and settings that bound memory or seed experts are not searched.
     """
     chosen = method_of(method)
     found = {f.name: _around(chosen, f) for f in fields(chosen) if _searchable(f)}
@@ -327,21 +336,21 @@ def _searchable(field: Field[Any]) -> bool:
     return field.default is not MISSING and number and field.default > 0
 
 
-def _around(method: type[Condenser], field: Field[Any]) -> Dimension | None:
+def _around(method: type[Condenser], field: Field[Any]) -> Range | None:
+    def accepts(value: float) -> bool:
+        settings: dict[str, Any] = {"nodes": 1, field.name: value}
+        try:
+            method(**settings)
+        except InputError:
+            return False
+        return True
+
     default: Any = field.default
     low, high = max(1, default // 2), 2 * default
     if isinstance(default, float):
         low, high = (float(f"{end:.6g}") for end in (default / 10, default * 10))
-        if not _accepts(method, field.name, high):
-            high = 1.0 if default < 1 and _accepts(method, field.name, 1.0) else default
-    if low >= high or not all(_accepts(method, field.name, end) for end in (low, high)):
+        if not accepts(high):
+            high = 1.0 if default < 1 and accepts(1.0) else default
+    if low >= high or not (accepts(low) and accepts(high)):
         return None
     return Range(low, high, log=True, whole=isinstance(default, int))
-
-
-def _accepts(method: Callable[..., Condenser], name: str, value: float) -> bool:
-    try:
-        method(**{"nodes": 1, name: value})
-    except InputError:
-        return False
-    return True

@@ -1,6 +1,8 @@
-"""Counts and scores as people say them."""
+"""Counts, scores, sizes and texts as they are shown."""
 
 from __future__ import annotations
+
+import math
 
 # Rounds in which the automatic mode compares candidates, in their order; older files have the first
 # three.
@@ -27,3 +29,22 @@ def deviation(std: float, scores: int, digits: int = 1) -> str:
 def accuracy(mean: float, std: float, scores: int) -> str:
     """``81.3 ± 0.4 %``; of one score ``81.3 %``."""
     return " ".join(filter(None, (f"{mean:.1f}", deviation(std, scores), "%")))
+
+
+def byte_count(count: float | None) -> str:
+    """``1.2 MB``: bytes in decimal units; a dash where there is no number."""
+    if count is None or not math.isfinite(count):
+        return "–"
+    for unit in ("B", "kB", "MB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} GB"
+
+
+def printable(value: object) -> str:
+    """Text from a file of unknown origin, without control characters."""
+    return "".join(
+        c if c.isprintable() else " " if c.isspace() else "\N{REPLACEMENT CHARACTER}"
+        for c in str(value)
+    )

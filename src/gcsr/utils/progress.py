@@ -28,3 +28,12 @@ class Watch(Protocol):
 
 def silent(stage: str, done: int, total: int) -> None:
     """Report to nobody."""
+
+
+def prefixed(progress: Progress, what: str) -> Progress:
+    """The same progress with ``what`` before every stage."""
+
+    def report(stage: str, done: int, total: int) -> None:
+        progress(f"{what}: {stage}", done, total)
+
+    return report

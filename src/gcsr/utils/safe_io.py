@@ -12,7 +12,9 @@ import sys
 import tokenize
 import zipfile
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -73,6 +75,12 @@ def is_number(value: object) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return abs(value) <= sys.float_info.max
+
+
+def part(values: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """An object inside an object of a file; empty where there is none."""
+    found = values.get(name)
+    return found if isinstance(found, dict) else {}
 
 
 def reason(error: BaseException) -> str:

@@ -22,6 +22,14 @@ def require_setting(method: str, key: str, known: Iterable[str], *, given: str =
         )
 
 
+def require_int(name: str, value: object, least: int = 0, most: int | None = None) -> None:
+    """``value`` must be an integer of at least ``least`` and at most ``most``."""
+    fine = isinstance(value, int) and not isinstance(value, bool) and value >= least
+    fine = fine and (most is None or value <= most)  # type: ignore[operator]
+    upper = "" if most is None else f" and <= {most}"
+    require(fine, f"{name} must be a whole number >= {least}{upper}, got {value!r}.")
+
+
 def whole_number(settings: object, *names: str, least: int = 0) -> None:
     """Each named field must be an integer of at least ``least``."""
     for name in names:
