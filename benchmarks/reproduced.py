@@ -79,7 +79,7 @@ def _place(cell: Cell) -> Place:
     if cell.method == STATISTICS:
         return cell.method, cell.dataset, dict(cell.settings)["statistic"]
     nodes = cell.nodes if cell.condenses else None
-    return cell.method, cell.dataset, nodes, cell.look or cell.test, cell.cut
+    return cell.method, cell.dataset, nodes, cell.analysis or cell.test, cell.cut
 
 
 def _place_of_row(row: Row) -> Place:

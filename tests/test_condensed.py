@@ -86,23 +86,23 @@ def test_leak_is_said():
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"x": torch.zeros(3)}, "x: expected"),
-        ({"x": torch.tensor(1.0)}, "x: expected"),
-        ({"x": torch.zeros(0, 3)}, "x: expected"),
-        ({"x": torch.full((N, D), torch.nan)}, "x: must be finite"),
-        ({"x": torch.zeros(N, D, dtype=torch.long)}, "x: must be finite floating-point"),
-        ({"adjacency": torch.eye(3)}, r"adjacency: \(3, 3\) does not match 4"),
-        ({"adjacency": torch.full((N, N), torch.inf)}, "adjacency: must be finite"),
-        ({"adjacency": -torch.eye(N)}, "adjacency: has negative"),
-        ({"y": torch.tensor([0, 1])}, "y: expected 4 integer classes"),
-        ({"y": torch.tensor([0.0, 1, 2, 0])}, "y: expected 4 integer classes"),
-        ({"y": torch.tensor([0, 1, 2, 3])}, r"y: label 3 is outside 0..2"),
-        ({"y": torch.tensor([0, -2, 2, 1])}, r"y: label -2 is outside 0..2"),
-        ({"y": torch.full((N,), -1)}, "y: no node has a label"),
-        ({"y": torch.ones(N, 2) / 2}, r"y: expected \(4, 3\) class shares"),
+        ({"x": torch.zeros(3)}, "x must be a matrix"),
+        ({"x": torch.tensor(1.0)}, "x must be a matrix"),
+        ({"x": torch.zeros(0, 3)}, "x must be a matrix"),
+        ({"x": torch.full((N, D), torch.nan)}, "x must be finite"),
+        ({"x": torch.zeros(N, D, dtype=torch.long)}, "x must be finite floating-point"),
+        ({"adjacency": torch.eye(3)}, r"adjacency must have shape \(4, 4\), got \(3, 3\)"),
+        ({"adjacency": torch.full((N, N), torch.inf)}, "adjacency must be finite"),
+        ({"adjacency": -torch.eye(N)}, "adjacency must be >= 0, got -1"),
+        ({"y": torch.tensor([0, 1])}, "y must be 4 int64 classes"),
+        ({"y": torch.tensor([0.0, 1, 2, 0])}, "y must be 4 int64 classes"),
+        ({"y": torch.tensor([0, 1, 2, 3])}, r"y must be 0..2 .*, got 3"),
+        ({"y": torch.tensor([0, -2, 2, 1])}, r"y must be 0..2 .*, got -2"),
+        ({"y": torch.full((N,), -1)}, "y must have a label for at least one node"),
+        ({"y": torch.ones(N, 2) / 2}, r"y must be class shares of shape \(4, 3\)"),
         ({"y": torch.ones(N, C)}, "sum to one"),
         ({"y": SOFT * torch.nan}, "sum to one"),
-        ({"y": torch.tensor([[2.0, -1, 0]] * 4)}, "non-negative"),
+        ({"y": torch.tensor([[2.0, -1, 0]] * 4)}, "class shares >= 0"),
     ],
 )
 def test_what_cannot_be_a_condensed_graph_is_refused(changes, sentence):
@@ -262,5 +262,5 @@ def test_the_file_that_the_broken_ones_come_from_is_fine(tmp_path):
 def test_missing_file_and_folder_are_one_sentence(tmp_path):
     with pytest.raises(InputError, match="nothing: no such file"):
         CondensedGraph.load(tmp_path / "nothing")
-    with pytest.raises(InputError, match="a folder, not the file of a condensed graph"):
+    with pytest.raises(InputError, match="must be the file of a condensed graph, got a folder"):
         CondensedGraph.load(tmp_path)

@@ -24,8 +24,7 @@ for found in pkgutil.walk_packages(gcsr.__path__, "gcsr."):
     if not found.name.endswith("__main__"):
         importlib.import_module(found.name)
 from pathlib import Path
-from gcsr.data.array_file import ArrayWriter
-from gcsr.paper.store import Locks
+from gcsr.paper.store import Store
 from gcsr.tuning.study import _locked
 graph = gcsr.load("digits")
 small = gcsr.condense(graph, nodes=20, method="random")
@@ -33,15 +32,15 @@ here = Path(sys.argv[1])
 said = []
 for work in (
     lambda: gcsr.condense(graph, nodes=20, method="random", checkpoint=here / "state"),
-    lambda: Locks(here / "locks").claim("a").__enter__(),
+    lambda: Store(here / "rows.jsonl").claim("a").__enter__(),
     lambda: _locked(here / "study").__enter__(),
-    lambda: ArrayWriter(here / "rows.npy", "<f4"),
 ):
     try:
         work()
     except gcsr.InputError as error:
         said.append(str(error))
-print(json.dumps([small.num_nodes, said]))
+same = gcsr.load(graph.to_folder(here / "folder")).content_hash == graph.content_hash
+print(json.dumps([small.num_nodes, same, said]))
 """
 
 
@@ -54,15 +53,14 @@ def test_a_system_without_posix_locks_condenses_and_refuses_the_rest_in_one_sent
         timeout=240,
     )
     assert done.returncode == 0, done.stderr
-    nodes, said = json.loads(done.stdout.splitlines()[-1])
-    assert nodes == 20
+    nodes, same, said = json.loads(done.stdout.splitlines()[-1])
+    assert nodes == 20 and same
     assert [sentence.split(" (")[0] for sentence in said] == [
         f"checkpoint: {tmp_path / 'state'} cannot be used",
-        f"{tmp_path / 'locks'}: cannot be locked",
+        f"{tmp_path / 'rows.lock'}: cannot be locked",
         f"study: {tmp_path / 'study'} cannot be locked",
-        f"{tmp_path / 'rows.npy'}: this system",
     ]
-    assert all("no POSIX file locks" in sentence for sentence in said[:3])
+    assert all("no POSIX file locks" in sentence for sentence in said)
     assert "--no-checkpoint" in said[0]
 
 

@@ -98,11 +98,11 @@ def test_double_precision_can_be_stored_in_single():
 
 def test_what_float16_cannot_hold_is_said():
     small = CondensedGraph(torch.full((2, 2), 7e4), torch.eye(2), torch.arange(2), 2)
-    with pytest.raises(InputError, match="dtype: float16 holds numbers up to 65504"):
+    with pytest.raises(InputError, match=r"dtype must be float32, .* float16 ends at 65504"):
         small.stored_as("float16")
-    with pytest.raises(InputError, match="dtype: 'int8' is not known"):
+    with pytest.raises(InputError, match=r"dtype.*'int8'"):
         small.stored_as("int8")
-    with pytest.raises(InputError, match="half: x has numbers that float16 cannot hold"):
+    with pytest.raises(InputError, match="x must fit float16"):
         CondensedGraph(torch.full((2, 2), 0.1), torch.eye(2), torch.arange(2), 2, half=True)
 
 
@@ -180,7 +180,7 @@ def test_hostile_files_are_one_sentence(tmp_path, kind):
 
 
 def test_the_first_format_has_no_sparse_layout(tmp_path):
-    with pytest.raises(InputError, match="not a condensed graph of this library"):
+    with pytest.raises(InputError, match="must be a condensed graph of this library"):
         CondensedGraph.load(written(tmp_path, sparse_parts(), "gcsr-condensed-graph/1"))
 
 

@@ -9,6 +9,7 @@ import pickle
 import zipfile
 from collections import defaultdict
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,8 @@ import scipy.sparse as sp
 from fuzz.containers import Archive, Array, Bundle, Lines
 from fuzz.target import Target
 from fuzz.targets.small import small_graph, written
-from gcsr.datasets.gnnbench import gnnbench_reader
+from gcsr.data.graph import Graph
+from gcsr.datasets.gnnbench import read_gnnbench
 from gcsr.datasets.graphsaint import read_graphsaint
 from gcsr.datasets.layout import (
     ARXIV_ARCHIVE,
@@ -26,9 +28,8 @@ from gcsr.datasets.layout import (
     RawGraph,
     planetoid_files,
 )
-from gcsr.datasets.loading import _graph
 from gcsr.datasets.ogb_csv import read_arxiv_archive, read_arxiv_folder
-from gcsr.datasets.planetoid import planetoid_reader
+from gcsr.datasets.planetoid import read_planetoid
 
 _PLANETOID = Bundle(planetoid_files("cora"))
 _SAINT = Bundle(
@@ -40,7 +41,7 @@ _GZIP = b"\x1f\x8b"
 
 
 def _whole(read: Callable[[Path], RawGraph], folder: Path) -> object:
-    return _graph(read(folder), "some", "rows", True, False)
+    return Graph.from_arrays(**vars(read(folder)), weighted=False, features="rows", undirected=True)
 
 
 def _planetoid_seeds() -> list[bytes]:
@@ -58,7 +59,7 @@ def _planetoid_seeds() -> list[bytes]:
 def _read_planetoid(data: bytes, folder: Path) -> object:
     for name, part in zip(_PLANETOID.names, _PLANETOID.parts(data), strict=True):
         written(folder, name, part)
-    return _whole(planetoid_reader("cora"), folder)
+    return _whole(partial(read_planetoid, name="cora"), folder)
 
 
 def _saint_seeds() -> list[bytes]:
@@ -144,7 +145,7 @@ def _bench_seeds() -> list[bytes]:
 
 def _read_bench(data: bytes, folder: Path) -> object:
     written(folder, "some.npz", data)
-    return _whole(gnnbench_reader("some.npz"), folder)
+    return _whole(partial(read_gnnbench, file="some.npz"), folder)
 
 
 TARGETS = (

@@ -19,12 +19,13 @@ from benchmarks.speed.planted import Planted
 
 import gcsr
 from gcsr import InputError
-from gcsr.data.array_file import ArrayFile
+from gcsr.data.array_file import ArrayFile, ArrayWriter
 from gcsr.data.folder import write_folder
 from gcsr.data.stored_graph import StoredGraph, open_folder
 from gcsr.models.sparse import SparseTopology
 from gcsr.outofcore import hops
 from gcsr.outofcore.hops import Propagated
+from gcsr.outofcore.products import DenseSide
 from helpers import CPU, planted_graph
 
 PROGRAM = """
@@ -80,13 +81,13 @@ def test_goes_on_where_it_was(stored: StoredGraph, monkeypatch: pytest.MonkeyPat
     note = json.loads(next(stored.disk.scratch.glob("*.json")).read_text())
     assert 0.5 * stored.num_nodes < note["rows"] < stored.num_nodes
 
-    counted = hops.product_rows
+    counted = DenseSide.times
 
-    def count(rows, *rest):
+    def count(side, rows):
         seen.append(rows.count)
-        return counted(rows, *rest)
+        return counted(side, rows)
 
-    monkeypatch.setattr(hops, "product_rows", count)
+    monkeypatch.setattr(DenseSide, "times", count)
     found = Propagated(stored.disk).features(2).read()
     assert np.array_equal(found, expected(stored))
     assert sum(seen) == 2 * (stored.num_nodes - note["rows"]), "nothing is computed twice"
@@ -127,18 +128,18 @@ def test_a_folder_that_cannot_be_written(
 def test_a_full_disk(stored: StoredGraph, monkeypatch: pytest.MonkeyPatch) -> None:
     """One sentence, and what was saved is gone on from."""
     monkeypatch.setattr(hops, "SAVE_EVERY", 0.0)
-    real, written = os.pwrite, []
+    real, written = ArrayWriter.write, []
 
-    def pwrite(handle: int, view: bytes, at: int) -> int:
-        written.append(at)
+    def write(writer: ArrayWriter, start: int, block: np.ndarray) -> None:
+        written.append(start)
         if len(written) == 3:
             raise OSError(28, "No space left on device")
-        return real(handle, view, at)
+        real(writer, start, block)
 
-    monkeypatch.setattr(os, "pwrite", pwrite)
+    monkeypatch.setattr(ArrayWriter, "write", write)
     with pytest.raises(InputError, match="No space left"):
         Propagated(stored.disk).features(1)
-    monkeypatch.setattr(os, "pwrite", real)
+    monkeypatch.setattr(ArrayWriter, "write", real)
     assert np.array_equal(Propagated(stored.disk).features(2).read(), expected(stored))
 
 

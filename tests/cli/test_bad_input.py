@@ -84,20 +84,23 @@ CASES: dict[str, Case] = {
     "wrong dataset name": (lambda b: b.condense("corra"), ["corra", "cora"]),
     "missing file": (lambda b: b.condense(b.folder / "none.npz"), ["none.npz", "no such file"]),
     "no archive": (lambda b: b.condense(b.file("text.npz", b"hello")), ["text.npz"]),
-    "NaN features": (lambda b: b.condense(b.changed(x=_nan(b))), ["x: ", "NaN"]),
-    "label below -1": (lambda b: b.condense(b.changed(y=_label(b, -7))), ["y: ", "-7"]),
-    "string labels": (lambda b: b.condense(b.changed(y=b.array("y").astype(str))), ["y: ", "<U"]),
+    "NaN features": (lambda b: b.condense(b.changed(x=_nan(b))), ["x must be finite", "NaN"]),
+    "label below -1": (lambda b: b.condense(b.changed(y=_label(b, -7))), ["y must be", "-7"]),
+    "string labels": (
+        lambda b: b.condense(b.changed(y=b.array("y").astype(str))),
+        ["y must be", "<U"],
+    ),
     "one class": (
         lambda b: b.condense(b.changed(y=np.zeros(60, int))),
-        ["y: ", "fewer than two classes"],
+        ["y must have at least two classes"],
     ),
     "empty split": (
         lambda b: b.condense(b.changed(val=np.array([], int))),
-        ["split: val", "empty"],
+        ["val must have at least one node"],
     ),
     "overlapping split": (
         lambda b: b.condense(b.changed(val=b.array("train"))),
-        ["split: ", "both train and val"],
+        ["train and val must be disjoint"],
     ),
     "split beyond the nodes": (
         lambda b: b.condense(b.changed(test=np.array([99]))),
@@ -179,7 +182,10 @@ CASES: dict[str, Case] = {
     "no condensed file": (lambda b: ["inspect", b.folder / "none.safetensors"], ["none.safet"]),
     "inspect corrupt": (lambda b: ["inspect", b.cut()], ["cut.safetensors", "not a readable"]),
     "evaluate corrupt": (lambda b: ["evaluate", b.cut(), "--data", b.data], ["cut.safetensors"]),
-    "inspect foreign": (lambda b: ["inspect", b.foreign()], ["foreign", "not a condensed graph"]),
+    "inspect foreign": (
+        lambda b: ["inspect", b.foreign()],
+        ["foreign", "must be a condensed graph"],
+    ),
     "evaluate foreign": (lambda b: ["evaluate", b.foreign(), "--data", b.data], ["foreign"]),
     "another graph": (
         lambda b: ["evaluate", b.made, "--data", b.other()],

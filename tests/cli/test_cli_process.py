@@ -32,7 +32,7 @@ def test_results_alone_go_into_a_pipe(data: Path, tmp_path: Path) -> None:
 def test_errors_of_the_program(tmp_path: Path) -> None:
     result = program("condense", "corra", "--nodes", 6, "--out", "out.safetensors", cwd=tmp_path)
     assert (result.code, result.out) == (2, "")
-    assert result.err.startswith("error: dataset: 'corra' is not known")
+    assert result.err.startswith("error: dataset must be one of")
     assert len(result.err.splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
 

@@ -17,7 +17,7 @@ from gcsr import InputError
 from gcsr.cli.app import main
 from gcsr.distributed.propagation import product_of_block, propagate, row_blocks
 from gcsr.distributed.start import check_cluster
-from gcsr.distributed.worker import Kept, Terms
+from gcsr.distributed.worker import Environment, Kept
 from gcsr.models.sparse import SparseTopology
 from helpers import CPU, planted_graph
 
@@ -45,13 +45,10 @@ def verbs(file: Path) -> list[list[str]]:
 @pytest.mark.parametrize(
     ("address", "sentence"),
     [
-        ("here", "cluster: 'here' is not accepted; local or the head's HOST:PORT is."),
-        ("host:99999", "cluster: 'host:99999' is not accepted; local or the head's HOST:PORT is."),
-        (
-            "ray://host:1",
-            "cluster: 'ray://host:1' is not accepted; local or the head's HOST:PORT is.",
-        ),
-        (NOBODY, f"cluster: nobody answers at {NOBODY}; is the head running?"),
+        ("here", "cluster must be local or the head's HOST:PORT, got 'here'."),
+        ("host:99999", "cluster must be local or the head's HOST:PORT, got 'host:99999'."),
+        ("ray://host:1", "cluster must be local or the head's HOST:PORT, got 'ray://host:1'."),
+        (NOBODY, f"cluster: no answer from {NOBODY}; is the head running?"),
     ],
 )
 def test_every_verb_refuses_a_cluster_that_cannot_be(
@@ -103,18 +100,18 @@ def test_jobs_and_a_cluster_do_not_go_together(capsys, tmp_path, monkeypatch):
         f"--cluster={NOBODY}",
     ]
     assert main(words) == 2
-    assert "jobs: 2 is not accepted with a cluster" in capsys.readouterr().err
+    assert "jobs must be 1 with a cluster" in capsys.readouterr().err
 
 
 def test_other_versions_are_refused_and_threads_are_taken_over():
     before = torch.get_num_threads()
     try:
-        replace(Terms.here(), threads=2).accept()
+        replace(Environment.here(), threads=2).apply()
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
-    with pytest.raises(InputError, match=r"a worker has torch .* and not 1\.0, so its results"):
-        replace(Terms.here(), torch="1.0").accept()
+    with pytest.raises(InputError, match=r"workers must have torch 1\.0, got .*; install"):
+        replace(Environment.here(), torch="1.0").apply()
 
 
 def test_the_last_thing_is_kept_and_no_other():
@@ -147,9 +144,9 @@ def test_rows_of_a_product_are_the_bytes_of_the_whole(rows):
 def test_blocks_that_cannot_be_are_refused():
     block = row_blocks(sp.csr_array(np.eye(4)), 4)
     for hops in (-1, 1.5, True):
-        with pytest.raises(InputError, match="hops: "):
+        with pytest.raises(InputError, match="hops must be an integer"):
             list(propagate(block, [np.ones((4, 1), np.float32)], hops, cluster=NOBODY))
-    with pytest.raises(InputError, match="x: 0 blocks do not match 1 blocks of rows"):
+    with pytest.raises(InputError, match=r"x must have as many blocks as rows \(1\), got 0"):
         list(propagate(block, [], 1, cluster=NOBODY))
-    with pytest.raises(InputError, match="nobody answers"):
+    with pytest.raises(InputError, match="no answer"):
         check_cluster(NOBODY)

@@ -51,17 +51,24 @@ def test_unknown_name_lists_and_suggests(wrong, nearest):
     message = str(caught.value)
     assert repr(wrong) in message
     assert all(name in message for name in NAMES)
-    begin = f"dataset: {wrong!r} is not known (did you mean {nearest}?); accepted: digits, "
-    assert message.startswith(begin) and message.endswith("graph folder.")
+    assert message.startswith("dataset must be one of digits, ")
+    assert message.endswith(f"graph folder, got {wrong!r} (did you mean {nearest}?).")
 
 
 def test_unknown_name_far_from_all_suggests_nothing():
-    with pytest.raises(InputError, match=r"'zzz' is not known; accepted: digits, cora"):
+    with pytest.raises(InputError, match=r"digits, cora.*, got 'zzz'\.$"):
         datasets.load("zzz")
 
 
+def test_other_paths_name_what_writes_a_graph(tmp_path):
+    (tmp_path / "edges.csv").write_text("0,1\n")
+    for path in (tmp_path / "edges.csv", tmp_path):
+        with pytest.raises(InputError, match="gcsr convert"):
+            datasets.load(path)
+
+
 def test_unknown_scaling_is_refused_before_anything_is_read(closed_network):
-    with pytest.raises(InputError, match="features: 'minmax' is not known"):
+    with pytest.raises(InputError, match=r"features.*'minmax'"):
         datasets.load("reddit", "nowhere", features="minmax")
     assert closed_network == []
 

@@ -98,15 +98,15 @@ def test_pickled_names_beside_the_arrays_are_never_opened(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"labels": None}, "lacks the arrays labels"),
-        ({"attr_data": None}, "lacks the arrays attr_data"),
+        ({"labels": None}, "but lacks labels"),
+        ({"attr_data": None}, "but lacks attr_data"),
         ({"labels": np.array(["a"] * NODES)}, "labels must be"),
         ({"labels": np.array([None] * NODES)}, "pickled"),
-        ({"labels": np.zeros(3, dtype=int)}, "do not match|fewer than"),
+        ({"labels": np.zeros(3, dtype=int)}, "one class per row|at least two"),
         ({"adj_shape": np.array([NODES])}, "adj_shape"),
-        ({"adj_indices": np.array([5])}, "do not describe"),
-        ({"attr_shape": np.array([NODES, 2])}, "do not describe"),
-        ({"attr_shape": np.array([NODES + 1, WORDS])}, "do not describe"),
+        ({"adj_indices": np.array([5])}, "must describe"),
+        ({"attr_shape": np.array([NODES, 2])}, "must describe"),
+        ({"attr_shape": np.array([NODES + 1, WORDS])}, "must describe"),
     ],
 )
 def test_damaged_file_is_one_sentence(tmp_path, changes, message):

@@ -69,15 +69,15 @@ def test_reads_folder_and_archive(write):
 @pytest.mark.parametrize(
     ("table", "text", "message"),
     [
-        ("raw/num-node-list.csv.gz", "7\n", "declares"),
-        ("raw/num-edge-list.csv.gz", "8\n", "declares"),
+        ("raw/num-node-list.csv.gz", "7\n", "must have one graph of"),
+        ("raw/num-edge-list.csv.gz", "8\n", "must have one graph of"),
         ("raw/edge.csv.gz", "0,1\n2\n", "edge.csv.gz: not a readable table"),
         ("raw/edge.csv.gz", "0,a\n", "edge.csv.gz: not a readable table"),
         ("raw/node-label.csv.gz", "0.5\n" * 6, "node-label.csv.gz: not a readable table"),
         ("raw/node-label.csv.gz", "0,1\n" * 6, "one class per node"),
         ("raw/node-feat.csv.gz", "", "node-feat.csv.gz: not a readable table"),
         ("raw/node-feat.csv.gz", "nan,1,1\n" * 6, "NaN"),
-        ("split/time/test.csv.gz", "6\n", "names node 6"),
+        ("split/time/test.csv.gz", "6\n", "test must be node ids 0..5, got 6"),
     ],
 )
 def test_damaged_table_is_one_sentence(write, table, text, message):

@@ -101,7 +101,9 @@ def test_zero_weights_are_no_edges():
 
 
 def test_directed_graph_says_how_many_entries_differ():
-    with pytest.raises(InputError, match=r"directed \(2 of 4 entries differ.*--undirected"):
+    with pytest.raises(
+        InputError, match=r"undirected, got 2 of 4 entries that differ.*--undirected"
+    ):
         adjacency_from_edges([0, 1, 1, 2], [1, 0, 2, 0], 3)
 
 
@@ -118,11 +120,11 @@ def test_rounding_of_summed_weights_is_not_a_direction():
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        ([1.0, -1.0], r"-1\.0 is negative"),
+        ([1.0, -1.0], r"must be >= 0, got -1\.0"),
         ([1.0, np.nan], "NaN"),
-        ([1.0, np.inf], "NaN or infinity"),
-        ([1e300, 1e300], "beyond float32"),
-        ([1.0], r"shape \(1,\) does not match 2 edges"),
+        ([1.0, np.inf], "must be finite .*, got inf; numpy.nan_to_num"),
+        ([1e300, 1e300], r"at most 3\.4e38"),
+        ([1.0], r"one number per edge \(2\), got shape \(1,\)"),
         (["a", "b"], "must be numbers"),
         ([1j, 1j], "must be numbers"),
     ],
@@ -133,15 +135,15 @@ def test_impossible_weights_are_one_sentence(weights, message):
 
 
 def test_weights_whose_sum_overflows_are_refused():
-    with pytest.raises(InputError, match="beyond float32"):
+    with pytest.raises(InputError, match=r"at most 3\.4e38"):
         adjacency_from_edges([0, 0, 1, 1], [1, 1, 0, 0], 2, [3e38] * 4)
 
 
 @pytest.mark.parametrize(
     ("sources", "targets", "message"),
     [
-        ([0], [2], r"node id 2 is outside 0\.\.1"),
-        ([-1], [0], "node id -1"),
+        ([0], [2], r"node ids 0\.\.1, got 2"),
+        ([-1], [0], r"node ids 0\.\.1, got -1"),
         ([0.0], [1.0], "must be integers"),
         ([0, 1], [1], "equal length"),
     ],
@@ -152,7 +154,7 @@ def test_impossible_node_ids_are_one_sentence(sources, targets, message):
 
 
 def test_matrix_must_be_square():
-    with pytest.raises(InputError, match=r"square, not \(2, 3\)"):
+    with pytest.raises(InputError, match=r"square matrix, got shape \(2, 3\)"):
         clean_adjacency(sp.csr_array(np.ones((2, 3))), weighted=False)
 
 

@@ -73,38 +73,38 @@ def test_sparse_features_with_and_without_values(tmp_path):
 
 def test_directed_file_needs_the_callers_word(tmp_path):
     path = _file(tmp_path, adj_indptr=[0, 1, 1, 1, 1], adj_indices=[1])
-    with pytest.raises(InputError, match=r"g\.npz: edges: the graph is directed"):
+    with pytest.raises(InputError, match=r"g\.npz: edges must be undirected"):
         Graph.from_npz(path)
     assert Graph.from_npz(path, undirected=True).num_edges == 2
 
 
 def test_weights_of_a_file(tmp_path):
     assert Graph.from_npz(_file(tmp_path, adj_data=[2.0, 2.0])).is_weighted
-    with pytest.raises(InputError, match="negative"):
+    with pytest.raises(InputError, match="edge_weights must be >= 0, got -2"):
         Graph.from_npz(_file(tmp_path, adj_data=[-2.0, -2.0]))
 
 
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"y": None}, "lacks the arrays y"),
-        ({"train": None, "test": None}, "lacks the arrays train, test"),
-        ({"x": None}, "holds no features"),
+        ({"y": None}, "but lacks y; Graph.from_arrays"),
+        ({"train": None, "test": None}, "but lacks train, test"),
+        ({"x": None}, "must hold the features x"),
         ({"y": 3}, "one class per node"),
-        ({"y": list("abab")}, "labels must be integers"),
-        ({"y": [0, 1, 0]}, "do not describe a 3 x 3 matrix"),
-        ({"adj_indptr": [0, 2, 1, 2, 2]}, "do not describe"),
-        ({"adj_indptr": [0, 1, 2, 2, 9]}, "do not describe"),
+        ({"y": list("abab")}, "y must be integers"),
+        ({"y": [0, 1, 0]}, "must describe a 3 x 3 matrix"),
+        ({"adj_indptr": [0, 2, 1, 2, 2]}, "must describe"),
+        ({"adj_indptr": [0, 1, 2, 2, 9]}, "must describe"),
         # Each is below the one before it, and the difference wraps around to a step forward.
-        ({"adj_indptr": [0, 2**63 - 1, -(2**63) + 1, 2, 2]}, "do not describe"),
+        ({"adj_indptr": [0, 2**63 - 1, -(2**63) + 1, 2, 2]}, "must describe"),
         ({"adj_indptr": []}, "must be lists of integers"),
-        ({"adj_indices": [1, 4]}, "do not describe"),
-        ({"adj_indices": [1, -1]}, "do not describe"),
+        ({"adj_indices": [1, 4]}, "must describe"),
+        ({"adj_indices": [1, -1]}, "must describe"),
         ({"adj_indices": 1}, "must be lists of integers"),
         ({"adj_indices": [1.0, 0.0]}, "must be lists of integers"),
-        ({"adj_data": [1.0]}, "do not describe"),
+        ({"adj_data": [1.0]}, "must describe"),
         ({"adj_data": ["a", "b"]}, "adj_data must be numbers"),
-        ({"adj_data": [[1.0], [1.0]]}, "do not describe"),
+        ({"adj_data": [[1.0], [1.0]]}, "must describe"),
         (_sparse_x() | {"x_shape": [3, 2]}, "x_shape"),
         (_sparse_x() | {"x_shape": [4.0, 2.0]}, "x_shape"),
         (_sparse_x() | {"x_shape": 4}, "x_shape"),
@@ -112,7 +112,7 @@ def test_weights_of_a_file(tmp_path):
         (_sparse_x() | {"x_shape": [4, 10**15]}, "may unfold to at most"),
         (_sparse_x() | {"x_data": ["a", "b"]}, "x_data must be numbers"),
         ({"x": np.full((4, 2), np.nan)}, "NaN"),
-        ({"test": [2]}, "both val and test"),
+        ({"test": [2]}, "val and test must be disjoint"),
     ],
 )
 def test_inconsistent_file_is_one_sentence(tmp_path, changes, sentence):

@@ -37,9 +37,8 @@ def test_columns_of_masks_are_splits(make):
     assert Graph.from_pyg(data).content_hash == make().content_hash
     assert Graph.from_pyg(data, split=1).content_hash == other.content_hash
     for split in (2, -1):
-        with pytest.raises(
-            InputError, match=rf"split: {split} is outside 0\.\.1 of data.train_mask"
-        ):
+        sentence = rf"split must be 0\.\.1, as data.train_mask has 2 columns, got {split}"
+        with pytest.raises(InputError, match=sentence):
             Graph.from_pyg(data, split=split)
 
 
@@ -75,8 +74,14 @@ def test_edge_weight_comes_before_edge_attr(make):
 def test_missing_field_is_named(make, field):
     data = make().to_pyg()
     del data[field]
-    with pytest.raises(InputError, match=f"data.{field}: missing"):
+    with pytest.raises(InputError, match=f"data.{field} must be a tensor, got NoneType") as caught:
         Graph.from_pyg(data)
+    assert ("RandomNodeSplit" in str(caught.value)) is field.endswith("mask")
+
+
+def test_what_is_not_a_single_graph_is_refused():
+    with pytest.raises(InputError, match=r"Data, got list; dataset\[0\]"):
+        Graph.from_pyg([])
 
 
 def test_directed_data_needs_the_callers_word(make):

@@ -47,7 +47,7 @@ def test_constant_column_is_only_centered(make):
 
 
 def test_scaling_twice_is_refused(make):
-    with pytest.raises(InputError, match="already scaled by 'rows'"):
+    with pytest.raises(InputError, match="x is scaled by 'rows' already"):
         make(x=X, features="rows").scaled("standardize")
 
 

@@ -45,7 +45,7 @@ def test_what_could_not_be_read_again_is_not_stored_sparsely(monkeypatch):
 def test_numbers_that_nothing_computes_with_are_refused(refused, kind):
     parts = {"x": torch.ones(2, 2).to(kind), "adjacency": torch.eye(2), "y": torch.zeros(2).long()}
     told = {"format": "gcsr-condensed-graph/1", "num_classes": "2", "provenance": "{}"}
-    refused("condensed", save(parts, told), "x: |broken")
+    refused("condensed", save(parts, told), "x must be|broken")
 
 
 def test_numbers_of_any_length_in_the_history_make_a_page(tmp_path):
@@ -73,9 +73,7 @@ def test_numbers_beyond_every_number_are_refused(refused):
     data = file_bytes(small).replace(b'\\"ratio\\": 0.5', b'\\"ratio\\":1e999')
     assert b"1e999" in data
     header = len(data) - len(file_bytes(small)) + int.from_bytes(data[:8], "little")
-    refused(
-        "condensed", header.to_bytes(8, "little") + data[8:], "beyond every number|not a readable"
-    )
+    refused("condensed", header.to_bytes(8, "little") + data[8:], "not finite|not a readable")
 
 
 def test_texts_that_are_no_unicode_make_a_page(tmp_path, capsys):

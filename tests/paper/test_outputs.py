@@ -291,14 +291,20 @@ def test_a_failed_cell_is_told_by_the_exit_code(
 
 BAD: dict[str, tuple[list[str], list[str]]] = {
     "no name": ([], ["NAME", "table1", "--list"]),
-    "unknown name": (["table9"], ["experiment: 'table9'", "table2"]),
+    "unknown name": (["table9"], ["experiment", "'table9'", "table2"]),
     "a name and the list": (["table1", "--list"], ["NAME", "'table1'", "--list"]),
-    "unknown dataset": (["tau", "--dataset", "corra"], ["dataset: 'corra'", "citeseer"]),
-    "dataset of another table": (["tau", "--dataset", "cora"], ["dataset: 'cora'", "citeseer"]),
+    "unknown dataset": (
+        ["tau", "--dataset", "corra"],
+        ["dataset must be one of citeseer", "'corra'"],
+    ),
+    "dataset of another table": (
+        ["tau", "--dataset", "cora"],
+        ["dataset must be one of citeseer", "'cora'"],
+    ),
     "no graphs": (["tau", "--graphs", "0"], ["--graphs"]),
     "no runs": (["tau", "--runs", "0"], ["--runs"]),
     "no jobs": (["tau", "--jobs", "0"], ["--jobs"]),
-    "unknown device": (["tau", "--device", "abacus"], ["device: 'abacus'"]),
+    "unknown device": (["tau", "--device", "abacus"], ["device", "'abacus'"]),
     "out is a file": (["table1", "--out", "file"], ["out: file"]),
     "rows of something else": (["table1", "--out", "other"], ["rows.jsonl", "line 1"]),
     "out that cannot be made": (["table1", "--out", "file/below"], ["out: file/below"]),

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from paper_helpers import standins
 
-from gcsr.paper.cells import Experiment, Line, Protocol, looking
+from gcsr.paper.cells import Experiment, Line, Protocol, cell
 from gcsr.paper.experiments import experiment
 from gcsr.paper.runner import WorkerError, reproduce
 from gcsr.paper.store import Store
@@ -175,7 +175,7 @@ def test_a_job_that_dies_costs_its_cells(data: Path, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_fault_of_the_library_in_a_job_is_not_swallowed(data: Path, tmp_path: Path) -> None:
     """Its traceback arrives, and no worker is left."""
-    cells = [looking("nothing known", "random", "cora", nodes) for nodes in (6, 9)]
+    cells = [cell("random", "cora", nodes, analysis="nothing known") for nodes in (6, 9)]
     lines = tuple(Line("cora", c.nodes, "a", cells=(c,)) for c in cells)
     with pytest.raises(WorkerError, match=r"(?s)Traceback.*KeyError: 'nothing known'"):
         reproduce(

@@ -18,7 +18,8 @@ from gcsr import Graph, InputError
 from gcsr.methods.base import Condenser
 from gcsr.paper import runner, work
 from gcsr.paper import work as data
-from gcsr.paper.cells import Cell, Experiment, Line, Protocol, cell, graph_statistics
+from gcsr.paper.analyses import graph_statistics
+from gcsr.paper.cells import Cell, Experiment, Line, Protocol, cell
 from gcsr.paper.runner import recall, reproduce
 from gcsr.paper.store import Store
 from gcsr.paper.work import Outcome
@@ -131,7 +132,7 @@ def test_some_datasets_only(loads, tmp_path):
     assert loads == []
     assert {o.state for c, o in outcomes.items() if c.dataset != ABSENT} == {"not run"}
     with pytest.raises(
-        InputError, match="dataset: 'digits' is not part of tiny; accepted: cora, ogbn"
+        InputError, match=r"dataset must be one of cora, ogbn-arxiv in tiny, got 'digits'\."
     ):
         run(Store(tmp_path / "rows.jsonl"), datasets=["digits"])
 
@@ -305,7 +306,7 @@ with store.claim(sys.argv[2]) as mine:
 
 @pytest.mark.parametrize("jobs", [0, -1, 1.5, True])
 def test_impossible_jobs(tmp_path, jobs):
-    with pytest.raises(InputError, match=r"jobs: .* whole number >= 1"):
+    with pytest.raises(InputError, match=r"jobs must be an integer >= 1, got"):
         run(Store(tmp_path / "rows.jsonl"), jobs=jobs)
 
 

@@ -1,31 +1,62 @@
-"""Arrays on disk, read and written by blocks of rows; nothing of them stays in memory.
+"""Plain ``.npy`` files, read and written by blocks of rows.
 
-Files are plain ``.npy``. Large ones are read rather than mapped: pages of a mapping count
-as memory of the process for as long as it lasts, pages that were read belong to the system.
+Large files are read rather than mapped: pages of a mapping count as memory of the process.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
 import os
+import warnings
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
-from typing import Self
+from typing import IO, Any, Self
 
 import numpy as np
 
 from gcsr.utils.errors import InputError, require
+from gcsr.utils.safe_io import reason
 
-# Every header that is written has this length, so that it can be written again once the shape is known.
+# The length of every header that is written: it is written again once the shape is known.
 HEADER_BYTES = 128
-# Bytes read at once where a file is walked through.
+# Bytes read at once.
 WALK_BYTES = 2**25
-# Rows are read one by one where fewer than one in this many pages is wanted, else with all between.
+# Rows are read one by one where fewer than one in this many pages is wanted.
 PAGE_BYTES, SPARSE_PAGES = 4096, 16
 DTYPES = ("<f4", "<i4", "<i8")
+_HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+
+
+class PickledError(ValueError):
+    """An array of objects, which only a pickle can hold."""
+
+
+def npy_header(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, order and type of an npy file of ``size`` bytes; other files are a ``ValueError``.
+
+    The header must describe exactly the bytes that follow.
+    """
+    magic = np.lib.format.read_magic(stream)
+    if magic not in _HEADERS:
+        raise ValueError(f"format {magic[0]}.{magic[1]}")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about the text in the header
+        shape, fortran, dtype = _HEADERS[magic](stream)
+    if dtype.hasobject:
+        raise PickledError("objects")
+    if dtype.names is not None or dtype.subdtype is not None or not dtype.itemsize:
+        raise ValueError(f"values of type {reason(ValueError(str(dtype)))}")
+    if any(type(length) is not int or length < 0 for length in shape):
+        raise ValueError("an invalid shape")
+    if math.prod(shape) * dtype.itemsize != size - stream.tell():
+        raise ValueError("a shape that does not match its values")
+    return shape, fortran, dtype
 
 
 @dataclass(frozen=True)
@@ -39,37 +70,22 @@ class ArrayFile:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Read the header and hold it against the size of the file; no row is read."""
-        # A pipe of that name would be waited for without end.
-        require(path.is_file(), f"{path}: no such file.")
+        """Read and check the header; no row is read."""
+        require(path.is_file(), f"{path}: no such file.")  # opening a pipe would block
         try:
             size = path.stat().st_size
             with path.open("rb") as stream:
-                version = np.lib.format.read_magic(stream)
-                require(version in ((1, 0), (2, 0)), f"{path}: npy version {version} is not read.")
-                head = (
-                    np.lib.format.read_array_header_1_0
-                    if version == (1, 0)
-                    else np.lib.format.read_array_header_2_0
-                )
-                shape, fortran, dtype = head(stream)
+                shape, fortran, dtype = npy_header(stream, size)
                 offset = stream.tell()
-        except InputError:
-            raise
         except OSError as error:
             raise InputError(f"{path}: cannot be read ({error.strerror}).") from None
         except Exception as error:  # whatever a hostile header makes numpy's parser raise
-            raise InputError(f"{path}: not a readable npy file ({error}).") from None
+            raise InputError(f"{path}: not a readable npy file ({reason(error)}).") from None
         require(
             dtype.str in DTYPES and not fortran and 1 <= len(shape) <= 2,
-            f"{path}: holds {dtype} of shape {shape}; rows of float32, int32 or int64 are read.",
+            f"{path}: must have rows of float32, int32 or int64, got {dtype} of shape {shape}.",
         )
-        expected = offset + math.prod(shape) * dtype.itemsize
-        require(
-            expected == size,
-            f"{path}: has {size} bytes, but its header promises {expected} of them.",
-        )
-        return cls(path, tuple(int(n) for n in shape), dtype, offset)
+        return cls(path, shape, dtype, offset)
 
     @property
     def rows(self) -> int:
@@ -94,28 +110,24 @@ class ArrayFile:
         return out
 
     def map(self) -> np.ndarray:
-        """All rows, mapped: no copy, but what is touched counts as memory until the array goes."""
+        """All rows, mapped into memory without a copy."""
         try:
-            # Private: whoever writes to it writes to memory; torch takes no read-only arrays.
+            # Copy on write: torch takes no read-only arrays.
             return np.memmap(self.path, self.dtype, "c", self.offset, self.shape)
         except (OSError, ValueError) as error:
             raise InputError(f"{self.path}: cannot be mapped ({error}).") from None
 
     def forget(self) -> None:
-        """Let the system use the memory that it keeps the file in for something else."""
+        """Drop the file from the page cache of the system."""
         if not hasattr(os, "posix_fadvise"):
             return
-        # A file that is gone is forgotten.
         with suppress(OSError), self.path.open("rb", buffering=0) as stream:
             os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
     def read_into(self, out: np.ndarray, start: int) -> None:
         """Fill ``out`` with the rows that begin at ``start``."""
-        try:
-            with self.path.open("rb", buffering=0) as stream:
-                self._fill(stream.fileno(), out, start)
-        except OSError as error:
-            raise InputError(f"{self.path}: cannot be read ({error.strerror}).") from None
+        with self._opened() as stream:
+            self._fill(stream, out, start)
 
     def take(self, ids: np.ndarray) -> np.ndarray:
         """Some rows, in the order asked for."""
@@ -125,27 +137,32 @@ class ArrayFile:
         wanted = ids if order is None else ids[order]
         per_window = max(1, WALK_BYTES // self.row_bytes)
         one_by_one = max(1, WALK_BYTES // (PAGE_BYTES * SPARSE_PAGES))
+        at = 0
+        with self._opened() as stream:
+            while at < wanted.size:
+                first = int(wanted[at])
+                end = int(np.searchsorted(wanted, first + per_window, "left"))
+                places = slice(at, end) if order is None else order[at:end]
+                if end - at < one_by_one:
+                    found = np.empty((end - at, *self.shape[1:]), self.dtype)
+                    for i, row in enumerate(wanted[at:end].tolist()):
+                        self._fill(stream, found[i : i + 1], row)
+                else:
+                    last = int(wanted[end - 1])
+                    window = np.empty((last + 1 - first, *self.shape[1:]), self.dtype)
+                    self._fill(stream, window, first)
+                    found = window[wanted[at:end] - first]
+                out[places] = found
+                at = end
+        return out
+
+    @contextmanager
+    def _opened(self) -> Iterator[FileIO]:
         try:
             with self.path.open("rb", buffering=0) as stream:
-                at = 0
-                while at < wanted.size:
-                    first = int(wanted[at])
-                    end = int(np.searchsorted(wanted, first + per_window, "left"))
-                    places = slice(at, end) if order is None else order[at:end]
-                    if end - at < one_by_one:
-                        found = np.empty((end - at, *self.shape[1:]), self.dtype)
-                        for i, row in enumerate(wanted[at:end].tolist()):
-                            self._fill(stream.fileno(), found[i : i + 1], row)
-                    else:
-                        last = int(wanted[end - 1])
-                        window = np.empty((last + 1 - first, *self.shape[1:]), self.dtype)
-                        self._fill(stream.fileno(), window, first)
-                        found = window[wanted[at:end] - first]
-                    out[places] = found
-                    at = end
+                yield stream
         except OSError as error:
             raise InputError(f"{self.path}: cannot be read ({error.strerror}).") from None
-        return out
 
     def blocks(self) -> Iterator[np.ndarray]:
         """All rows, in blocks of moderate size."""
@@ -153,41 +170,31 @@ class ArrayFile:
         for start in range(0, self.rows, step):
             yield self.read(start, min(self.rows, start + step))
 
-    def sha256(self) -> str:
-        """Of the whole file, as ``sha256sum`` prints it."""
-        digest = hashlib.sha256()
-        with self.path.open("rb", buffering=0) as stream:
-            while block := stream.read(WALK_BYTES):
-                digest.update(block)
-        return digest.hexdigest()
-
-    def _fill(self, handle: int, out: np.ndarray, start: int) -> None:
+    def _fill(self, stream: FileIO, out: np.ndarray, start: int) -> None:
         if not out.size:
             return
-        _require_positions(self.path)
         view = memoryview(out).cast("B")  # type: ignore[arg-type]
-        at = self.offset + start * self.row_bytes
+        stream.seek(self.offset + start * self.row_bytes)
         while view:
-            got = os.preadv(handle, [view[: 2**30]], at)
-            require(got > 0, f"{self.path}: ends before row {start + out.shape[0]}.")
-            view, at = view[got:], at + got
+            got = stream.readinto(view[: 2**30])
+            require(bool(got), f"{self.path}: ends before row {start + out.shape[0]}.")
+            view = view[got:]
 
 
 class ArrayWriter:
-    """A ``.npy`` file of known width that is written by rows, in any order, and grows as it must."""
+    """Writes a ``.npy`` file of known width by rows, in any order."""
 
     def __init__(self, path: Path, dtype: str, width: int | None = None) -> None:
         self.path, self.dtype, self.width = path, np.dtype(dtype), width
         self.rows = 0
-        _require_positions(path)
-        flags = os.O_RDWR | os.O_CREAT
-        self._handle = os.open(path, flags, 0o666)
+        path.touch(exist_ok=True)
+        self._stream = path.open("r+b", buffering=0)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        os.close(self._handle)
+        self._stream.close()
 
     def append(self, block: np.ndarray) -> None:
         """Rows after the last one."""
@@ -200,32 +207,24 @@ class ArrayWriter:
             return
         view = memoryview(block).cast("B")  # type: ignore[arg-type]
         row = self.dtype.itemsize * (self.width or 1)
-        at = HEADER_BYTES + start * row
+        self._stream.seek(HEADER_BYTES + start * row)
         while view:
-            put = os.pwrite(self._handle, view[: 2**30], at)
-            view, at = view[put:], at + put
+            view = view[self._stream.write(view[: 2**30]) :]
         self.rows = max(self.rows, start + block.shape[0])
 
     def sync(self) -> None:
-        """What was written survives whatever comes."""
-        os.fsync(self._handle)
+        """Flush to the disk."""
+        os.fsync(self._stream.fileno())
 
     def finish(self, *, sync: bool = True) -> ArrayFile:
         """Write the header for the rows there are."""
         shape = (self.rows,) if self.width is None else (self.rows, self.width)
-        os.pwrite(self._handle, _header(shape, self.dtype), 0)
-        os.ftruncate(self._handle, HEADER_BYTES + math.prod(shape) * self.dtype.itemsize)
+        self._stream.seek(0)
+        self._stream.write(_header(shape, self.dtype))
+        self._stream.truncate(HEADER_BYTES + math.prod(shape) * self.dtype.itemsize)
         if sync:
             self.sync()
         return ArrayFile(self.path, shape, self.dtype, HEADER_BYTES)
-
-
-def _require_positions(path: Path) -> None:
-    require(
-        hasattr(os, "preadv") and hasattr(os, "pwrite"),
-        f"{path}: this system (Windows?) cannot read and write files by position, which graph folders"
-        " and features on disk need.",
-    )
 
 
 def _header(shape: tuple[int, ...], dtype: np.dtype) -> bytes:

@@ -22,24 +22,26 @@ from gcsr.utils.safe_io import UNREADABLE, allowed_bytes, is_file, reason, requi
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-# -- How the tensors of a condensed graph lie in a file ----------------------------------------------
-
-
-# With one dense tensor per part in the precision it was computed in; and with all that came later.
+SUFFIX = ".safetensors"
+MOST_CLASSES = 1_000_000
+StoredDtype = Literal["float32", "float16"]
+STORED_DTYPES: tuple[StoredDtype, ...] = ("float32", "float16")
+LARGEST_HALF = torch.finfo(torch.float16).max
+# Formats: one dense tensor per part in the precision it was computed in, and all that came later.
 PLAIN, FORMAT = "gcsr-condensed-graph/1", "gcsr-condensed-graph/2"
 DENSE = frozenset({"x", "adjacency", "y"})
 SPARSE = frozenset({"x", "adjacency.pointers", "adjacency.columns", "adjacency.values", "y"})
-# int16 columns; and a sparse file of a few bytes unfolds to n' x n' numbers: 1 GiB in float32.
+# int16 columns; and a sparse file of a few bytes becomes n' x n' numbers: 1 GiB in float32.
 MOST_SPARSE_NODES = 2**14
-_COMPUTED = (torch.float32, torch.float64)
 _COLUMN, _POINTER = torch.int16, torch.int32
+_REFUSED: tuple[type[Exception], ...] = (*UNREADABLE, SafetensorError)
 
 
 def adjacency_bytes(adjacency: Tensor, itemsize: int, beside: int) -> tuple[int, int | None]:
     """Bytes of an adjacency stored densely and sparsely, with numbers of ``itemsize`` bytes.
 
     The second is ``None`` where there are too many nodes for the sparse layout, or too few bytes
-    ``beside`` it in the file for a reader to unfold so much.
+    ``beside`` it in the file for a reader to accept a dense matrix of that size.
     """
     n = adjacency.shape[0]
     dense = n * n * itemsize
@@ -47,17 +49,16 @@ def adjacency_bytes(adjacency: Tensor, itemsize: int, beside: int) -> tuple[int,
         return dense, None
     entries = int(torch.count_nonzero(adjacency))
     sparse = entries * (itemsize + _COLUMN.itemsize) + (n + 1) * _POINTER.itemsize
-    return dense, sparse if _unfolded_bytes(n, itemsize) <= allowed_bytes(beside + sparse) else None
+    return dense, sparse if _dense_bytes(n, itemsize) <= allowed_bytes(beside + sparse) else None
 
 
-def _unfolded_bytes(n: int, itemsize: int) -> int:
+def _dense_bytes(n: int, itemsize: int) -> int:
     return n * n * max(itemsize, torch.float32.itemsize)
 
 
 def stored_adjacency_bytes(adjacency: Tensor, itemsize: int, beside: int) -> int:
-    """Bytes of an adjacency in the layout that it is stored in."""
-    dense, sparse = adjacency_bytes(adjacency, itemsize, beside)
-    return dense if sparse is None else min(dense, sparse)
+    """Bytes of an adjacency in the layout that it is stored in: the smaller one."""
+    return min(size for size in adjacency_bytes(adjacency, itemsize, beside) if size is not None)
 
 
 def is_stored_sparsely(adjacency: Tensor, itemsize: int, beside: int) -> bool:
@@ -86,87 +87,61 @@ def to_stored(
     }
 
 
-def is_known(format_name: str | None, names: frozenset[str]) -> bool:
-    """Whether a file of this format may hold tensors of these names."""
-    return (format_name == PLAIN and names == DENSE) or (
-        format_name == FORMAT and names in (DENSE, SPARSE)
-    )
-
-
 def from_stored(
     tensors: Mapping[str, Tensor], file_bytes: int
 ) -> tuple[Tensor, Tensor, Tensor, bool]:
     """Features, dense adjacency, labels, and whether the first two were in half precision.
 
-    Tensors come from anywhere: whatever cannot be unfolded safely is refused here; the rest is for
-    :class:`~gcsr.data.condensed.CondensedGraph` to check.
+    Checks what making the adjacency dense needs; :class:`CondensedGraph` checks the rest.
     """
     x = tensors["x"]
-    adjacency = tensors["adjacency"] if "adjacency" in tensors else _unfolded(tensors, file_bytes)
+    adjacency = tensors["adjacency"] if "adjacency" in tensors else _densified(tensors, file_bytes)
     half = x.dtype == adjacency.dtype == torch.float16
-    return _usable("x", x), _usable("adjacency", adjacency), tensors["y"], half
+    for name, tensor in (("x", x), ("adjacency", adjacency)):
+        require(
+            tensor.dtype in (torch.float16, torch.float32, torch.float64),
+            f"{name} must be float16, float32 or float64, got {tensor.dtype}.",
+        )
+    x, adjacency = (t.float() if t.dtype == torch.float16 else t for t in (x, adjacency))
+    return x, adjacency, tensors["y"], half
 
 
-def _usable(name: str, tensor: Tensor) -> Tensor:
-    """Half precision is for storing; everything computes in float32 at least."""
-    if tensor.dtype == torch.float16:
-        return tensor.float()
-    require(
-        tensor.dtype in _COMPUTED,
-        f"{name}: {tensor.dtype} is not accepted; float16, float32 and float64 are.",
-    )
-    return tensor
-
-
-def _unfolded(tensors: Mapping[str, Tensor], file_bytes: int) -> Tensor:
+def _densified(tensors: Mapping[str, Tensor], file_bytes: int) -> Tensor:
     x = tensors["x"]
     pointers, columns, values = (
         tensors[f"adjacency.{part}"] for part in ("pointers", "columns", "values")
     )
-    require(x.ndim == 2, f"x: expected (n', d) features, not {tuple(x.shape)}.")
+    require(x.ndim == 2, f"x must be a matrix (n', d), got shape {tuple(x.shape)}.")
     n = x.shape[0]
     require(
         n <= MOST_SPARSE_NODES,
-        f"adjacency: {n} nodes are too many for the sparse layout; up to {MOST_SPARSE_NODES} are"
-        " accepted.",
+        f"adjacency must have at most {MOST_SPARSE_NODES} nodes in the sparse layout, got {n}.",
     )
     require(
         pointers.dtype == _POINTER and columns.dtype == _COLUMN and values.is_floating_point(),
-        "adjacency: its sparse parts must be int32 pointers, int16 columns and floating-point values.",
+        "adjacency must have int32 pointers, int16 columns and floating-point values.",
     )
     require(
         pointers.shape == (n + 1,) and columns.ndim == 1 and values.shape == columns.shape,
-        f"adjacency: its sparse parts do not fit each other and {n} feature rows.",
+        f"adjacency must have {n + 1} pointers and as many columns as values.",
     )
-    needed = _unfolded_bytes(n, values.element_size())
-    require_unfoldable(f"adjacency: {n} x {n} numbers", needed, file_bytes)
-    counts = pointers.long().diff()
+    require_unfoldable(
+        f"adjacency: {n} x {n} numbers", _dense_bytes(n, values.element_size()), file_bytes
+    )
+    counts, places = pointers.long().diff(), columns.long()
     require(
         int(pointers[0]) == 0
         and int(pointers[-1]) == columns.numel()
-        and bool((counts >= 0).all()),
-        "adjacency: its row pointers do not ascend from 0 to the number of entries.",
-    )
-    places = columns.long()
-    require(
-        bool(((places >= 0) & (places < n)).all()), f"adjacency: a column is outside 0..{n - 1}."
+        and bool((counts >= 0).all())
+        and bool(((places >= 0) & (places < n)).all()),
+        f"adjacency must have pointers from 0 to {columns.numel()} and columns 0..{n - 1}.",
     )
     rows = torch.repeat_interleave(torch.arange(n), counts)
-    require(
-        bool(((rows * n + places).diff() > 0).all()),
-        "adjacency: columns of a row do not ascend.",
-    )
+    ascending = bool(((rows * n + places).diff() > 0).all())
+    require(ascending, "adjacency must have ascending columns in every row.")
     dense = torch.zeros((n, n), dtype=values.dtype)
     dense[rows, places] = values
     return dense
-
-
-SUFFIX = ".safetensors"
-_REFUSED: tuple[type[Exception], ...] = (*UNREADABLE, SafetensorError)
-MOST_CLASSES = 1_000_000
-StoredDtype = Literal["float32", "float16"]
-STORED_DTYPES: tuple[StoredDtype, ...] = ("float32", "float16")
-LARGEST_HALF = torch.finfo(torch.float16).max
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -194,54 +169,50 @@ class CondensedGraph:
     half: bool = False
 
     def __post_init__(self) -> None:
-        require(
-            self.x.ndim == 2 and self.x.shape[0] > 0,
-            f"x: expected (n', d) features, not {tuple(self.x.shape)}.",
-        )
-        n = self.x.shape[0]
+        n = self.x.shape[0] if self.x.ndim == 2 else 0
+        require(n > 0, f"x must be a matrix (n', d), got shape {tuple(self.x.shape)}.")
         require(
             self.adjacency.shape == (n, n),
-            f"adjacency: {tuple(self.adjacency.shape)} does not match {n} feature rows.",
+            f"adjacency must have shape ({n}, {n}), got {tuple(self.adjacency.shape)}.",
         )
         require(
             isinstance(self.num_classes, int) and 1 <= self.num_classes <= MOST_CLASSES,
-            f"num_classes: {self.num_classes} is not accepted; 1 to {MOST_CLASSES} are.",
+            f"num_classes must be 1..{MOST_CLASSES}, got {self.num_classes}.",
         )
         for name in ("x", "adjacency"):
             tensor: Tensor = getattr(self, name)
             require(
                 tensor.is_floating_point() and all(map(math.isfinite, _extremes(tensor))),
-                f"{name}: must be finite floating-point numbers.",
+                f"{name} must be finite floating-point numbers.",
             )
-            require(
-                not self.half or _fits_half(tensor),
-                f"half: {name} has numbers that float16 cannot hold; stored_as('float16') rounds them.",
+            # Row by row, because copies are large.
+            fits = not self.half or all(
+                torch.equal(rows, rows.half().to(rows.dtype)) for rows in tensor.split(256)
             )
-        require(_extremes(self.adjacency)[0] >= 0, "adjacency: has negative entries.")
+            require(fits, f"{name} must fit float16 if half; stored_as('float16') rounds it.")
+        low, _ = _extremes(self.adjacency)
+        require(low >= 0, f"adjacency must be >= 0, got {low:g}.")
         if self.y.ndim == 1:
             require(
                 self.y.shape == (n,) and self.y.dtype == torch.int64,
-                f"y: expected {n} integer classes, not {self.y.dtype} {tuple(self.y.shape)}.",
+                f"y must be {n} int64 classes, got {self.y.dtype} of shape {tuple(self.y.shape)}.",
             )
-            low, high = int(self.y.min()), int(self.y.max())
+            least, most = int(self.y.min()), int(self.y.max())
             require(
-                low >= -1 and high < self.num_classes,
-                f"y: label {low if low < 0 else high} is outside 0..{self.num_classes - 1}"
-                " (-1: no label).",
+                least >= -1 and most < self.num_classes,
+                f"y must be 0..{self.num_classes - 1} (-1: no label), got"
+                f" {least if least < -1 else most}.",
             )
-            require(high >= 0, "y: no node has a label; at least one must.")
+            require(most >= 0, "y must have a label for at least one node, got none.")
         else:
             require(
                 self.y.shape == (n, self.num_classes) and self.y.is_floating_point(),
-                f"y: expected ({n}, {self.num_classes}) class shares, not {tuple(self.y.shape)}.",
+                f"y must be class shares of shape ({n}, {self.num_classes}), got {self.y.dtype} of"
+                f" shape {tuple(self.y.shape)}.",
             )
             sums = self.y.sum(1)
-            require(
-                bool(
-                    (self.y >= 0).all() and torch.allclose(sums, torch.ones_like(sums), atol=1e-3)
-                ),
-                "y: class shares must be non-negative and sum to one.",
-            )
+            shares = (self.y >= 0).all() and torch.allclose(sums, torch.ones_like(sums), atol=1e-3)
+            require(bool(shares), "y must be class shares >= 0 that sum to one.")
 
     @property
     def num_nodes(self) -> int:
@@ -250,7 +221,7 @@ class CondensedGraph:
 
     @property
     def targets(self) -> Tensor:
-        """Labels as class shares ``(n', C)``: one-hot where they are hard, zeros where none is."""
+        """Labels as class shares ``(n', C)``: one-hot for classes, zeros for nodes without a label."""
         if self.y.ndim == 2:
             return self.y.to(self.x.dtype)
         shares = torch.nn.functional.one_hot(self.y.clamp_min(0), self.num_classes)
@@ -273,18 +244,14 @@ class CondensedGraph:
 
     @property
     def stored_bytes(self) -> int:
-        """Bytes of features, adjacency and labels in a file: see :mod:`gcsr.data.condensed`."""
-        beside = self._bytes_beside
-        return beside + stored_adjacency_bytes(self.adjacency, self._itemsize, beside)
+        """Bytes of features, adjacency and labels in a file."""
+        itemsize, beside = self._stored_sizes()
+        return beside + stored_adjacency_bytes(self.adjacency, itemsize, beside)
 
-    @property
-    def _bytes_beside(self) -> int:
-        """Bytes of features and labels in a file."""
-        return self.x.numel() * (2 if self.half else self.x.element_size()) + self.y.nbytes
-
-    @property
-    def _itemsize(self) -> int:
-        return 2 if self.half else self.adjacency.element_size()
+    def _stored_sizes(self) -> tuple[int, int]:
+        """Bytes of a number of the adjacency, and of features and labels together, in a file."""
+        itemsize, of_x = (2 if self.half else t.element_size() for t in (self.adjacency, self.x))
+        return itemsize, self.x.numel() * of_x + self.y.nbytes
 
     @property
     def leaks_test_labels(self) -> bool:
@@ -300,8 +267,8 @@ class CondensedGraph:
             largest = max(float(x.abs().max()), float(adjacency.max()))
             require(
                 largest <= LARGEST_HALF,
-                f"dtype: float16 holds numbers up to {LARGEST_HALF:g}, and there is {largest:g};"
-                " float32 is needed.",
+                f"dtype must be float32, as numbers reach {largest:g} and float16 ends at"
+                f" {LARGEST_HALF:g}, got float16.",
             )
             x, adjacency = x.half().float(), adjacency.half().float()
         return replace(self, x=x, adjacency=adjacency, half=half)
@@ -341,9 +308,7 @@ class CondensedGraph:
             "bytes": self.stored_bytes,
             "stored_dtype": "float16" if self.half else str(self.x.dtype).removeprefix("torch."),
             "stored_adjacency": (
-                "sparse"
-                if is_stored_sparsely(self.adjacency, self._itemsize, self._bytes_beside)
-                else "dense"
+                "sparse" if is_stored_sparsely(self.adjacency, *self._stored_sizes()) else "dense"
             ),
             "leaks_test_labels": self.leaks_test_labels,
             "provenance": self.provenance,
@@ -360,16 +325,15 @@ class CondensedGraph:
         parts = (part.detach().cpu() for part in (self.x, self.adjacency, self.y))
         kind, tensors = to_stored(*parts, half=self.half)
         try:
-            told = json.dumps(self.provenance, sort_keys=True, allow_nan=False)
+            provenance = json.dumps(self.provenance, sort_keys=True, allow_nan=False)
         except ValueError:
-            # A reader would refuse it: JSON has no word for what is not finite.
             raise InputError(
-                "provenance: holds a number that is not finite; null stands for those."
+                "provenance must have finite numbers; use None instead of NaN or infinity."
             ) from None
         metadata = {
             "format": kind,
             "num_classes": str(self.num_classes),
-            "provenance": told,
+            "provenance": provenance,
         }
         blob = save({key: t.contiguous() for key, t in tensors.items()}, metadata)
         write_atomically(path, _with_ordered_header(blob))
@@ -377,29 +341,35 @@ class CondensedGraph:
 
     @classmethod
     def load(cls, path: str | Path) -> CondensedGraph:
-        """Read a file written by :meth:`save`; anything else is one clear sentence."""
+        """Read a file written by :meth:`save`."""
         path = Path(path)
-        require(not path.is_dir(), f"{path}: a folder, not the file of a condensed graph.")
+        require(not path.is_dir(), f"{path}: must be the file of a condensed graph, got a folder.")
         require(is_file(path), f"{path}: no such file.")
         try:
             with safe_open(path, framework="pt") as archive:
                 metadata = archive.metadata() or {}
                 names = frozenset(archive.keys())
-                known = is_known(metadata.get("format"), names)
+                known = (metadata.get("format"), names) in (
+                    (PLAIN, DENSE),
+                    (FORMAT, DENSE),
+                    (FORMAT, SPARSE),
+                )
                 tensors = {name: archive.get_tensor(name) for name in names} if known else {}
         except _REFUSED as error:
             raise InputError(
                 f"{path}: not a readable safetensors file ({reason(error)})."
             ) from None
-        require(known, f"{path}: a safetensors file, but not a condensed graph of this library.")
+        require(
+            known,
+            f"{path}: must be a condensed graph of this library, got another safetensors file.",
+        )
         try:
             provenance = json.loads(
                 metadata["provenance"], parse_constant=_no_constant, parse_float=_finite
             )
             classes = int(metadata["num_classes"])
-            require(isinstance(provenance, dict), "provenance: not a JSON object.")
-            source = provenance.get("dataset", {})
-            require(isinstance(source, dict), "provenance: its dataset is not a JSON object.")
+            plain = isinstance(provenance, dict) and isinstance(provenance.get("dataset", {}), dict)
+            require(plain, "provenance and its dataset must be JSON objects.")
             x, adjacency, y, half = from_stored(tensors, path.stat().st_size)
             return cls(x, adjacency, y, classes, provenance, half)
         except InputError as error:
@@ -424,15 +394,10 @@ def _extremes(tensor: Tensor) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _fits_half(tensor: Tensor) -> bool:
-    """Whether float16 holds every number; row by row, because copies are large."""
-    return all(torch.equal(rows, rows.half().to(rows.dtype)) for rows in tensor.split(256))
-
-
 def _finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise ValueError(f"{text[:20]} is beyond every number")  # and could not be written again
+        raise ValueError(f"{text[:20]} is not finite")
     return number
 
 

@@ -13,19 +13,18 @@ from pathlib import Path
 import numpy as np
 
 from gcsr.data.array_file import ArrayWriter
-from gcsr.utils.errors import InputError, require
+from gcsr.data.edges import TOLERANCE, require_node_ids, require_undirected, require_weights
+from gcsr.utils.errors import require
 
 # At least so many files of edges, and so many bits' worth of nodes in each.
 BUCKETS, NODES_PER_BUCKET = 64, 16
-# Differences in the last bits of sums of float32 are no direction.
-TOLERANCE = 1e-6
 
 
 class EdgeBlocks:
     """Takes edges in any order and writes ``indptr.npy``, ``indices.npy`` and ``weights.npy``."""
 
     def __init__(self, folder: Path, nodes: int, *, weighted: bool = False) -> None:
-        require(0 < nodes < 2**31, f"nodes: {nodes} is not accepted; 1 to {2**31 - 1} are.")
+        require(0 < nodes < 2**31, f"nodes must be 1..{2**31 - 1}, got {nodes}.")
         self._folder, self._nodes, self._weighted = folder, nodes, weighted
         self._shift = np.int64(max(1, (nodes - 1).bit_length()))
         self._rows = -(-nodes // max(BUCKETS, nodes >> NODES_PER_BUCKET))
@@ -34,19 +33,11 @@ class EdgeBlocks:
     def add(
         self, sources: np.ndarray, targets: np.ndarray, weights: np.ndarray | None = None
     ) -> None:
-        """Some edges; loops and edges of weight zero are no edges."""
-        for ids in (sources, targets):
-            require(ids.dtype.kind in "iu", f"edges: node ids must be integers, not {ids.dtype}.")
-            if ids.size:
-                low, high = int(ids.min()), int(ids.max())
-                require(
-                    low >= 0 and high < self._nodes,
-                    f"edges: node id {low if low < 0 else high} is outside 0..{self._nodes - 1}.",
-                )
+        """Add edges; loops and edges of weight zero are dropped."""
+        require_node_ids(self._nodes, sources, targets)
         keep = sources != targets
         if weights is not None:
-            fine = bool(np.isfinite(weights).all()) and bool((weights >= 0).all())
-            require(fine, "edge weights: must be finite numbers >= 0.")
+            require_weights(weights)
             keep &= weights != 0
         there, back = sources[keep].astype(np.int64), targets[keep].astype(np.int64)
         # The lowest bit tells an edge from its reverse.
@@ -65,11 +56,10 @@ class EdgeBlocks:
 
     def finish(self, *, undirected: bool) -> int:
         """Write the arrays; returns how many entries there are."""
-        index = "<i4"
         directed = 0
         with (
             ArrayWriter(self._folder / "indptr.npy", "<i8") as pointers,
-            ArrayWriter(self._folder / "indices.npy", index) as columns,
+            ArrayWriter(self._folder / "indices.npy", "<i4") as columns,
             ArrayWriter(self._folder / "weights.npy", "<f4") as values,
         ):
             pointers.append(np.zeros(1, np.int64))
@@ -84,12 +74,8 @@ class EdgeBlocks:
                     heavy = heavy or bool((weights != 1).any())
                     values.append(weights)
             entries = columns.rows
-            if directed and not undirected:
-                raise InputError(
-                    f"edges: the graph is directed ({directed} of {entries} entries differ from their"
-                    " reverse) and an undirected one is needed; pass undirected=True (command line:"
-                    " --undirected) to add the reverse edges."
-                )
+            if not undirected:
+                require_undirected(directed, entries)
             for writer in (pointers, columns, values):
                 writer.finish()
         if not heavy:
@@ -128,11 +114,8 @@ class EdgeBlocks:
             path.unlink()
         if self._weighted:
             return self._summed(records, undirected=undirected)
-        keys = _distinct(np.sort(records))
-        pairs = keys >> np.int64(1)
-        first = np.ones(pairs.size, bool)
-        first[1:] = pairs[1:] != pairs[:-1]
-        distinct = pairs[first]
+        pairs = np.unique(records) >> np.int64(1)
+        distinct = np.unique(pairs)
         # A pair that came in both directions is there twice.
         return distinct, None, 2 * distinct.size - pairs.size
 
@@ -140,26 +123,16 @@ class EdgeBlocks:
         self, records: np.ndarray, *, undirected: bool
     ) -> tuple[np.ndarray, np.ndarray, int]:
         records = records[np.argsort(records["key"], kind="stable")]
-        keys = _distinct(records["key"])
-        places = np.searchsorted(records["key"], keys)
+        keys, places = np.unique(records["key"], return_index=True)
         sums = np.add.reduceat(records["weight"], places) if keys.size else np.empty(0)
         pairs = keys >> np.int64(1)
-        distinct = _distinct(pairs)
+        distinct = np.unique(pairs)
         both = np.zeros((2, distinct.size))
         both[keys & 1, np.searchsorted(distinct, pairs)] = sums
         there, back = both
         largest = np.maximum(there, back)
-        require(
-            bool((largest <= np.finfo(np.float32).max).all()),
-            "edge weights: a weight, or the sum of a repeated edge, is beyond float32 (3.4e38).",
-        )
+        require_weights(largest)
         lonely = int((there - back > TOLERANCE * largest).sum())
         if not undirected:
             distinct, largest = distinct[there > 0], there[there > 0]
         return distinct, largest.astype(np.float32), lonely
-
-
-def _distinct(ordered: np.ndarray) -> np.ndarray:
-    kept = np.ones(ordered.size, bool)
-    kept[1:] = ordered[1:] != ordered[:-1]
-    return ordered[kept]

@@ -14,9 +14,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from gcsr.utils.errors import InputError, require
+from gcsr.utils.errors import require
 
-_TOO_LARGE = "edge weights: a weight, or the sum of a repeated edge, is beyond float32 (3.4e38)."
+# Differences in the last bits of sums of float32 do not make a graph directed.
+TOLERANCE = 1e-6
+LARGEST = float(np.finfo(np.float32).max)
 
 
 def adjacency_from_edges(
@@ -31,19 +33,10 @@ def adjacency_from_edges(
     rows, columns = np.asarray(sources), np.asarray(targets)
     require(
         rows.ndim == 1 and rows.shape == columns.shape,
-        f"edges: sources {rows.shape} and targets {columns.shape} must be lists of equal length.",
+        f"edges must have sources and targets of equal length, got {rows.shape} and {columns.shape}.",
     )
     if rows.size:
-        require(
-            rows.dtype.kind in "iu" and columns.dtype.kind in "iu",
-            f"edges: node ids must be integers, not {rows.dtype}.",
-        )
-        low = int(min(rows.min(), columns.min()))
-        high = int(max(rows.max(), columns.max()))
-        require(
-            low >= 0 and high < num_nodes,
-            f"edges: node id {low if low < 0 else high} is outside 0..{num_nodes - 1}.",
-        )
+        require_node_ids(num_nodes, rows, columns)
     values = np.ones(rows.size, np.float32) if weights is None else _weights(weights, rows.size)
     matrix = sp.coo_array((values, (rows, columns)), shape=(num_nodes, num_nodes))
     return clean_adjacency(matrix, weighted=weights is not None, undirected=undirected)
@@ -55,7 +48,7 @@ def clean_adjacency(
     """Apply the rules of this module to a square sparse matrix; the input is left unchanged."""
     require(
         matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1],
-        f"edges: the adjacency must be square, not {matrix.shape}.",
+        f"edges must be a square matrix, got shape {matrix.shape}.",
     )
     coo = sp.coo_array(matrix)
     values = _weights(coo.data, coo.data.size) if weighted else (coo.data != 0).astype(np.float32)
@@ -64,13 +57,15 @@ def clean_adjacency(
     cleaned.sum_duplicates()
     if not weighted:
         cleaned.data = np.ones_like(cleaned.data)
-    require(bool(np.isfinite(cleaned.data).all()), _TOO_LARGE)
-    # Sums of float32 may differ in their last bit between (i, j) and (j, i).
+    require_weights(cleaned.data)
     reverse = cleaned.T.tocsr()
     if undirected:
         cleaned = sp.csr_array(cleaned.maximum(reverse))
     else:
-        _require_symmetric(cleaned, reverse)
+        # Without abs: of two entries that differ, only the larger one is counted.
+        excess = cleaned - reverse
+        large = excess > TOLERANCE * cleaned.maximum(reverse) if excess.nnz else excess
+        require_undirected(int(large.sum()), cleaned.nnz)
     cleaned.sum_duplicates()
     cleaned.sort_indices()
     for array in (cleaned.data, cleaned.indices, cleaned.indptr):
@@ -82,23 +77,46 @@ def _weights(weights: ArrayLike, count: int) -> np.ndarray:
     values = np.asarray(weights)
     require(
         values.shape == (count,),
-        f"edge weights: shape {values.shape} does not match {count} edges.",
+        f"edge_weights must have one number per edge ({count}), got shape {values.shape}.",
     )
-    require(values.dtype.kind in "iuf", f"edge weights: must be numbers, not {values.dtype}.")
-    require(bool(np.isfinite(values).all()), "edge weights: contain NaN or infinity.")
-    lowest = values.min(initial=0)
-    require(bool(lowest >= 0), f"edge weights: {lowest} is negative; accepted: >= 0.")
-    require(bool((values <= np.finfo(np.float32).max).all()), _TOO_LARGE)
+    require(values.dtype.kind in "iuf", f"edge_weights must be numbers, got {values.dtype}.")
+    require_weights(values)
     return values.astype(np.float32)
 
 
-def _require_symmetric(matrix: sp.csr_array, reverse: sp.csr_array) -> None:
-    # Without abs: of two entries that differ, only the larger one is counted.
-    excess = matrix - reverse
-    unmatched = int((excess > 1e-6 * matrix.maximum(reverse)).sum()) if excess.nnz else 0
-    if unmatched:
-        raise InputError(
-            f"edges: the graph is directed ({unmatched} of {matrix.nnz} entries differ from their "
-            "reverse) and an undirected one is needed; pass undirected=True (command line: "
-            "--undirected) to add the reverse edges."
+def require_node_ids(num_nodes: int, *ids: np.ndarray) -> None:
+    """Refuse sources or targets that are no node ids."""
+    for array in ids:
+        require(
+            array.dtype.kind in "iu",
+            f"edges must be integers, got {array.dtype}; edges.astype('int64') converts them.",
         )
+    low = min((int(array.min()) for array in ids if array.size), default=0)
+    high = max((int(array.max()) for array in ids if array.size), default=0)
+    from_one = "; subtract 1 from ids that begin at 1" if low == 1 and high == num_nodes else ""
+    require(
+        low >= 0 and high < num_nodes,
+        f"edges must be node ids 0..{num_nodes - 1}, got {low if low < 0 else high}{from_one}.",
+    )
+
+
+def require_weights(values: np.ndarray) -> None:
+    """Refuse weights that are not finite, negative or beyond float32."""
+    finite = bool(np.isfinite(values).all())
+    wrong = values[~np.isfinite(values)][0] if not finite else values.max(initial=0)
+    require(
+        finite and bool(wrong <= LARGEST),
+        f"edge_weights must be finite and at most 3.4e38 (float32), also the sum of a repeated edge,"
+        f" got {wrong}; numpy.nan_to_num(edge_weights) replaces NaN and infinity.",
+    )
+    lowest = values.min(initial=0)
+    require(bool(lowest >= 0), f"edge_weights must be >= 0, got {lowest}.")
+
+
+def require_undirected(differing: int, entries: int) -> None:
+    """Refuse a directed graph, and name what makes it undirected."""
+    require(
+        not differing,
+        f"edges must be undirected, got {differing} of {entries} entries that differ from their"
+        " reverse; pass undirected=True (command line: --undirected) to add the reverse edges.",
+    )

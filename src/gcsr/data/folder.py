@@ -8,7 +8,7 @@
 ``labels.npy``       int64 class per node, -1 where unknown
 ``train.npy`` ...    int64 node ids, sorted; ``val.npy`` and ``test.npy`` likewise
 ``manifest.json``    counts, setting, the hash of every file and of the graph
-``propagated/``      what was computed from it; may be removed at any time
+``propagated/``      propagated features; may be removed at any time
 ===================  ==============================================================================
 """
 
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -28,19 +28,16 @@ from typing import Any, get_type_hints
 import numpy as np
 
 from gcsr.data.array_file import WALK_BYTES, ArrayFile, ArrayWriter
-from gcsr.data.graph import FEATURE_SCALINGS, MOST_CLASSES, Graph
+from gcsr.data.graph import FEATURE_SCALINGS, MOST_CLASSES, SPLITS, Graph
 from gcsr.utils.errors import InputError, require
-from gcsr.utils.files import write_atomically
+from gcsr.utils.files import current_umask, write_atomically
 from gcsr.utils.safe_io import expanded, is_file
-
-# -- What a graph folder says of itself: ``manifest.json``, checked against the files beside it ------
-
 
 FORMAT = "gcsr-graph-folder/1"
 MANIFEST = "manifest.json"
 # Far more than the largest manifest; bounds what is read of a hostile one.
 MOST_BYTES = 2**16
-# The only files that are ever opened, with the types they may have; a manifest names no others.
+# The only files that are ever opened, with the types they may have.
 FILES: dict[str, tuple[str, ...]] = {
     "features": ("<f4",),
     "indptr": ("<i8",),
@@ -51,24 +48,16 @@ FILES: dict[str, tuple[str, ...]] = {
     "val": ("<i8",),
     "test": ("<i8",),
 }
+_HASH = re.compile("[0-9a-f]{64}")
+_AGAIN = "; write the folder again with gcsr convert or Graph.to_folder."
 
 
 @dataclass(frozen=True)
 class Manifest:
     """Counts, setting and hashes of a graph folder.
 
-    Attributes:
-        name: shown in results.
-        nodes: rows of the features.
-        edges: stored entries of the symmetric adjacency.
-        feature_count: width of a feature row.
-        num_classes: number of classes.
-        weighted: whether there is a file of edge weights.
-        inductive: whether validation and test nodes are hidden while condensing.
-        scaling: how the features were scaled.
-        filled: how many feature entries are not zero.
-        content_hash: that of the same graph in memory (:attr:`gcsr.Graph.content_hash`).
-        sha256: of every file.
+    ``edges`` are stored entries of the symmetric adjacency, ``filled`` feature entries that are not
+    zero. ``content_hash`` is :attr:`gcsr.Graph.content_hash`, ``sha256`` are hashes of the files.
     """
 
     name: str
@@ -89,57 +78,51 @@ class Manifest:
 
     @classmethod
     def read(cls, folder: Path) -> Manifest:
-        """The manifest of a folder; anything odd about it is one sentence."""
+        """The manifest of a folder, checked."""
         path = folder / MANIFEST
         require(path.is_file(), f"{path}: no such file.")
         try:
             with path.open("rb") as stream:
                 blob = stream.read(MOST_BYTES + 1)
-            require(len(blob) <= MOST_BYTES, f"{path}: is larger than a manifest can be.")
-            stored = json.loads(blob)
+            stored: Any = json.loads(blob) if len(blob) <= MOST_BYTES else None
         except OSError as error:
             raise InputError(f"{path}: cannot be read ({error.strerror}).") from None
         except (ValueError, RecursionError) as error:
-            if isinstance(error, InputError):
-                raise
             raise InputError(f"{path}: is not a JSON file ({error}).") from None
         require(
             isinstance(stored, dict) and stored.get("format") == FORMAT,
-            f"{path}: does not say format {FORMAT!r}.",
+            f"{path}: must be a JSON object with format {FORMAT!r}{_AGAIN}",
         )
         return cls._checked(path, stored)
 
     @classmethod
     def _checked(cls, path: Path, stored: dict[str, Any]) -> Manifest:
-        values: dict[str, Any] = {}
-        for name, kind in get_type_hints(cls).items():
+        types = get_type_hints(cls) | {"sha256": dict}
+        for name, kind in types.items():
             value = stored.get(name)
-            plain = dict if name == "sha256" else kind
             require(
-                type(value) is plain, f"{path}: {name} {value!r:.60} must be a {plain.__name__}."
+                type(value) is kind,
+                f"{path}: {name} must be of type {kind.__name__}, got {value!r:.60}{_AGAIN}",
             )
-            values[name] = value
-        if values["scaling"] == "standardise":  # folders of older versions
-            values["scaling"] = "standardize"
-        one = cls(**values)
-        for name in ("nodes", "edges", "feature_count", "num_classes", "filled"):
-            count = getattr(one, name)
-            require(0 <= count < 2**53, f"{path}: {name} {count} is not accepted.")
-        require(one.nodes > 0 and one.feature_count > 0, f"{path}: describes an empty graph.")
-        require(one.num_classes <= MOST_CLASSES, f"{path}: num_classes is above {MOST_CLASSES}.")
+            low = 1 if name in ("nodes", "feature_count") else 0
+            high = MOST_CLASSES if name == "num_classes" else 2**53
+            require(
+                kind is not int or low <= value <= high,  # type: ignore[operator]
+                f"{path}: {name} must be {low}..{high}, got {value!r:.60}{_AGAIN}",
+            )
+        if stored["scaling"] == "standardise":  # folders of older versions
+            stored = {**stored, "scaling": "standardize"}
+        one = cls(**{name: stored[name] for name in types})
         require(
-            one.scaling in FEATURE_SCALINGS, f"{path}: scaling {one.scaling!r:.40} is not known."
+            one.scaling in FEATURE_SCALINGS,
+            f"{path}: scaling must be one of {', '.join(FEATURE_SCALINGS)}, got {one.scaling!r:.40}.",
         )
-        hashes = {"content_hash": one.content_hash, **one.sha256}
-        for name, value in hashes.items():
-            fine = (
-                isinstance(value, str)
-                and len(value) == 64
-                and set(value) <= set("0123456789abcdef")
+        hashes = {"content_hash": one.content_hash, **dict.fromkeys(one.files), **one.sha256}
+        for name, digest in hashes.items():
+            require(
+                isinstance(digest, str) and _HASH.fullmatch(digest) is not None,
+                f"{path}: the hash of {name!r:.40} must be 64 hexadecimal digits{_AGAIN}",
             )
-            require(fine, f"{path}: the hash of {name!r:.40} is not one.")
-        missing = set(one.files) - set(one.sha256)
-        require(not missing, f"{path}: lacks the hash of {', '.join(sorted(missing))}.")
         return one
 
     @property
@@ -148,28 +131,20 @@ class Manifest:
         return tuple(name for name in FILES if name != "weights" or self.weighted)
 
     def open_files(self, folder: Path) -> dict[str, ArrayFile]:
-        """Every array, its header held against this manifest and against its size; none is read."""
+        """Every array, its header checked against this manifest; none is read."""
         rows = {"indptr": self.nodes + 1, "indices": self.edges, "weights": self.edges}
         found = {}
         for name in self.files:
             file = ArrayFile.open(folder / f"{name}.npy")
-            split = name in ("train", "val", "test")
-            count = file.rows if split else rows.get(name, self.nodes)
+            count = min(file.rows, self.nodes) if name in SPLITS else rows.get(name, self.nodes)
             shape = (count, self.feature_count) if name == "features" else (count,)
             require(
                 file.shape == shape and file.dtype.str in FILES[name],
-                f"{file.path}: holds {file.dtype} of shape {file.shape}; the manifest wants"
-                f" {' or '.join(FILES[name])} of shape {shape}.",
-            )
-            require(
-                not split or file.rows <= self.nodes,
-                f"{file.path}: names {file.rows} nodes of {self.nodes}.",
+                f"{file.path}: must be {' or '.join(FILES[name])} of shape {shape} by the manifest,"
+                f" got {file.dtype} of shape {file.shape}{_AGAIN}",
             )
             found[name] = file
         return found
-
-
-SPLITS = ("train", "val", "test")
 
 
 def is_folder(path: str | Path) -> bool:
@@ -179,22 +154,21 @@ def is_folder(path: str | Path) -> bool:
 
 @contextmanager
 def new_folder(out: str | Path) -> Iterator[Path]:
-    """A temporary folder beside ``out`` that becomes it when the block ends well, else vanishes."""
+    """A temporary folder beside ``out`` that becomes it when the block ends without an error."""
     out = expanded(out)
     require(not out.exists(), f"{out}: is there already; remove it or choose another folder.")
+    temporary = None
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}."))
-    except OSError as error:
-        raise InputError(f"{out}: cannot be written ({error.strerror}).") from None
-    try:
         yield temporary
-        temporary.chmod(0o777 & ~_umask())
+        temporary.chmod(0o777 & ~current_umask())
         temporary.rename(out)
     except OSError as error:
         raise InputError(f"{out}: cannot be written ({error.strerror}).") from None
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
 
 
 def write_list(folder: Path, name: str, values: np.ndarray) -> None:
@@ -215,8 +189,8 @@ def write_folder(graph: Graph, out: str | Path) -> Path:
     with new_folder(out) as folder:
         write_list(folder, "features", graph.x.contiguous().numpy())
         write_list(folder, "indptr", a.indptr.astype(np.int64))
-        narrow = np.int32 if graph.num_nodes < 2**31 else np.int64
-        write_list(folder, "indices", a.indices.astype(narrow, copy=False))
+        index = np.int32 if graph.num_nodes < 2**31 else np.int64
+        write_list(folder, "indices", a.indices.astype(index, copy=False))
         if graph.is_weighted:
             write_list(folder, "weights", a.data)
         write_list(folder, "labels", graph.y.numpy())
@@ -234,89 +208,70 @@ def write_folder(graph: Graph, out: str | Path) -> Path:
 
 def seal(folder: Path, *, name: str, num_classes: int, inductive: bool, scaling: str) -> Manifest:
     """Count and hash the arrays of a folder, and write its manifest."""
-    found = _counted(folder)
-    features, indices = found.files["features"], found.files["indices"]
+    files = {
+        part: ArrayFile.open(folder / f"{part}.npy")
+        for part in FILES
+        if part != "weights" or (folder / "weights.npy").is_file()
+    }
+    sha256, content_hash, filled = _hashed(files, num_classes)
     manifest = Manifest(
         name=name,
-        nodes=features.rows,
-        edges=indices.rows,
-        feature_count=features.shape[1],
+        nodes=files["features"].rows,
+        edges=files["indices"].rows,
+        feature_count=files["features"].shape[1],
         num_classes=num_classes,
-        weighted="weights" in found.files,
+        weighted="weights" in files,
         inductive=inductive,
         scaling=scaling,
-        filled=found.filled,
-        content_hash=found.content_hash(num_classes),
-        sha256=found.sha256,
+        filled=filled,
+        content_hash=content_hash,
+        sha256=sha256,
     )
     write_atomically(folder / MANIFEST, manifest.to_json().encode())
     return manifest
 
 
 def verify(folder: str | Path) -> Manifest:
-    """Read every byte of a folder and hold it against the manifest; a difference is one sentence."""
+    """Read every byte of a folder and compare it with the manifest."""
     folder = expanded(folder)
     manifest = Manifest.read(folder)
-    manifest.open_files(folder)
-    found = _counted(folder)
+    sha256, content_hash, filled = _hashed(manifest.open_files(folder), manifest.num_classes)
     for name in manifest.files:
         require(
-            found.sha256[name] == manifest.sha256[name],
-            f"{folder / name}.npy: is not what was written (its hash differs from the manifest's).",
+            sha256[name] == manifest.sha256[name],
+            f"{folder / name}.npy: its hash differs from the manifest's{_AGAIN}",
         )
     require(
-        found.content_hash(manifest.num_classes) == manifest.content_hash
-        and found.filled == manifest.filled,
-        f"{folder}: the arrays are not those of the graph that the manifest describes.",
+        (content_hash, filled) == (manifest.content_hash, manifest.filled),
+        f"{folder}: the arrays are not those of the graph that the manifest describes{_AGAIN}",
     )
     return manifest
 
 
-class _counted:  # noqa: N801 - used like a function
-    """One pass over the arrays of a folder: their hashes, the graph's, and what features hold."""
-
-    def __init__(self, folder: Path) -> None:
-        present = [name for name in FILES if (folder / f"{name}.npy").is_file()]
-        self.files = {name: ArrayFile.open(folder / f"{name}.npy") for name in present}
-        self.sha256: dict[str, str] = {}
-        self.filled = 0
-        self._content = hashlib.sha256()
-        for name in FILES:
-            if name not in self.files:
-                # Unweighted: in memory every edge has the weight one.
-                require(name == "weights", f"{folder}: lacks {name}.npy.")
-                self._ones(self.files["indices"].rows)
-                continue
-            self._walk(name, self.files[name])
-
-    def content_hash(self, num_classes: int) -> str:
-        """See :attr:`gcsr.Graph.content_hash`."""
-        digest = self._content.copy()
-        digest.update(str(num_classes).encode())
-        return digest.hexdigest()
-
-    def _walk(self, name: str, file: ArrayFile) -> None:
-        digest = hashlib.sha256()
+def _hashed(files: dict[str, ArrayFile], num_classes: int) -> tuple[dict[str, str], str, int]:
+    """Hashes of files, :attr:`gcsr.Graph.content_hash`, and the features that are not zero."""
+    sha256: dict[str, str] = {}
+    content = hashlib.sha256()
+    filled = 0
+    for name in FILES:
+        if name not in files:  # unweighted: in memory every edge has the weight one
+            count = files["indices"].rows
+            content.update(str((count,)).encode())
+            ones = np.ones(min(count, WALK_BYTES // 4), np.float32)
+            for start in range(0, count, max(1, ones.size)):
+                content.update(ones[: count - start].data)
+            continue
+        file, digest = files[name], hashlib.sha256()
         with file.path.open("rb") as stream:
             digest.update(stream.read(file.offset))
-        self._content.update(str(file.shape).encode())
+        content.update(str(file.shape).encode())
         for block in file.blocks():
             digest.update(block.data)
             if name == "features":
-                require(bool(np.isfinite(block).all()), "x: features contain NaN or infinity.")
-                self.filled += int(np.count_nonzero(block))
+                require(bool(np.isfinite(block).all()), "x must be finite, got NaN or infinity.")
+                filled += int(np.count_nonzero(block))
             hashed = block.astype(np.int64) if name == "indices" else block
-            self._content.update(np.ascontiguousarray(hashed).data)
-        self.sha256[name] = digest.hexdigest()
-
-    def _ones(self, count: int) -> None:
-        self._content.update(str((count,)).encode())
-        block = np.ones(min(count, WALK_BYTES // 4), np.float32)
-        for start in range(0, count, max(1, block.size)):
-            self._content.update(block[: count - start].data)
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current
+            content.update(np.ascontiguousarray(hashed).data)
+        sha256[name] = digest.hexdigest()
+    content.update(str(num_classes).encode())
+    return sha256, content.hexdigest(), filled

@@ -7,8 +7,9 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,9 +25,13 @@ from gcsr.utils.formatting import counted
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-# -- How many bytes a real graph takes in a file that is as sparing as that of a condensed one -------
-
-
+FeatureScaling = Literal["keep", "rows", "standardize"]
+FEATURE_SCALINGS: tuple[FeatureScaling, ...] = ("keep", "rows", "standardize")
+Scale = Callable[[Tensor], Tensor]
+SPLITS = ("train", "val", "test")
+# More classes than any node classification has; bounds what a file can make us allocate.
+MOST_CLASSES = 1_000_000
+# Bytes of a row pointer and of a label in a file.
 _POINTER, _LABEL = 4, 8
 
 
@@ -54,8 +59,8 @@ def stored_parts(
     condensed graph.
     """
     nodes, width = shape
-    sparse = filled * (itemsize + _index(width)) + (nodes + 1) * _POINTER
-    per_edge = _index(nodes) + (itemsize if weighted else 0)
+    sparse = filled * (itemsize + _index_bytes(width)) + (nodes + 1) * _POINTER
+    per_edge = _index_bytes(nodes) + (itemsize if weighted else 0)
     return StoredParts(
         features=min(nodes * width * itemsize, sparse),
         adjacency=entries * per_edge + (nodes + 1) * _POINTER,
@@ -63,14 +68,8 @@ def stored_parts(
     )
 
 
-def _index(largest: int) -> int:
+def _index_bytes(largest: int) -> int:
     return 2 if largest <= 2**15 else 4
-
-
-# -- How features are scaled, by blocks of rows: the same numbers as :meth:`gcsr.Graph.scaled` -------
-
-
-Scale = Callable[[Tensor], Tensor]
 
 
 def row_scale(x: Tensor) -> Tensor:
@@ -86,13 +85,6 @@ def standard_scale(training_rows: Tensor) -> Scale:
     deviation = torch.where(deviation > 0, deviation, torch.ones_like(deviation))
     mean = rows.mean(0).float()
     return lambda x: (x - mean) / deviation.float()
-
-
-FeatureScaling = Literal["keep", "rows", "standardize"]
-FEATURE_SCALINGS: tuple[FeatureScaling, ...] = ("keep", "rows", "standardize")
-SPLITS = ("train", "val", "test")
-# More classes than any node classification has; bounds what a file can make us allocate.
-MOST_CLASSES = 1_000_000
 
 
 def scaling_name(given: str, *, warn: bool = True) -> FeatureScaling:
@@ -139,82 +131,101 @@ class Graph:
         object.__setattr__(self, "feature_scaling", scaling_name(self.feature_scaling))
         for name, kind in (("x", torch.float32), ("y", torch.int64)):
             tensor = getattr(self, name)
+            got = getattr(tensor, "dtype", type(tensor).__name__)
             require(
                 isinstance(tensor, Tensor) and tensor.dtype == kind,
-                f"{name}: Graph itself takes a {kind} tensor; Graph.from_arrays takes any array.",
+                f"{name} must be a {kind} tensor, got {got}; Graph.from_arrays takes any array.",
             )
         require(
             isinstance(self.adjacency, sp.csr_array),
-            "edges: Graph itself takes a scipy csr_array; Graph.from_arrays takes any edge list.",
+            f"adjacency must be a scipy csr_array, got {type(self.adjacency).__name__};"
+            " Graph.from_arrays takes any edge list or sparse matrix.",
         )
-        require(self.x.ndim == 2, f"x: features must be a matrix, not shape {tuple(self.x.shape)}.")
-        nodes = self.num_nodes
-        require(nodes > 0 and self.x.shape[1] > 0, f"x: shape {tuple(self.x.shape)} is empty.")
-        require(bool(torch.isfinite(self.x).all()), "x: features contain NaN or infinity.")
+        shape, nodes = tuple(self.x.shape), self.x.shape[0]
+        require(
+            len(shape) == 2 and min(shape) > 0,
+            f"x must have one row per node and at least one column, got shape {shape};"
+            " torch.ones(num_nodes, 1) stands for no features.",
+        )
+        infinite = (~torch.isfinite(self.x).all(1)).nonzero().ravel()
+        require(
+            infinite.numel() == 0,
+            f"x must be finite, got NaN or infinity in {counted(infinite.numel(), 'row')} (first:"
+            f" {infinite[0] if infinite.numel() else ''}); torch.nan_to_num(x) replaces them.",
+        )
         require(
             self.adjacency.shape == (nodes, nodes),
-            f"edges: adjacency {self.adjacency.shape} does not match {nodes} feature rows.",
+            f"edges must be a {nodes} x {nodes} matrix, as x has {nodes} rows, got shape"
+            f" {self.adjacency.shape}.",
         )
         require(
             self.y.shape == (nodes,),
-            f"y: {tuple(self.y.shape)} labels do not match {nodes} feature rows.",
+            f"y must have one class per row of x ({nodes}), got shape {tuple(self.y.shape)}.",
         )
         if self.adjacency.data.flags.writeable:
             # Read-only arrays come from clean_adjacency and follow the rules already.
             cleaned = clean_adjacency(self.adjacency, weighted=True)
             require(
                 cleaned.nnz == self.adjacency.nnz,
-                "edges: Graph itself takes an adjacency without self-loops, zeros or duplicates;"
-                " Graph.from_arrays cleans one.",
+                f"adjacency must have no self-loops, zeros or duplicates, got"
+                f" {self.adjacency.nnz - cleaned.nnz} of them; Graph.from_arrays removes them.",
             )
             object.__setattr__(self, "adjacency", cleaned)
         self._check_nodes()
 
     def _check_nodes(self) -> None:
-        """Labels and split, and what follows from them."""
-        object.__setattr__(self, "num_classes", self._check_labels())
+        """Labels and split; fills in ``num_classes`` and sorts the split."""
+        low, high = int(self.y.min()), int(self.y.max())
+        classes = self.num_classes or high + 1
+        require(low >= -1, f"y must be >= -1 (-1: no label), got {low}.")
+        require(
+            high < classes,
+            f"y must be below num_classes ({classes}), got {high}; leave num_classes out to take the"
+            " largest label plus one.",
+        )
+        require(
+            classes <= MOST_CLASSES,
+            f"num_classes must be at most {MOST_CLASSES}, got {classes};"
+            " numpy.unique(y, return_inverse=True)[1] numbers the classes without gaps.",
+        )
+        found = int(torch.unique(self.y[self.y >= 0]).numel())
+        require(found >= 2, f"y must have at least two classes, got {found}: nothing to classify.")
+        object.__setattr__(self, "num_classes", classes)
         for split in SPLITS:
             object.__setattr__(self, split, self._check_split(split))
-        for first, second in (("train", "val"), ("train", "test"), ("val", "test")):
+        for first, second in combinations(SPLITS, 2):
             shared = np.intersect1d(getattr(self, first).numpy(), getattr(self, second).numpy())
             require(
                 shared.size == 0,
-                f"split: {counted(shared.size, 'node')} {'is' if shared.size == 1 else 'are'} in both"
-                f" {first} and {second} (first: {shared[0] if shared.size else ''}).",
+                f"{first} and {second} must be disjoint, got {counted(shared.size, 'node')} in both"
+                f" (first: {shared[0] if shared.size else ''}); numpy.setdiff1d({second}, {first})"
+                f" drops them from {second}.",
             )
-
-    def _check_labels(self) -> int:
-        low, high = int(self.y.min()), int(self.y.max())
-        classes = self.num_classes or high + 1
-        require(low >= -1, f"y: label {low} is below -1 (-1 marks an unlabeled node).")
-        require(high < classes, f"y: label {high} is outside 0..{classes - 1}.")
-        require(
-            classes <= MOST_CLASSES,
-            f"num_classes: {classes} is not accepted; up to {MOST_CLASSES} are.",
-        )
-        require(
-            int(torch.unique(self.y[self.y >= 0]).numel()) >= 2,
-            "y: the graph has fewer than two classes, so there is nothing to classify.",
-        )
-        return classes
 
     def _check_split(self, split: str) -> Tensor:
         ids: Tensor = getattr(self, split)
-        require(ids.ndim == 1 and ids.numel() > 0, f"split: {split} is empty.")
+        require(
+            ids.ndim == 1 and ids.numel() > 0, f"{split} must have at least one node, got none."
+        )
         low, high = int(ids.min()), int(ids.max())
-        wrong = low if low < 0 else high
         require(
             low >= 0 and high < self.num_nodes,
-            f"split: {split} names node {wrong}, outside 0..{self.num_nodes - 1}.",
+            f"{split} must be node ids 0..{self.num_nodes - 1}, got {low if low < 0 else high}.",
         )
         unique: Tensor = torch.unique(ids)
-        require(unique.numel() == ids.numel(), f"split: {split} names a node twice.")
-        unlabeled = int((self.y[unique] < 0).sum())
-        bare = f"{counted(unlabeled, 'node')} of {split} {'has' if unlabeled == 1 else 'have'}"
-        require(unlabeled == 0, f"split: {bare} no label (y = -1).")
+        require(
+            unique.numel() == ids.numel(),
+            f"{split} must not repeat nodes, got {ids.numel() - unique.numel()} repeated;"
+            f" numpy.unique({split}) drops the repetitions.",
+        )
+        unlabeled = unique[self.y[unique] < 0]
+        require(
+            unlabeled.numel() == 0,
+            f"{split} must be labeled nodes, got {counted(unlabeled.numel(), 'node')} with y = -1"
+            f" (first: {unlabeled[0] if unlabeled.numel() else ''}); {split}[y[{split}] >= 0] keeps"
+            " the labeled ones.",
+        )
         return unique
-
-    # -- making one ------------------------------------------------------------------------------
 
     @classmethod
     def from_arrays(
@@ -241,8 +252,8 @@ class Graph:
             edges: a ``2 x E`` list of node ids or a scipy sparse matrix.
             y: one class per node, -1 where it is not known.
             train: node ids or a boolean mask; ``val`` and ``test`` likewise.
-            val: what choices are made by.
-            test: what nothing but evaluation looks at.
+            val: nodes for model selection.
+            test: nodes for evaluation only.
             edge_weights: one number >= 0 per column of ``edges``; those of a repeated edge are summed.
             weighted: whether the values of a sparse matrix are weights; by default if any is not 1.
             undirected: add missing reverse edges; without it a directed graph is an error.
@@ -253,43 +264,50 @@ class Graph:
         """
         x = features_of(x)
         if isinstance(edges, SPARSE):
-            require(edge_weights is None, "edge_weights: a sparse matrix holds its own weights.")
+            require(
+                edge_weights is None,
+                "edge_weights must be None where edges are a sparse matrix, whose values are the"
+                " weights.",
+            )
             coo = sp.coo_array(edges)
+            require(
+                coo.shape[0] == coo.shape[1],
+                f"edges must be a square matrix, got shape {coo.shape}.",
+            )
             values = coo.data.astype(np.float32) if coo.data.dtype == np.bool_ else coo.data
             if weighted is None:
                 weighted = bool(values.size and (values != 1).any())
-            require(
-                coo.shape[0] == coo.shape[1],
-                f"edges: the adjacency must be square, not {coo.shape}.",
-            )
-            stored = values != 0  # a zero that is stored is no edge, weighted or not
-            adjacency = adjacency_from_edges(
-                coo.row[stored],
-                coo.col[stored],
-                coo.shape[0],
-                values[stored] if weighted else None,
-                undirected=undirected,
-            )
+            stored = values != 0  # a stored zero is no edge, weighted or not
+            pairs, nodes = np.stack([coo.row[stored], coo.col[stored]]), coo.shape[0]
+            edge_weights = values[stored] if weighted else None
         else:
-            pairs = array_of("edges", edges)
+            pairs, nodes = array_of("edges", edges), x.shape[0]
+            call = ""
+            if pairs.ndim == 2 and pairs.shape[1] == 2:
+                call = "; edges.T has this shape"
+            elif pairs.shape == (nodes, nodes):
+                call = "; scipy.sparse.csr_array(edges) converts a dense adjacency"
             require(
                 pairs.ndim == 2 and pairs.shape[0] == 2,
-                f"edges: expected a 2 x E list of node ids, not shape {pairs.shape}.",
+                f"edges must be a 2 x E array of node ids or a scipy sparse matrix, got shape"
+                f" {pairs.shape}{call}.",
             )
-            adjacency = adjacency_from_edges(
-                pairs[0], pairs[1], x.shape[0], edge_weights, undirected=undirected
-            )
+        adjacency = adjacency_from_edges(
+            pairs[0], pairs[1], nodes, edge_weights, undirected=undirected
+        )
         labels = labels_of(y)
+        given = {"train": train, "val": val, "test": test}
+        splits: dict[str, Any] = {
+            split: node_ids(split, ids, labels.numel()) for split, ids in given.items()
+        }
         graph = cls(
             x=x,
             adjacency=adjacency,
             y=labels,
-            train=node_ids("train", train, labels.numel()),
-            val=node_ids("val", val, labels.numel()),
-            test=node_ids("test", test, labels.numel()),
             num_classes=num_classes,
             name=name,
             inductive=inductive,
+            **splits,
         )
         return graph.scaled(features)
 
@@ -315,15 +333,33 @@ class Graph:
             name: shown in results.
             features: how to scale ``x`` (:meth:`scaled`).
         """
-        from gcsr.data.pyg import graph_from_pyg  # noqa: PLC0415 - PyG takes a second to import
-
-        return graph_from_pyg(
-            data,
-            split=split,
+        require(
+            hasattr(data, "edge_index") and hasattr(data, "get"),
+            f"data must be a torch_geometric.data.Data, got {type(data).__name__}; dataset[0] is the"
+            " Data of a PyG dataset, and data.to_homogeneous() that of a HeteroData.",
+        )
+        for field in ("x", "edge_index", "y", *(f"{part}_mask" for part in SPLITS)):
+            require(
+                isinstance(data.get(field), Tensor),
+                f"data.{field} must be a tensor, got {type(data.get(field)).__name__}"
+                f"{_PYG_CALLS.get(field, '')}.",
+            )
+        weights = data.get("edge_weight")
+        attributes = data.get("edge_attr")
+        # Many transforms keep a scalar weight in edge_attr; wider attributes are not weights.
+        if weights is None and isinstance(attributes, Tensor):
+            edges = data.edge_index.shape[-1] if data.edge_index.ndim else 0
+            weights = attributes.reshape(-1) if attributes.numel() == edges else None
+        return cls.from_arrays(
+            data.x,
+            array_of("data.edge_index", data.edge_index),
+            data.y,
+            edge_weights=None if weights is None else array_of("data.edge_weight", weights),
             undirected=undirected,
-            inductive=inductive,
             name=name,
+            inductive=inductive,
             features=features,
+            **{part: _mask_column(data, f"{part}_mask", split) for part in SPLITS},
         )
 
     @classmethod
@@ -361,9 +397,18 @@ class Graph:
 
     def to_pyg(self) -> Data:
         """The graph as a PyG ``Data`` with boolean masks; edge weights only where they matter."""
-        from gcsr.data.pyg import graph_to_pyg  # noqa: PLC0415 - PyG takes a second to import
+        from torch_geometric.data import Data  # noqa: PLC0415 - takes a second to import
 
-        return graph_to_pyg(self)
+        coo = self.adjacency.tocoo()
+        index = torch.from_numpy(np.stack([coo.row, coo.col]).astype(np.int64))
+        data = Data(x=self.x.clone(), edge_index=index, y=self.y.clone())
+        if self.is_weighted:
+            data.edge_weight = torch.from_numpy(coo.data.copy())
+        for part in SPLITS:
+            mask = torch.zeros(self.num_nodes, dtype=torch.bool)
+            mask[getattr(self, part)] = True
+            data[f"{part}_mask"] = mask
+        return data
 
     def scaled(self, features: FeatureScaling) -> Graph:
         """The same graph with its features scaled.
@@ -378,7 +423,8 @@ class Graph:
             return self
         require(
             self.feature_scaling == "keep",
-            f"features: already scaled by {self.feature_scaling!r}; scale the unscaled graph instead.",
+            f"features must be 'keep', as x is scaled by {self.feature_scaling!r} already, got"
+            f" {features!r}; scale the unscaled graph instead.",
         )
         scale = row_scale if features == "rows" else standard_scale(self.x[self.train])
         return replace(self, x=scale(self.x), feature_scaling=features)
@@ -386,8 +432,6 @@ class Graph:
     def renamed(self, name: str) -> Graph:
         """The same graph under another name."""
         return replace(self, name=name)
-
-    # -- what it is ------------------------------------------------------------------------------
 
     @property
     def num_nodes(self) -> int:
@@ -429,9 +473,11 @@ class Graph:
     @cached_property
     def stored_parts(self) -> StoredParts:
         """Bytes of features, adjacency and labels in a file, sparse where that is smaller."""
-        filled = int(torch.count_nonzero(self.x))
         shape = self.num_nodes, self.num_features
-        return stored_parts(shape, filled, self.num_edges, weighted=self.is_weighted)
+        return stored_parts(shape, self._filled(), self.num_edges, weighted=self.is_weighted)
+
+    def _filled(self) -> int:
+        return int(torch.count_nonzero(self.x))
 
     @property
     def stored_bytes(self) -> int:
@@ -462,3 +508,27 @@ class Graph:
             f"{self.num_features} features, {self.num_classes} classes, "
             f"split {self.train.numel()}/{self.val.numel()}/{self.test.numel()}, {setting})"
         )
+
+
+# What provides a field that a PyG Data lacks.
+_PYG_CALLS = {
+    "x": "; data.x = torch.ones(data.num_nodes, 1) stands for no features",
+    "edge_index": "; data.edge_index = torch.stack(data.adj_t.t().coo()[:2]) takes it from adj_t",
+    **dict.fromkeys(
+        ("train_mask", "val_mask", "test_mask"),
+        "; torch_geometric.transforms.RandomNodeSplit()(data) makes the three masks",
+    ),
+}
+
+
+def _mask_column(data: Data, field: str, split: int) -> Any:
+    mask: Tensor = data[field]
+    require(mask.ndim > 0, f"data.{field} must have one truth value per node, got a single value.")
+    if mask.ndim == 1:
+        return mask.bool()
+    columns = mask.shape[1]
+    require(
+        0 <= split < columns,
+        f"split must be 0..{columns - 1}, as data.{field} has {columns} columns, got {split}.",
+    )
+    return mask[:, split].bool()

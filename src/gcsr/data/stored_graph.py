@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from gcsr.data.array_file import ArrayFile
 from gcsr.data.folder import Manifest
-from gcsr.data.graph import FeatureScaling, Graph, StoredParts, scaling_name, stored_parts
+from gcsr.data.graph import SPLITS, FeatureScaling, Graph, scaling_name
 from gcsr.utils.errors import InputError, require
 from gcsr.utils.safe_io import expanded, never_falls
 
@@ -25,6 +25,10 @@ NEEDS_MEMORY = (
     "this needs the whole graph in memory, and it was opened to stay on disk; open it with more memory"
     " (gcsr.load(..., memory=...); condense and evaluate: --memory), or choose what works in blocks."
 )
+_AGAIN = "gcsr convert writes the folder again."
+# In memory an entry of the adjacency is stored as given, with loops, normalized, and on the device; the
+# features as they are and after each of two hops; and class scores while they are added.
+ENTRY_COPIES, FEATURE_COPIES, SCORE_COPIES = 48, 3, 3
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,7 @@ class StoredAdjacency:
         return self.indices.rows
 
     def __getattr__(self, name: str) -> NoReturn:
-        # Whoever takes it for a matrix in memory gets a sentence rather than a surprise.
+        # Code that expects a matrix in memory gets a clear error.
         if name.startswith("_"):
             raise AttributeError(name)
         raise InputError(f"edges: {NEEDS_MEMORY}")
@@ -57,7 +61,8 @@ class StoredAdjacency:
     def rows(self, start: int, stop: int) -> sp.csr_array:
         """Rows ``start`` up to, not including, ``stop``; every column."""
         pointers = self.indptr.read(start, stop + 1)
-        first, last = self._bounds(pointers)
+        first, last = int(pointers[0]), int(pointers[-1])
+        self._require_pointers(0 <= first <= last <= self.nnz and never_falls(pointers))
         values = None if self.weights is None else self.weights.read(first, last)
         return self._matrix(pointers - first, self.indices.read(first, last), values)
 
@@ -68,10 +73,8 @@ class StoredAdjacency:
             return self.rows(int(ids[0]), int(ids[-1]) + 1)
         starts, stops = self.indptr.take(ids), self.indptr.take(ids + 1)
         sizes = stops - starts
-        require(
-            bool(((stops >= starts) & (starts >= 0) & (stops <= self.nnz)).all()),
-            f"{self.indptr.path}: does not describe {self.nnz} entries.",
-        )
+        fine = (stops >= starts) & (starts >= 0) & (stops <= self.nnz)
+        self._require_pointers(bool(fine.all()))
         pointers = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
         places = np.arange(int(pointers[-1])) + np.repeat(starts - pointers[:-1], sizes)
         values = None if self.weights is None else self.weights.take(places)
@@ -94,13 +97,8 @@ class StoredAdjacency:
             yield start, stop
             start = stop
 
-    def _bounds(self, pointers: np.ndarray) -> tuple[int, int]:
-        first, last = int(pointers[0]), int(pointers[-1])
-        require(
-            0 <= first <= last <= self.nnz and never_falls(pointers),
-            f"{self.indptr.path}: does not describe {self.nnz} entries.",
-        )
-        return first, last
+    def _require_pointers(self, fine: bool) -> None:
+        require(fine, f"{self.indptr.path}: must describe {self.nnz} entries; {_AGAIN}")
 
     def _matrix(
         self, pointers: np.ndarray, columns: np.ndarray, values: np.ndarray | None
@@ -108,7 +106,7 @@ class StoredAdjacency:
         nodes = self.shape[0]
         require(
             columns.size == 0 or (int(columns.min()) >= 0 and int(columns.max()) < nodes),
-            f"{self.indices.path}: names nodes outside 0..{nodes - 1}.",
+            f"{self.indices.path}: must be node ids 0..{nodes - 1}; {_AGAIN}",
         )
         if values is None:
             values = np.ones(columns.size, np.float32)
@@ -119,15 +117,10 @@ class StoredAdjacency:
 
 @dataclass(frozen=True)
 class OnDisk:
-    """Features and edges of a graph on disk, without labels, and how much memory work may take.
+    """Features and edges of a graph on disk, without labels.
 
-    Attributes:
-        features: one row per node.
-        adjacency: the edges.
-        filled: how many feature entries are not zero.
-        content_hash: of the graph; what is computed from it carries this name.
-        scratch: where propagated features are kept.
-        memory: bytes that blocks may take together.
+    ``filled`` entries of the features are not zero. Propagated features are in ``scratch``, named by
+    ``content_hash``. Blocks may take ``memory`` bytes together.
     """
 
     features: ArrayFile
@@ -147,8 +140,8 @@ class OnDisk:
 class StoredGraph(Graph):
     """A graph whose features and edges stay on disk (:func:`open_folder`); labels are in memory.
 
-    ``x`` has the shape of the features and none of their numbers: what cannot work in blocks fails
-    with a sentence rather than fill the memory. :meth:`to_memory` is the same graph in memory.
+    ``x`` is a meta tensor: code that cannot work in blocks raises :class:`gcsr.InputError`.
+    :meth:`to_memory` is the same graph in memory.
     """
 
     disk: OnDisk = field(kw_only=True)
@@ -159,26 +152,17 @@ class StoredGraph(Graph):
 
     def to_memory(self) -> Graph:
         """The same graph in memory, checked like any other."""
-        matrix = self.disk.adjacency.rows(0, self.num_nodes)
-        return Graph(
-            x=torch.from_numpy(self.disk.features.read()),
-            adjacency=matrix,
-            y=self.y,
-            train=self.train,
-            val=self.val,
-            test=self.test,
-            num_classes=self.num_classes,
-            name=self.name,
-            inductive=self.inductive,
-            feature_scaling=self.feature_scaling,
-        )
+        own = {f.name: getattr(self, f.name) for f in fields(Graph)}
+        own["x"] = torch.from_numpy(self.disk.features.read())
+        own["adjacency"] = self.disk.adjacency.rows(0, self.num_nodes)
+        return Graph(**own)
 
     def scaled(self, features: FeatureScaling) -> Graph:
         """Itself where nothing changes; features on disk are scaled when they are converted."""
         require(
             scaling_name(features) in ("keep", self.feature_scaling),
-            f"features: the folder holds features scaled by {self.feature_scaling!r}; gcsr convert"
-            f" --features {features} writes others.",
+            f"features must be 'keep' or {self.feature_scaling!r} for this folder, got {features!r};"
+            f" gcsr convert --features {features} writes another one.",
         )
         return self
 
@@ -189,7 +173,7 @@ class StoredGraph(Graph):
     def to_folder(self, path: str | Path) -> Path:
         """Refused: it is a folder already, which can be copied."""
         raise InputError(
-            f"{path}: the graph lies in {self.disk.features.path.parent} already; copy it."
+            f"{path}: the graph is in the folder {self.disk.features.path.parent} already; copy it."
         )
 
     def to_pyg(self) -> NoReturn:
@@ -208,11 +192,8 @@ class StoredGraph(Graph):
         arrays = self.num_edges * (4 + index) + (self.num_nodes + 1) * index
         return self.disk.features.nbytes + self.y.nbytes + arrays
 
-    @cached_property
-    def stored_parts(self) -> StoredParts:
-        """Bytes in a file, sparse where that is smaller; what is not zero was counted when written."""
-        shape = self.num_nodes, self.num_features
-        return stored_parts(shape, self.disk.filled, self.num_edges, weighted=self.is_weighted)
+    def _filled(self) -> int:
+        return self.disk.filled
 
     @cached_property
     def content_hash(self) -> str:
@@ -232,26 +213,23 @@ def open_folder(
         inductive: hide validation and test nodes while condensing; by default as the manifest says.
     """
     folder = expanded(folder)
-    require(memory > 0, f"memory: {memory} is not accepted; a number of bytes > 0 is.")
+    require(memory > 0, f"memory must be > 0 bytes, got {memory}.")
     manifest = Manifest.read(folder)
     files = manifest.open_files(folder)
-    adjacency = StoredAdjacency(files["indptr"], files["indices"], files.get("weights"))
-    ends = files["indptr"].read(0, 1), files["indptr"].read(manifest.nodes)
-    require(
-        (int(ends[0][0]), int(ends[1][0])) == (0, manifest.edges),
-        f"{files['indptr'].path}: does not describe {manifest.edges} entries.",
-    )
+    pointers = files["indptr"]
+    adjacency = StoredAdjacency(pointers, files["indices"], files.get("weights"))
+    ends = int(pointers.read(0, 1)[0]), int(pointers.read(manifest.nodes)[0])
+    adjacency._require_pointers(ends == (0, manifest.edges))
+    scratch = os.environ.get(SCRATCH_VARIABLE)
     disk = OnDisk(
         features=files["features"],
         adjacency=adjacency,
         filled=manifest.filled,
         content_hash=manifest.content_hash,
-        scratch=_scratch(folder),
+        scratch=expanded(scratch) if scratch else folder / "propagated",
         memory=memory,
     )
-    lists: dict[str, Any] = {
-        split: torch.from_numpy(files[split].read()) for split in ("train", "val", "test")
-    }
+    lists: dict[str, Any] = {split: torch.from_numpy(files[split].read()) for split in SPLITS}
     try:
         return StoredGraph(
             x=torch.empty(files["features"].shape, dtype=torch.float32, device="meta"),
@@ -269,13 +247,8 @@ def open_folder(
         raise InputError(f"{folder}: {error}") from None
 
 
-# In memory an entry of the adjacency is there as given, with loops, normalized, and on the device; the
-# features as they are and after each of two hops; and class scores while they are summed up.
-ENTRY_COPIES, FEATURE_COPIES, SCORE_COPIES = 48, 3, 3
-
-
 def in_memory_bytes(graph: Graph) -> int:
-    """About what condensing and testing take where everything is in memory."""
+    """About the bytes that condensing and testing take in memory."""
     x = graph.num_nodes * graph.num_features * 4
     scores = graph.num_nodes * graph.num_classes * 4
     entries = graph.num_edges + graph.num_nodes
@@ -283,11 +256,6 @@ def in_memory_bytes(graph: Graph) -> int:
 
 
 def require_in_memory(graph: Graph, what: str) -> None:
-    """Refuse a graph that stays on disk where all of it is needed."""
+    """Refuse a graph that stays on disk."""
     if isinstance(graph, StoredGraph):
         raise InputError(f"{what}: {NEEDS_MEMORY}")
-
-
-def _scratch(folder: Path) -> Path:
-    chosen = os.environ.get(SCRATCH_VARIABLE)
-    return expanded(chosen) if chosen else folder / "propagated"

@@ -1,4 +1,4 @@
-"""What may be seen when: the only place that knows transductive from inductive.
+"""What may be seen when: only this module distinguishes transductive from inductive graphs.
 
 =============  ==========================  =============================  ==========================
 setting        condensing                  validating                     testing
@@ -9,14 +9,14 @@ inductive      graph induced by the        graph induced by the           graph 
                training nodes              validation nodes               nodes
 =============  ==========================  =============================  ==========================
 
-Condensing gets a :class:`CondensingView`, which holds no test label anywhere. The one exception,
-the paper's prior over *all* labels, has to be asked for by name and is marked as a leak.
+Condensing gets a :class:`CondensingView`, which contains no test labels. The one exception, the
+paper's prior over *all* labels, needs an explicit option and is marked as a leak.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,19 +30,6 @@ from gcsr.utils.checkpoint import Journal
 from gcsr.utils.progress import Watch
 
 
-class RowsByNumber(Protocol):
-    """Feature rows that can be asked for by node."""
-
-    @property
-    def device(self) -> torch.device:
-        """Where the rows are."""
-        ...
-
-    def __getitem__(self, nodes: Tensor, /) -> Tensor:
-        """The rows of some nodes."""
-        ...
-
-
 @dataclass(frozen=True)
 class StoredRows:
     """Rows of a file."""
@@ -51,12 +38,16 @@ class StoredRows:
 
     @property
     def device(self) -> torch.device:
-        """What is read lies in the CPU's memory."""
+        """The CPU."""
         return torch.device("cpu")
 
     def __getitem__(self, nodes: Tensor, /) -> Tensor:
         """The rows of some nodes."""
         return torch.from_numpy(self.file.take(nodes.cpu().numpy()))
+
+
+# Feature rows that are indexed by node.
+RowsByNumber: TypeAlias = Tensor | StoredRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,11 +115,11 @@ class Source:
 
 @dataclass(frozen=True, eq=False)
 class CondensingView:
-    """All that condensing, selecting and tuning may look at.
+    """The input of condensing, selecting and tuning.
 
     ``every_label`` is ``None`` unless the caller of :meth:`View.condensing` asked for the leak.
-    ``watch``, if there is one, is told how iterates do on ``validation``; ``journal`` is where a run
-    writes down how far it is.
+    ``watch`` is called with the scores of iterates on ``validation``; ``journal`` records the progress
+    of a run.
     """
 
     visible: VisibleGraph
@@ -148,7 +139,7 @@ class View:
     def condensing(self, *, leak_every_label: bool = False) -> CondensingView:
         """What may be seen while condensing.
 
-        ``leak_every_label=True`` also hands out validation and test labels of the visible nodes,
+        ``leak_every_label=True`` also returns validation and test labels of the visible nodes,
         which is what the paper's Eq. 5 uses on transductive graphs; results must say so.
         """
         graph = self._graph
@@ -164,12 +155,8 @@ class View:
             train=torch.arange(nodes.numel()) if graph.inductive else graph.train,
             num_classes=graph.num_classes,
         )
-        return CondensingView(
-            visible=visible,
-            validation=self._target(graph.val),
-            source=self.source,
-            every_label=graph.y[nodes] if leak_every_label else None,
-        )
+        every_label = graph.y[nodes] if leak_every_label else None
+        return CondensingView(visible, self._target(graph.val), self.source, every_label)
 
     def training(self) -> Target:
         """The real training set, for models trained on the whole graph."""
@@ -201,20 +188,11 @@ class View:
 
     def _target(self, nodes: Tensor) -> Target:
         graph = self._graph
+        labels = graph.y[nodes]
         if graph.inductive:
-            return Target(
-                x=_rows(graph, nodes),
-                adjacency=_induced(graph, nodes),
-                nodes=torch.arange(nodes.numel()),
-                labels=graph.y[nodes],
-            )
-        return Target(
-            x=graph.x,
-            adjacency=graph.adjacency,
-            nodes=nodes,
-            labels=graph.y[nodes],
-            disk=_disk(graph),
-        )
+            own = torch.arange(nodes.numel())
+            return Target(_rows(graph, nodes), _induced(graph, nodes), own, labels)
+        return Target(graph.x, graph.adjacency, nodes, labels, _disk(graph))
 
 
 def _induced(graph: Graph, nodes: Tensor) -> sp.csr_array:

@@ -6,7 +6,7 @@ import numpy as np
 
 from gcsr.datasets.layout import RawGraph, per_class_split
 
-NEIGHBOURS = 10
+NEIGHBORS = 10
 _BLOCK_ROWS = 256
 
 
@@ -17,8 +17,8 @@ def read_digits() -> RawGraph:
     images, labels = load_digits(return_X_y=True)
     # Whole pixel values make distances exact integers, so every machine finds the same neighbors.
     pixels = np.asarray(images).astype(np.int64)
-    nearest = _nearest(pixels, NEIGHBOURS)
-    sources = np.repeat(np.arange(len(pixels)), NEIGHBOURS)
+    nearest = _nearest(pixels, NEIGHBORS)
+    sources = np.repeat(np.arange(len(pixels)), NEIGHBORS)
     targets = nearest.reshape(-1)
     edges = np.stack([np.append(sources, targets), np.append(targets, sources)])
     y = np.asarray(labels).astype(np.int64)

@@ -35,14 +35,17 @@ def read_graphsaint(folder: Path) -> RawGraph:
 def _features(path: Path) -> np.ndarray:
     # Reddit's features are a gigabyte of float64: mapped, only the float32 copy takes memory.
     x = load_array(path)
-    require(x.ndim == 2, f"{path}: must hold one matrix of features.")
+    require(x.ndim == 2, f"{path}: must be a matrix of features, got shape {x.shape}.")
     return x
 
 
 def _adjacency(path: Path, nodes: int) -> sp.csr_array:
     arrays = load_arrays(path, only=("indptr", "indices", "data"))
     missing = [key for key in ("indptr", "indices") if key not in arrays]
-    require(not missing, f"{path}: lacks the arrays {', '.join(missing)}.")
+    require(
+        not missing,
+        f"{path}: must hold the arrays indptr and indices, but lacks {', '.join(missing)}.",
+    )
     prefixed = {f"adj_{key}": value for key, value in arrays.items()}
     return checked_csr(path, "adj", prefixed, (nodes, nodes))
 
@@ -52,14 +55,13 @@ def _labels(path: Path, nodes: int) -> np.ndarray:
     try:
         ids = np.array([int(node) for node in classes], dtype=np.int64)
     except (ValueError, OverflowError):
-        raise InputError(f"{path}: the keys must be node ids.") from None
+        raise InputError(f"{path}: keys must be node ids.") from None
     require(
         all(_is_whole(label) for label in classes.values()),
-        f"{path}: every node must have one integer class (several classes per node are not"
-        " supported).",
+        f"{path}: values must be one integer class per node, not several.",
     )
     inside = ids.size == 0 or (int(ids.min()) >= 0 and int(ids.max()) < nodes)
-    require(inside, f"{path}: names a node outside 0..{nodes - 1}.")
+    require(inside, f"{path}: keys must be node ids 0..{nodes - 1}.")
     y = np.full(nodes, -1, dtype=np.int64)
     y[ids] = list(classes.values())
     return y
@@ -72,7 +74,7 @@ def _roles(path: Path) -> list[np.ndarray]:
         ids = roles.get(role)
         require(
             isinstance(ids, list) and all(_is_whole(node) for node in ids),
-            f"{path}: {role} must be a list of node ids (needed: {', '.join(_ROLES)}).",
+            f"{path}: {', '.join(_ROLES)} must be lists of node ids, but {role} is not.",
         )
         parts.append(np.array(ids, dtype=np.int64))
     return parts

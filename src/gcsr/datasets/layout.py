@@ -1,4 +1,4 @@
-"""Where raw files may lie under the data folder."""
+"""Arrays and files of published datasets, and where the files are in the data folder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,24 @@ from gcsr.utils.safe_io import expanded, is_file
 if TYPE_CHECKING:
     import scipy.sparse as sp
 
-# -- What every reader hands over: plain arrays, not yet checked or scaled ---------------------------
+DATA_VARIABLE = "GCSR_DATA"
+# The split of datasets that are published without one.
+TRAIN_PER_CLASS = 20
+VAL_PER_CLASS = 30
+PER_CLASS_SPLIT = f"{TRAIN_PER_CLASS} / {VAL_PER_CLASS} per class, rest test"
+# Files of the published formats.
+ARXIV_FILES = (
+    "raw/edge.csv.gz",
+    "raw/node-feat.csv.gz",
+    "raw/node-label.csv.gz",
+    "raw/num-node-list.csv.gz",
+    "raw/num-edge-list.csv.gz",
+    "split/time/train.csv.gz",
+    "split/time/valid.csv.gz",
+    "split/time/test.csv.gz",
+)
+ARXIV_ARCHIVE = "arxiv.zip"
+GRAPHSAINT_FILES = ("adj_full.npz", "feats.npy", "class_map.json", "role.json")
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,42 +49,19 @@ class RawGraph:
     num_classes: int = 0
 
 
-# -- A seeded split for datasets that are published without one --------------------------------------
-
-
-TRAIN_PER_CLASS = 20
-VAL_PER_CLASS = 30
-PER_CLASS_SPLIT = f"{TRAIN_PER_CLASS} / {VAL_PER_CLASS} per class, rest test"
-
-
 def per_class_split(y: np.ndarray, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Train, validation and test ids: 20 and 30 random nodes of every class, and the rest.
 
     Unlabeled nodes (-1) are in none of the three. The same labels and seed give the same split.
     """
     rng = np.random.default_rng(seed)
-    train, val, test = [], [], []
-    for nodes in _by_class(y):
-        members = rng.permutation(nodes)
-        train.append(members[:TRAIN_PER_CLASS])
-        val.append(members[TRAIN_PER_CLASS : TRAIN_PER_CLASS + VAL_PER_CLASS])
-        test.append(members[TRAIN_PER_CLASS + VAL_PER_CLASS :])
-    return _joined(train), _joined(val), _joined(test)
-
-
-def _by_class(y: np.ndarray) -> list[np.ndarray]:
-    """Nodes of every class, ascending; one look at the labels however many classes there are."""
-    order = np.argsort(y, kind="stable")
+    order = np.argsort(y, kind="stable")  # one pass, however many classes there are
     order = order[y[order] >= 0]
     starts = np.flatnonzero(np.diff(y[order])) + 1
-    return np.split(order, starts) if order.size else []
-
-
-def _joined(parts: list[np.ndarray]) -> np.ndarray:
-    return np.sort(np.concatenate(parts)) if parts else np.empty(0, dtype=np.int64)
-
-
-DATA_VARIABLE = "GCSR_DATA"
+    cuts = [TRAIN_PER_CLASS, TRAIN_PER_CLASS + VAL_PER_CLASS]
+    parts = [np.split(rng.permutation(nodes), cuts) for nodes in np.split(order, starts)]
+    train, val, test = (np.sort(np.concatenate(part)) for part in zip(*parts, strict=True))
+    return train, val, test
 
 
 def data_root(root: str | Path | None) -> Path:
@@ -90,7 +84,7 @@ def spellings(*names: str, families: tuple[str, ...] = ()) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Layout:
-    """Files that together hold a dataset, the folders they may lie in, and how to read them."""
+    """The files of a dataset, the folders they may be in, and how to read them."""
 
     folders: tuple[str, ...]
     files: tuple[str, ...]
@@ -99,36 +93,14 @@ class Layout:
 
     def find(self, root: Path) -> Path | None:
         """The first folder that holds every file."""
-        for folder in self._candidates(root):
-            if all(is_file(folder / file) for file in self.files):
-                return folder
-        return None
+        candidates = (root / folder for folder in self.folders)
+        return next((c for c in candidates if all(is_file(c / f) for f in self.files)), None)
 
     def target(self, root: Path) -> Path:
         """Where missing files belong: beside those that are there, else in the first folder."""
-        for folder in self._candidates(root):
-            if any(is_file(folder / file) for file in self.files):
-                return folder
-        return root / self.folders[0]
-
-    def _candidates(self, root: Path) -> list[Path]:
-        return [root / folder for folder in self.folders]
-
-
-# -- Files of the published formats ------------------------------------------------------------------
-
-ARXIV_FILES = (
-    "raw/edge.csv.gz",
-    "raw/node-feat.csv.gz",
-    "raw/node-label.csv.gz",
-    "raw/num-node-list.csv.gz",
-    "raw/num-edge-list.csv.gz",
-    "split/time/train.csv.gz",
-    "split/time/valid.csv.gz",
-    "split/time/test.csv.gz",
-)
-ARXIV_ARCHIVE = "arxiv.zip"
-GRAPHSAINT_FILES = ("adj_full.npz", "feats.npy", "class_map.json", "role.json")
+        candidates = (root / folder for folder in self.folders)
+        started = (c for c in candidates if any(is_file(c / f) for f in self.files))
+        return next(started, root / self.folders[0])
 
 
 def planetoid_files(name: str) -> tuple[str, ...]:
@@ -138,16 +110,14 @@ def planetoid_files(name: str) -> tuple[str, ...]:
 
 
 def deferred(place: str, *arguments: Any) -> Callable[..., RawGraph]:
-    """A reader of another module, ``module:function``, imported when it is called.
+    """A reader ``module:function``, called with the folder and ``arguments``.
 
-    With ``arguments`` the function makes the reader. Listing datasets then imports neither torch nor
-    scipy.
+    The module is imported on the first call: listing datasets imports neither torch nor scipy.
     """
 
     def read(*folder: Path) -> RawGraph:
         module, _, name = place.partition(":")
-        found = getattr(import_module(f"gcsr.datasets.{module}"), name)
-        raw: RawGraph = (found(*arguments) if arguments else found)(*folder)
+        raw: RawGraph = getattr(import_module(f"gcsr.datasets.{module}"), name)(*folder, *arguments)
         return raw
 
     return read

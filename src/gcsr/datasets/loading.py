@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import torch
 
-from gcsr.data.folder import is_folder
+from gcsr.data.folder import MANIFEST, is_folder
 from gcsr.data.graph import FeatureScaling, Graph, scaling_name
 from gcsr.data.stored_graph import in_memory_bytes, open_folder
 from gcsr.datasets.download import DownloadError, fetch_missing
-from gcsr.datasets.layout import DATA_VARIABLE, Layout, RawGraph, data_root
+from gcsr.datasets.layout import DATA_VARIABLE, Layout, data_root
 from gcsr.datasets.registry import DATASETS, Dataset
 from gcsr.utils.devices import free_memory_bytes
-from gcsr.utils.errors import InputError, suggestion
+from gcsr.utils.errors import InputError, require, suggestion
 from gcsr.utils.safe_io import expanded, is_file
 
 
@@ -44,16 +45,29 @@ def load(
     """
     if features is not None:
         features = scaling_name(features)
-    if str(source) not in DATASETS and is_folder(source):
-        return _folder(Path(source), features, inductive, memory)
-    if _is_file(source):
-        return Graph.from_npz(
-            expanded(source),
-            undirected=undirected,
-            inductive=inductive,
-            features=features or "keep",
+    name, path = str(source), expanded(source)
+    if name not in DATASETS:
+        if is_folder(path):
+            return _folder(path, features, inductive, memory)
+        if path.suffix == ".npz" or is_file(path):
+            require(
+                path.suffix not in (".csv", ".parquet", ".npy"),
+                f"{path}: must be an .npz file or a graph folder; gcsr convert makes a folder of a list"
+                " of edges.",
+            )
+            return Graph.from_npz(
+                path, undirected=undirected, inductive=inductive, features=features or "keep"
+            )
+        require(
+            not path.is_dir(),
+            f"{path}: must be a graph folder, which gcsr convert or Graph.to_folder writes, but has no"
+            f" {MANIFEST}.",
         )
-    dataset = _find(str(source))
+        raise InputError(
+            f"dataset must be one of {', '.join(DATASETS)}, or the path of an .npz file or of a graph"
+            f" folder, got {name!r}{suggestion(name.lower(), list(DATASETS))}."
+        )
+    dataset = DATASETS[name]
     return _read(
         dataset,
         data_root(root),
@@ -74,74 +88,27 @@ def _folder(
     return graph.scaled(features)
 
 
-def _is_file(source: str | Path) -> bool:
-    if str(source) in DATASETS:
-        return False
-    path = expanded(source)
-    return path.suffix == ".npz" or is_file(path)
-
-
-def _find(name: str) -> Dataset:
-    if name in DATASETS:
-        return DATASETS[name]
-    meant = suggestion(name.lower(), list(DATASETS))
-    raise InputError(
-        f"dataset: {name!r} is not known{meant}; accepted: {', '.join(DATASETS)}, or the path of an"
-        " .npz file or of a graph folder."
-    )
-
-
-def _read(
-    dataset: Dataset, root: Path, *, features: FeatureScaling, undirected: bool, inductive: bool
-) -> Graph:
+def _read(dataset: Dataset, root: Path, **options: Any) -> Graph:
+    place = None
     if dataset.embedded is not None:
-        raw, place = dataset.embedded(), None
+        raw = dataset.embedded()
     else:
-        found = _found(dataset, root)
-        if found is None and (file := dataset.graph_file(root)) is not None:
-            return Graph.from_npz(
-                file, undirected=undirected, inductive=inductive, features=features
-            )
-        layout, place = found or _downloaded(dataset, root)
+        found = ((layout, layout.find(root)) for layout in dataset.layouts)
+        layout, place = next((one for one in found if one[1] is not None), (None, None))
+        if layout is None and (file := dataset.graph_file(root)) is not None:
+            return Graph.from_npz(file, **options)
+        if layout is None or place is None:
+            layout, place = _downloaded(dataset, root)
         raw = layout.read(place)
     try:
-        return _graph(raw, dataset.name, features, undirected, inductive)
+        return Graph.from_arrays(**vars(raw), weighted=False, name=dataset.name, **options)
     except InputError as error:
         raise InputError(f"{place or dataset.name}: {error}") from None
 
 
-def _graph(
-    raw: RawGraph, name: str, features: FeatureScaling, undirected: bool, inductive: bool
-) -> Graph:
-    return Graph.from_arrays(
-        raw.x,
-        raw.edges,
-        raw.y,
-        weighted=False,
-        train=raw.train,
-        val=raw.val,
-        test=raw.test,
-        num_classes=raw.num_classes,
-        undirected=undirected,
-        inductive=inductive,
-        name=name,
-        features=features,
-    )
-
-
-def _found(dataset: Dataset, root: Path) -> tuple[Layout, Path] | None:
-    for layout in dataset.layouts:
-        folder = layout.find(root)
-        if folder is not None:
-            return layout, folder
-    return None
-
-
 def _downloaded(dataset: Dataset, root: Path) -> tuple[Layout, Path]:
-    for layout in dataset.layouts:
-        if layout.urls is not None:
-            break
-    else:
+    layout = next((one for one in dataset.layouts if one.urls is not None), None)
+    if layout is None or layout.urls is None:
         raise InputError(
             f"{dataset.name}: not in {root}, and there is no address to fetch it from."
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -17,13 +16,10 @@ from gcsr.utils.safe_io import reason
 VALIDATION_NODES = 500
 
 
-def planetoid_reader(name: str) -> Callable[[Path], RawGraph]:
-    """A reader of the folder with the files of ``name``."""
-    return lambda folder: _read(folder, name)
+def read_planetoid(folder: Path, name: str) -> RawGraph:
+    """Read the files of ``name``.
 
-
-def _read(folder: Path, name: str) -> RawGraph:
-    """Nodes are ``allx`` and then the test nodes, which the files hold in the order of their index.
+    Nodes are ``allx`` and then the test nodes, which the files hold in the order of their index.
 
     Ids between the test nodes that the index skips (15 in Citeseer) have no features and no
     label: rows of zeros and -1.
@@ -46,12 +42,15 @@ def _read(folder: Path, name: str) -> RawGraph:
         and int(test.min()) >= known
         and np.unique(test).size == test.size
     )
-    require(consistent, f"{folder}: the sizes of the ind.{name}.* files do not match each other.")
+    require(
+        consistent,
+        f"{folder}: the files ind.{name}.* must have matching sizes; download them again.",
+    )
     # An id far beyond the others would only claim memory: gaps are few in a genuine file.
     nodes = int(test.max()) + 1
     require(
         nodes <= 2 * (known + test.size),
-        f"{part('test.index')}: node {nodes - 1} is far beyond the {known + test.size} nodes.",
+        f"{part('test.index')}: must be close to the {known + test.size} nodes, got {nodes - 1}.",
     )
     read = sum(part(suffix).stat().st_size for suffix in ("allx", "tx"))
     require_dense_features(part("allx"), (nodes, features.shape[1]), read)
@@ -80,7 +79,7 @@ def _test_index(path: Path) -> np.ndarray:
 
 def _sparse(path: Path) -> sp.csr_array:
     matrix = read_array(path)
-    require(matrix.ndim == 2, f"{path}: must hold a matrix, not shape {matrix.shape}.")
+    require(matrix.ndim == 2, f"{path}: must be a matrix, got shape {matrix.shape}.")
     return sp.csr_array(matrix, dtype=np.float32)
 
 
@@ -88,7 +87,7 @@ def _one_hot(path: Path) -> np.ndarray:
     labels = read_array(path)
     require(
         isinstance(labels, np.ndarray) and labels.ndim == 2 and labels.shape[1] > 0,
-        f"{path}: must hold one row of class indicators per node.",
+        f"{path}: must be a matrix with one row of class indicators per node.",
     )
     return np.asarray(labels)
 

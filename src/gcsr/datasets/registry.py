@@ -1,4 +1,4 @@
-"""The one list of datasets: a new dataset is one more entry."""
+"""The list of datasets: a new dataset is one more entry."""
 
 from __future__ import annotations
 
@@ -25,50 +25,19 @@ from gcsr.utils.safe_io import is_file
 if TYPE_CHECKING:
     from gcsr.data.graph import FeatureScaling
 
-# -- Where each dataset is published: the addresses that PyG's dataset classes know, and OGB's -------
-
-
 _ARXIV_URL = "https://snap.stanford.edu/ogb/data/nodeproppred/arxiv.zip"
 _DRIVE_URL = "https://drive.usercontent.google.com/download?id={}&confirm=t"
 
 
-def planetoid_urls(name: str) -> dict[str, str]:
-    """Cora, Citeseer, PubMed."""
-    from torch_geometric.datasets import Planetoid  # noqa: PLC0415 - PyG takes a second to import
-
-    return {file: f"{Planetoid.url}/{file}" for file in planetoid_files(name)}
-
-
-def amazon_urls(file: str) -> dict[str, str]:
-    """The Amazon co-purchase graphs."""
-    from torch_geometric.datasets import Amazon  # noqa: PLC0415 - PyG takes a second to import
-
-    return {file: f"{Amazon.url}{file}"}
-
-
-def coauthor_urls(file: str) -> dict[str, str]:
-    """The Coauthor graphs."""
-    from torch_geometric.datasets import Coauthor  # noqa: PLC0415 - PyG takes a second to import
-
-    return {file: f"{Coauthor.url}{file}"}
-
-
-def graphsaint_urls(pyg_class: str) -> dict[str, str]:
-    """Flickr and Reddit2, which PyG knows by the ids of four shared files."""
-    from torch_geometric import datasets  # noqa: PLC0415 - PyG takes a second to import
+def _pyg_urls(pyg_class: str, files: tuple[str, ...]) -> dict[str, str]:
+    """Addresses that PyG's dataset classes know."""
+    from torch_geometric import datasets  # noqa: PLC0415 - takes a second to import
 
     published = getattr(datasets, pyg_class)
-    return {
-        "adj_full.npz": _DRIVE_URL.format(published.adj_full_id),
-        "feats.npy": _DRIVE_URL.format(published.feats_id),
-        "class_map.json": _DRIVE_URL.format(published.class_map_id),
-        "role.json": _DRIVE_URL.format(published.role_id),
-    }
-
-
-def arxiv_urls() -> dict[str, str]:
-    """OGB's archive, kept as it is."""
-    return {ARXIV_ARCHIVE: _ARXIV_URL}
+    if files == GRAPHSAINT_FILES:  # four shared files by their ids
+        ids = (getattr(published, f"{file.split('.')[0]}_id") for file in files)
+        return {file: _DRIVE_URL.format(one) for file, one in zip(files, ids, strict=True)}
+    return {file: f"{published.url.rstrip('/')}/{file}" for file in files}
 
 
 @dataclass(frozen=True)
@@ -100,7 +69,7 @@ class Dataset:
     embedded: Callable[[], RawGraph] | None = None
 
     def graph_file(self, root: Path) -> Path | None:
-        """The dataset as a graph file of our own, where there is one."""
+        """The dataset as an ``.npz`` graph file, if there is one."""
         for path in (root / "graphs" / f"{self.name}.npz", root / f"{self.name}.npz"):
             if is_file(path):
                 return path
@@ -116,79 +85,49 @@ class Dataset:
 
 
 def _planetoid(name: str, folders: tuple[str, ...], size: Size) -> Dataset:
-    return Dataset(
-        name,
-        size,
-        split=f"public, {20 * size.classes} / 500 / 1000",
-        scaling="rows",
-        source="Planetoid",
-        layouts=(
-            Layout(
-                spellings(*folders, name, families=("planetoid", "Planetoid")),
-                planetoid_files(name),
-                deferred("planetoid:planetoid_reader", name),
-                partial(planetoid_urls, name),
-            ),
-        ),
+    files = planetoid_files(name)
+    layout = Layout(
+        spellings(*folders, name, families=("planetoid", "Planetoid")),
+        files,
+        deferred("planetoid:read_planetoid", name),
+        partial(_pyg_urls, "Planetoid", files),
     )
+    split = f"public, {20 * size.classes} / 500 / 1000"
+    return Dataset(name, size, split, "rows", "Planetoid", layouts=(layout,))
 
 
-def _amazon(name: str, folder: str, size: Size) -> Dataset:
-    file = f"amazon_electronics_{folder.lower()}.npz"
-    return Dataset(
-        name,
-        size,
-        split=PER_CLASS_SPLIT,
-        scaling="standardize",
-        source="Amazon co-purchases (GNN benchmark)",
-        undirected=True,
-        layouts=(
-            Layout(
-                spellings(folder, folder.lower(), name, families=("amazon", "Amazon")),
-                (file,),
-                deferred("gnnbench:gnnbench_reader", file),
-                partial(amazon_urls, file),
-            ),
-        ),
+def _gnn_benchmark(name: str, family: str, folder: str, size: Size) -> Dataset:
+    """A co-purchase graph of Amazon or a co-author graph of Microsoft Academic."""
+    amazon = family == "Amazon"
+    short = folder.lower()
+    file = f"amazon_electronics_{short}.npz" if amazon else f"ms_academic_{short[:3]}.npz"
+    layout = Layout(
+        spellings(folder, folder.lower(), name, families=(family.lower(), family)),
+        (file,),
+        deferred("gnnbench:read_gnnbench", file),
+        partial(_pyg_urls, family, (file,)),
     )
-
-
-def _coauthor(name: str, folder: str, size: Size) -> Dataset:
-    file = f"ms_academic_{folder[:3].lower()}.npz"
     return Dataset(
         name,
         size,
-        split=PER_CLASS_SPLIT,
-        scaling="rows",
-        source="Microsoft Academic co-authors (GNN benchmark)",
+        PER_CLASS_SPLIT,
+        "standardize" if amazon else "rows",
+        f"{'Amazon co-purchases' if amazon else 'Microsoft Academic co-authors'} (GNN benchmark)",
         undirected=True,
-        layouts=(
-            Layout(
-                spellings(folder, folder.lower(), name, families=("coauthor", "Coauthor")),
-                (file,),
-                deferred("gnnbench:gnnbench_reader", file),
-                partial(coauthor_urls, file),
-            ),
-        ),
+        layouts=(layout,),
     )
 
 
 def _graphsaint(name: str, folder: str, size: Size, split: str) -> Dataset:
+    layout = Layout(
+        spellings(folder, folder.lower(), name, families=("graphsaint", "GraphSAINT")),
+        GRAPHSAINT_FILES,
+        deferred("graphsaint:read_graphsaint"),
+        partial(_pyg_urls, folder, GRAPHSAINT_FILES),
+    )
+    split = f"public, {split}"
     return Dataset(
-        name,
-        size,
-        split=f"public, {split}",
-        scaling="standardize",
-        source="GraphSAINT",
-        inductive=True,
-        layouts=(
-            Layout(
-                spellings(folder, folder.lower(), name, families=("graphsaint", "GraphSAINT")),
-                GRAPHSAINT_FILES,
-                deferred("graphsaint:read_graphsaint"),
-                partial(graphsaint_urls, folder),
-            ),
-        ),
+        name, size, split, "standardize", "GraphSAINT", inductive=True, layouts=(layout,)
     )
 
 
@@ -215,7 +154,7 @@ _ARXIV = Dataset(
             (*_ARXIV_FOLDERS, "."),
             (ARXIV_ARCHIVE,),
             deferred("ogb_csv:read_arxiv_archive"),
-            arxiv_urls,
+            lambda: {ARXIV_ARCHIVE: _ARXIV_URL},
         ),
         Layout(
             spellings(*_ARXIV_FOLDERS, families=("graphsaint", "GraphSAINT")),
@@ -232,10 +171,10 @@ DATASETS: dict[str, Dataset] = {
         _planetoid("cora", ("Cora",), Size(2708, 10556, 1433, 7)),
         _planetoid("citeseer", ("CiteSeer", "Citeseer"), Size(3327, 9104, 3703, 6)),
         _planetoid("pubmed", ("PubMed", "Pubmed"), Size(19717, 88648, 500, 3)),
-        _amazon("amazon-computers", "Computers", Size(13752, 491722, 767, 10)),
-        _amazon("amazon-photo", "Photo", Size(7650, 238162, 745, 8)),
-        _coauthor("coauthor-cs", "CS", Size(18333, 163788, 6805, 15)),
-        _coauthor("coauthor-physics", "Physics", Size(34493, 495924, 8415, 5)),
+        _gnn_benchmark("amazon-computers", "Amazon", "Computers", Size(13752, 491722, 767, 10)),
+        _gnn_benchmark("amazon-photo", "Amazon", "Photo", Size(7650, 238162, 745, 8)),
+        _gnn_benchmark("coauthor-cs", "Coauthor", "CS", Size(18333, 163788, 6805, 15)),
+        _gnn_benchmark("coauthor-physics", "Coauthor", "Physics", Size(34493, 495924, 8415, 5)),
         _graphsaint("flickr", "Flickr", Size(89250, 899756, 500, 7), "44625 / 22312 / 22313"),
         _graphsaint("reddit", "Reddit2", Size(232965, 23213838, 602, 41), "153932 / 23699 / 55334"),
         _ARXIV,

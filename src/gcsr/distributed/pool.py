@@ -1,4 +1,4 @@
-"""Units of work given to a cluster: retried where a worker is lost, told of while they run."""
+"""Units of work on a cluster: retried where a worker is lost, with progress reports."""
 
 from __future__ import annotations
 
@@ -14,69 +14,63 @@ from typing import Any
 import torch
 
 from gcsr.distributed.start import LOCAL, ClusterError, reachable, start_ray, stop_ray
-from gcsr.distributed.worker import Shared, Terms, execute
+from gcsr.distributed.worker import Environment, Shared, execute
 from gcsr.utils.errors import require_one_of
 from gcsr.utils.progress import Progress, silent
 
-# -- Where units say how far they are and ask what only the process that gave them knows -------------
+# How often a unit is begun again after its worker process or its machine was lost.
+RETRIES = 10
+# Seconds to wait for the last reports, between looks at finished units, and between looks at the head.
+LAST_REPORTS, POLL_EVERY, HEAD_EVERY = 1.0, 0.5, 1.0
+# Failed looks in a row before the head counts as lost.
+HEAD_MISSES = 3
+Answers = Callable[[int, Any], Any]
 
 
 class ProgressActor:
-    """A Ray actor between workers and the process that gave them units.
+    """A Ray actor that passes reports and questions of workers to the process that submitted units.
 
-    Nothing on it is needed twice: where it is lost, Ray begins another one, reports come again and
-    questions are asked again.
+    If it is lost, Ray starts another one; reports and questions are then sent again.
     """
 
     def __init__(self) -> None:
-        self._told: dict[tuple[int, str], tuple[int, int]] = {}
-        self._asked: dict[str, tuple[int, Any, asyncio.Future[Any]]] = {}
-        # Names of questions are never those of a desk before this one.
+        self._reports: dict[tuple[int, str], tuple[int, int]] = {}
+        self._questions: dict[str, tuple[int, Any, asyncio.Future[Any]]] = {}
+        # Names of questions differ from those of an actor before this one.
         self._name, self._count = secrets.token_hex(4), 0
         self._new = asyncio.Event()
 
-    async def tell(self, unit: int, stage: str, done: int, total: int) -> None:
-        """Unit ``unit`` has done so much of a stage."""
-        self._told[unit, stage] = done, total
+    async def report(self, unit: int, stage: str, done: int, total: int) -> None:
+        """Set the progress of a unit."""
+        self._reports[unit, stage] = done, total
         self._new.set()
 
     async def ask(self, unit: int, question: Any) -> Any:
         """Wait for the answer to a question."""
         self._count += 1
         future = asyncio.get_running_loop().create_future()
-        self._asked[f"{self._name} {self._count}"] = unit, question, future
+        self._questions[f"{self._name} {self._count}"] = unit, question, future
         self._new.set()
         return await future
 
     async def answer(self, name: str, answer: Any) -> None:
-        """Give an answer to whoever waits for it."""
-        asked = self._asked.pop(name, None)
+        """Answer a question."""
+        asked = self._questions.pop(name, None)
         if asked is not None and not asked[2].done():
             asked[2].set_result(answer)
 
     async def news(self) -> tuple[list[tuple[int, str, int, int]], list[tuple[str, int, Any]]]:
-        """Reports and questions since the last time; waits until there are some."""
+        """Reports since the last call, and open questions; waits until there are some."""
         await self._new.wait()
         self._new.clear()
-        told = [(unit, stage, *counts) for (unit, stage), counts in self._told.items()]
-        self._told.clear()
-        return told, [(name, unit, asked) for name, (unit, asked, _) in self._asked.items()]
-
-
-# How often a unit is begun again after its worker process, or the machine under it, was lost.
-RETRIES = 10
-# Seconds that are waited for the last reports.
-LAST_NEWS = 1.0
-# Seconds between looks at what is finished, and between looks at whether the head is there.
-LOOK_EVERY, HEAD_EVERY = 0.5, 1.0
-# Looks in a row at which it was not, before it counts as lost.
-HEAD_MISSES = 3
-Answers = Callable[[int, Any], Any]
+        reports = [(unit, stage, *counts) for (unit, stage), counts in self._reports.items()]
+        self._reports.clear()
+        return reports, [(name, unit, asked) for name, (unit, asked, _) in self._questions.items()]
 
 
 @dataclass(frozen=True, eq=False)
 class Unit:
-    """A unit of work that was given away: ``done`` says that it is, ``ref`` is what it made."""
+    """A submitted unit of work: ``done`` is ready when it is finished, ``ref`` is its result."""
 
     number: int
     done: Any
@@ -85,9 +79,9 @@ class Unit:
 
 @contextmanager
 def connected(address: str | Cluster) -> Iterator[Cluster]:
-    """A cluster while the block runs: of this machine (``local``) or that of a head's ``HOST:PORT``.
+    """A cluster for the block: of this machine (``local``) or that of a head's ``HOST:PORT``.
 
-    One that is connected already is used as it is, and stays.
+    A connected cluster is used as it is, and stays connected.
     """
     if isinstance(address, Cluster):
         yield address
@@ -109,12 +103,12 @@ class Cluster:
     address: str
     lost: bool = False
     _count: int = 0
-    _looked: float = 0.0
-    _desk: Any = None
+    _head_seen: float = 0.0
+    _actor: Any = None
     _news: Any = None
     _answered: set[str] = field(default_factory=set)
     _put: tuple[Any, Shared] | None = None
-    _terms: Terms = field(default_factory=Terms.here)
+    _environment: Environment = field(default_factory=Environment.here)
 
     @property
     def cpus(self) -> int:
@@ -123,13 +117,9 @@ class Cluster:
 
     @property
     def store_bytes(self) -> int:
-        """What the object store of the smallest machine holds."""
-        found = [
-            node["Resources"].get("object_store_memory", 0)
-            for node in self.ray.nodes()
-            if node["Alive"]
-        ]
-        return int(min(found, default=0))
+        """Bytes of the object store of the smallest machine."""
+        alive = [node["Resources"] for node in self.ray.nodes() if node["Alive"]]
+        return int(min((one.get("object_store_memory", 0) for one in alive), default=0))
 
     def device(self, name: str | torch.device) -> torch.device:
         """Where units compute: ``auto`` is CUDA where a machine of the cluster has it."""
@@ -137,37 +127,36 @@ class Cluster:
         require_one_of("device", kind, ("auto", "cpu", "cuda"))
         gpus = self.ray.cluster_resources().get("GPU", 0)
         if kind == "cuda" and gpus < 1:
-            raise ClusterError("device: cuda is not there: no machine of the cluster has a GPU.")
+            raise ClusterError("device must be cpu or auto: no machine of the cluster has a GPU.")
         return torch.device("cuda" if kind == "cuda" or (kind == "auto" and gpus >= 1) else "cpu")
 
     def put(self, value: Any) -> Shared:
-        """An object that many units read: it goes to each machine once.
-
-        What was put last is not put again.
-        """
+        """Store an object that many units read; the last object is not stored twice."""
         if self._put is None or self._put[0] is not value:
-            self._put = None  # room first
+            self._put = None  # free the memory first
             self._put = value, Shared(self.ray.put(value))
         return self._put[1]
 
-    def give(
+    def submit(
         self,
         function: Callable[..., Any],
         *arguments: Any,
         device: torch.device | None = None,
-        heard: bool = False,
+        reports: bool = False,
         near: Shared | None = None,
     ) -> Unit:
-        """Begin ``function(*arguments, progress)`` somewhere: on one CPU, or one GPU.
+        """Run ``function(*arguments, progress)`` on one CPU or one GPU of the cluster.
 
-        The function must be found under its name on every machine. ``heard``: whether it reports.
-        ``near`` is an argument before the others, read before it begins, on a machine that has it if
-        there is one.
+        The function must be importable on every machine. ``reports``: whether it reports progress.
+        ``near`` is an argument before the others; the unit runs on a machine that has it, if possible.
         """
-        if heard and self._desk is None:
+        if reports and self._actor is None:
             remote = self.ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)
-            self._desk = remote(ProgressActor).options(scheduling_strategy=self._here()).remote()
-            self._news = self._desk.news.remote()
+            here = self.ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
+                self.ray.get_runtime_context().get_node_id(), soft=True
+            )
+            self._actor = remote(ProgressActor).options(scheduling_strategy=here).remote()
+            self._news = self._actor.news.remote()
         on_gpu = device is not None and device.type == "cuda"
         task = self.ray.remote(
             num_cpus=1,
@@ -177,9 +166,9 @@ class Cluster:
             retry_exceptions=False,
         )(execute)
         self._count += 1
-        desk = self._desk if heard else None
+        actor = self._actor if reports else None
         first = [] if near is None else [near.ref]
-        refs = task.remote(self._terms, function, self._count, desk, arguments, *first)
+        refs = task.remote(self._environment, function, self._count, actor, arguments, *first)
         return Unit(self._count, *refs)
 
     def finished(
@@ -188,51 +177,50 @@ class Cluster:
         progress: Progress = silent,
         answers: Answers | None = None,
     ) -> Iterator[Unit]:
-        """Units as they are finished, well or not; their reports are added up meanwhile."""
+        """Units as they are finished, also those that failed; ``progress`` gets their sum."""
         waiting = list(units)
-        heard = _Heard([unit.number for unit in units], progress, answers)
+        listener = _Listener(frozenset(unit.number for unit in units), progress, answers)
         while waiting:
-            for unit in self.some_finished(waiting, heard):
+            for unit in self.some_finished(waiting, listener):
                 waiting.remove(unit)
                 yield unit
         if progress is not silent and self._news is not None:
             # The last reports of units may arrive just after their results.
-            self.ray.wait([self._news], timeout=LAST_NEWS)
-            self._listen(heard)
-            heard.complete()
+            self.ray.wait([self._news], timeout=LAST_REPORTS)
+            self._listen(listener)
+            listener.complete()
 
-    def some_finished(self, units: Sequence[Unit], heard: _Heard | None = None) -> list[Unit]:
-        """Those of some units that are finished; waits a moment for the first, or for news."""
+    def some_finished(self, units: Sequence[Unit], listener: _Listener | None = None) -> list[Unit]:
+        """The finished ones of some units; waits a moment for the first, or for news."""
         known = {unit.done: unit for unit in units}
         first = list(known) if self._news is None else [*known, self._news]
-        ready, _ = self.ray.wait(first, num_returns=1, timeout=LOOK_EVERY, fetch_local=False)
+        ready, _ = self.ray.wait(first, num_returns=1, timeout=POLL_EVERY, fetch_local=False)
         if not ready:
-            self._look_for_head()
+            self._check_head()
             return []
-        self._listen(heard)
+        self._listen(listener)
         every = list(known)
         ready, _ = self.ray.wait(every, num_returns=len(every), timeout=0, fetch_local=False)
         return [known[ref] for ref in ready]
 
     def result(self, unit: Unit) -> Any:
         """What a finished unit returned; raises what it raised."""
-        return self._got(unit.ref)
+        return self._get(unit.ref)
 
     def check(self, unit: Unit) -> None:
-        """Raise what a finished unit raised; what it returned stays where it is."""
-        self._got(unit.done)
+        """Raise what a finished unit raised; its result stays in the store."""
+        self._get(unit.done)
 
-    def _got(self, ref: Any) -> Any:
+    def _get(self, ref: Any) -> Any:
         errors = self.ray.exceptions
         try:
             return self.ray.get(ref)
         except errors.RayTaskError as error:
-            cause = error.cause
-            if isinstance(cause, Exception):
-                raise cause from None
+            if isinstance(error.cause, Exception):
+                raise error.cause from None
             raise
         except errors.RayError as error:
-            self._look_for_head(at_once=True)
+            self._check_head(at_once=True)
             raise ClusterError(
                 f"cluster: a unit of work was lost {RETRIES + 1} times"
                 f" ({type(error).__name__}); the machines may have too little memory."
@@ -241,53 +229,48 @@ class Cluster:
     def results(
         self, units: Sequence[Unit], progress: Progress = silent, answers: Answers | None = None
     ) -> list[Any]:
-        """What every unit returned, in their order; if one fails the others are called off."""
+        """What every unit returned, in their order; if one fails the others are canceled."""
         try:
             found = {}
             for unit in self.finished(units, progress, answers):
                 found[unit.number] = self.result(unit)
             return [found[unit.number] for unit in units]
         except BaseException:
-            self.call_off(units)
+            self.cancel(units)
             raise
 
-    def call_off(self, units: Sequence[Unit]) -> None:
-        """End units that nobody waits for any more."""
+    def cancel(self, units: Sequence[Unit]) -> None:
+        """End units whose results are not needed."""
         if self.lost:
             return
         for unit in units:
             with suppress(Exception):
                 self.ray.cancel(unit.done)
 
-    def _here(self) -> Any:
-        strategies = self.ray.util.scheduling_strategies
-        here = self.ray.get_runtime_context().get_node_id()
-        return strategies.NodeAffinitySchedulingStrategy(here, soft=True)
-
-    def _listen(self, heard: _Heard | None) -> None:
-        """Take the news, if there are any; a desk that is being replaced has none."""
+    def _listen(self, listener: _Listener | None) -> None:
+        """Pass news on, if there are any; an actor that is being replaced has none."""
         if self._news is None or not self.ray.wait([self._news], timeout=0)[0]:
             return
-        news, self._news = self._news, self._desk.news.remote()
+        news, self._news = self._news, self._actor.news.remote()
         try:
-            told, asked = self.ray.get(news)
+            reports, questions = self.ray.get(news)
         except self.ray.exceptions.RayError:
             return
-        if heard is not None:
-            for report in told:
-                heard.told(*report)
-            for name, unit, question in asked:
+        if listener is not None:
+            for report in reports:
+                listener.report(*report)
+            for name, unit, question in questions:
                 if name not in self._answered:
                     self._answered.add(name)
-                    answer = functools.partial(self._desk.answer.remote, name)
-                    heard.asked(unit, question, answer)
+                    answer = functools.partial(self._actor.answer.remote, name)
+                    listener.answer(unit, question, answer)
 
-    def _look_for_head(self, *, at_once: bool = False) -> None:
-        """End with a sentence, sooner than Ray would give up, where the head does not answer."""
+    def _check_head(self, *, at_once: bool = False) -> None:
+        """Raise, sooner than Ray would give up, if the head does not answer."""
         now = time.monotonic()
-        if not at_once and now - self._looked < HEAD_EVERY:
+        if not at_once and now - self._head_seen < HEAD_EVERY:
             return
-        self._looked = now
+        self._head_seen = now
         head = self.ray.get_runtime_context().gcs_address
         for _ in range(HEAD_MISSES):
             if reachable(head):
@@ -298,28 +281,31 @@ class Cluster:
         raise ClusterError(f"cluster: {where} is gone; start one and run the same again.")
 
 
-class _Heard:
-    """Adds up the progress of several units, and answers what they ask."""
+@dataclass(eq=False)
+class _Listener:
+    """Adds up the progress of several units, and answers their questions."""
 
-    def __init__(self, numbers: Sequence[int], progress: Progress, answers: Answers | None) -> None:
-        self._numbers, self._progress, self._answers = frozenset(numbers), progress, answers
-        self._done: dict[str, dict[int, int]] = {}
-        self._totals: dict[str, int] = {}
+    numbers: frozenset[int]
+    progress: Progress
+    answers: Answers | None
+    done: dict[str, dict[int, int]] = field(default_factory=dict)
+    totals: dict[str, int] = field(default_factory=dict)
 
     def complete(self) -> None:
-        """Every unit is done with every stage, whatever its last report was."""
-        for stage, total in self._totals.items():
-            if sum(self._done[stage].values()) < total * len(self._numbers):
-                self._progress(stage, total * len(self._numbers), total * len(self._numbers))
+        """Report every stage as finished."""
+        for stage, total in self.totals.items():
+            every = total * len(self.numbers)
+            if sum(self.done[stage].values()) < every:
+                self.progress(stage, every, every)
 
-    def told(self, unit: int, stage: str, done: int, total: int) -> None:
-        """A unit has done so much of a stage."""
-        if unit in self._numbers:
-            counts = self._done.setdefault(stage, {})
-            counts[unit], self._totals[stage] = done, total
-            self._progress(stage, sum(counts.values()), total * len(self._numbers))
+    def report(self, unit: int, stage: str, done: int, total: int) -> None:
+        """Take the progress of a unit."""
+        if unit in self.numbers:
+            counts = self.done.setdefault(stage, {})
+            counts[unit], self.totals[stage] = done, total
+            self.progress(stage, sum(counts.values()), total * len(self.numbers))
 
-    def asked(self, unit: int, question: Any, answer: Callable[[Any], Any]) -> None:
-        """A unit waits for an answer; one that nobody waits for any more asks in vain."""
-        if unit in self._numbers and self._answers is not None:
-            answer(self._answers(unit, question))
+    def answer(self, unit: int, question: Any, send: Callable[[Any], Any]) -> None:
+        """Answer a question of a unit."""
+        if unit in self.numbers and self.answers is not None:
+            send(self.answers(unit, question))

@@ -1,8 +1,7 @@
 r"""Message passing (Eq. 3) on graphs that no single machine holds: :math:`\hat A^k X` in blocks.
 
-Blocks of rows of both matrices lie in Ray's object store, which moves them where they are needed and
-writes to disk what does not fit. A unit has in memory its rows of the matrix, its rows of the result
-and one block of X at a time.
+Blocks of rows of both matrices are in Ray's object store, which moves them between machines and spills
+to disk. A unit has its rows of the matrix, its rows of the result and one block of X in memory.
 """
 
 from __future__ import annotations
@@ -14,13 +13,11 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from gcsr.distributed.pool import Cluster, Unit, connected
+from gcsr.distributed.pool import Cluster, connected
 from gcsr.distributed.worker import Shared
 from gcsr.utils.errors import require
 from gcsr.utils.products import Array, RowBlock, Table, read_only
 from gcsr.utils.progress import Progress, silent
-
-# -- What a unit of blocked message passing computes: some sparse rows times all blocks of X in turn ---
 
 
 def row_blocks(matrix: sp.csr_array, rows: int) -> list[RowBlock]:
@@ -38,8 +35,8 @@ def product_of_block(
 ) -> Array:
     """The product of some sparse rows and a dense matrix of ``width`` columns, float32.
 
-    ``dense`` gives the matrix in blocks from its top to its bottom, each with the number of its first
-    row; only one of them needs to be in memory. ``None`` stands for one without an entry here.
+    ``dense`` yields blocks from the first to the last row, each with the number of its first row;
+    ``None`` stands for one that has no entry here.
     """
     sums = torch.zeros((block.count, width))
     table = Table(0, width)
@@ -81,36 +78,45 @@ def propagate(
         progress: called with the blocks that are finished.
     """
     whole = isinstance(hops, int) and not isinstance(hops, bool) and hops >= 0
-    require(whole, f"hops: {hops!r} is not accepted; a whole number >= 0 is.")
-    require(len(rows) > 0, "rows: at least one block is needed.")
+    require(whole, f"hops must be an integer >= 0, got {hops!r}.")
+    require(len(rows) > 0, "rows must have at least one block, got none.")
     require(
         len(rows) == len(x),
-        f"x: {len(x)} blocks do not match {len(rows)} blocks of rows; cut both at the same rows.",
+        f"x must have as many blocks as rows ({len(rows)}), got {len(x)}; cut both at the same rows.",
     )
     with connected(cluster) as units:
         blocks, signal = [_stored(units, r) for r in rows], [_stored(units, f) for f in x]
-        looks = [units.give(_sizes, s, near=r) for r, s in zip(blocks, signal, strict=True)]
-        sizes: list[tuple[int, int, int]] = units.results(looks)
-        _check(sizes)
+        asked = [units.submit(_sizes, s, near=r) for r, s in zip(blocks, signal, strict=True)]
+        sizes: list[tuple[int, int, int]] = units.results(asked)
+        for number, (height, count, width) in enumerate(sizes):
+            require(
+                height == count and width == sizes[0][2],
+                f"x must have {height} rows and {sizes[0][2]} columns in block {number},"
+                f" got {count} and {width}.",
+            )
         cuts = [0, *accumulate(height for height, _, _ in sizes)]
         width = sizes[0][2]
         total = hops * len(blocks)
         for hop in range(hops):
-            given = [units.give(_rows_of_product, cuts, width, signal, near=r) for r in blocks]
+            given = [units.submit(_rows_of_product, cuts, width, signal, near=r) for r in blocks]
             done = hop * len(blocks)
-            for unit in units.finished(given):
-                _raise_failure(units, unit, given)
-                done += 1
-                progress(STAGE, done, total)
+            try:
+                for unit in units.finished(given):
+                    units.check(unit)  # the result stays in the store
+                    done += 1
+                    progress(STAGE, done, total)
+            except BaseException:
+                units.cancel(given)
+                raise
             signal = [Shared(unit.ref) for unit in given]
         while signal:
-            # A block goes from the store once it was handed over.
+            # The store frees a block once it was yielded.
             yield np.array(signal.pop(0).read())
 
 
 def _stored(cluster: Cluster, source: Rows | Features) -> Shared:
     if callable(source):
-        return Shared(cluster.give(_read, source).ref)
+        return Shared(cluster.submit(_read, source).ref)
     return Shared(cluster.ray.put(source))
 
 
@@ -123,18 +129,9 @@ def _sizes(block: RowBlock, signal: Shared, progress: Progress) -> tuple[int, in
     x: Array = signal.read()
     require(
         x.ndim == 2 and x.dtype == np.float32,
-        f"x: a block of {x.dtype} {x.shape} is not accepted; float32 matrices are.",
+        f"x must be float32 matrices, got {x.dtype} of shape {x.shape}.",
     )
     return block.count, int(x.shape[0]), int(x.shape[1])
-
-
-def _check(sizes: Sequence[tuple[int, int, int]]) -> None:
-    for number, (height, rows, width) in enumerate(sizes):
-        require(
-            height == rows and width == sizes[0][2],
-            f"x: block {number} has {rows} rows and {width} columns; {height} and {sizes[0][2]} are"
-            " needed.",
-        )
 
 
 def _rows_of_product(
@@ -143,7 +140,7 @@ def _rows_of_product(
     """The unit: some rows after one hop."""
     require(
         not block.columns.size or 0 <= block.columns.min() <= block.columns.max() < cuts[-1],
-        f"rows: a block has a column outside of 0..{cuts[-1] - 1}.",
+        f"rows must have columns 0..{cuts[-1] - 1}.",
     )
     blocks = zip(pairwise(cuts), signal, strict=True)
     dense = (
@@ -151,12 +148,3 @@ def _rows_of_product(
         for (first, stop), part in blocks
     )
     return product_of_block(block, width, dense)
-
-
-def _raise_failure(cluster: Cluster, unit: Unit, given: Sequence[Unit]) -> None:
-    """A unit that failed ends the others; what the others made stays where it is."""
-    try:
-        cluster.check(unit)
-    except BaseException:
-        cluster.call_off(given)
-        raise

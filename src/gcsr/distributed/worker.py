@@ -1,4 +1,4 @@
-"""What runs in a worker process: one unit, with the threads and the versions of who asked for it."""
+"""What runs in a worker process: one unit, with the threads and versions of the submitting process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REPORT_EVERY = 0.2
 
 
 @dataclass(frozen=True)
-class Terms:
+class Environment:
     """What must be the same in every process for results to be the same bytes."""
 
     gcsr: str
@@ -31,54 +31,37 @@ class Terms:
     threads: int
 
     @classmethod
-    def here(cls) -> Terms:
-        """Those of this process."""
+    def here(cls) -> Environment:
+        """That of this process."""
         numpy, scipy = version("numpy"), version("scipy")
         return cls(__version__, torch.__version__, numpy, scipy, torch.get_num_threads())
 
-    def accept(self) -> None:
-        """Compute as the one who asks would; refuses where this machine has other versions."""
+    def apply(self) -> None:
+        """Use the same number of threads; refuses a machine with other versions."""
         for name in ("gcsr", "torch", "numpy", "scipy"):
-            wanted, found = getattr(self, name), getattr(Terms.here(), name)
+            wanted, found = getattr(self, name), getattr(Environment.here(), name)
             require(
                 wanted == found,
-                f"cluster: a worker has {name} {found} and not {wanted}, so its results would not be"
-                " the same bytes; install the same versions on every machine.",
+                f"cluster: workers must have {name} {wanted}, got {found}; install the same versions on"
+                " every machine, so that results are the same bytes.",
             )
-        # Sums over large tensors depend on how many threads share them.
+        # Sums over large tensors depend on the number of threads.
         torch.set_num_threads(self.threads)
         # The other cores have units of their own.
         limit_jobs(1)
 
 
-@dataclass(frozen=True, eq=False)
-class Shared:
-    """An object of the store that a unit reads; a process keeps the last one it read."""
-
-    ref: Any
-
-    def get(self) -> Any:
-        """The object itself, kept for the next unit."""
-        return _LAST.get(self.ref.hex(), self.read)
-
-    def read(self) -> Any:
-        """The object itself; arrays in it lie in the store and cannot be written to."""
-        import ray  # noqa: PLC0415 - an extra
-
-        return ray.get(self.ref)
-
-
 class Kept:
-    """The last thing of its kind that this process made, for the units that want it again."""
+    """The last value that this process made, for units that need it again."""
 
     def __init__(self) -> None:
         self._key: object = None
         self._value: Any = None
 
     def get(self, key: object, make: Callable[[], Any]) -> Any:
-        """What was made for ``key``, or what ``make`` makes."""
+        """The value of ``key``, made if it is not the last one."""
         if self._key != key:
-            self._key = self._value = None  # room first
+            self._key = self._value = None  # free the memory first
             self._value = make()
             self._key = key
         return self._value
@@ -87,43 +70,62 @@ class Kept:
 _LAST = Kept()
 
 
+@dataclass(frozen=True, eq=False)
+class Shared:
+    """An object of the store that units read."""
+
+    ref: Any
+
+    def get(self) -> Any:
+        """The object itself, kept for the next unit of this process."""
+        return _LAST.get(self.ref.hex(), self.read)
+
+    def read(self) -> Any:
+        """The object itself; arrays in it are in the store and read-only."""
+        import ray  # noqa: PLC0415 - an extra
+
+        return ray.get(self.ref)
+
+
 def execute(
-    terms: Terms,
+    environment: Environment,
     function: Callable[..., Any],
     number: int,
-    desk: Any,
+    actor: Any,
     arguments: tuple[Any, ...],
     *near: Any,
 ) -> tuple[bool, Any]:
-    """The Ray task: ``function(*near, *arguments, progress)``, after a word that it is done."""
-    terms.accept()
-    report: Progress = silent if desk is None else _Reports(desk, number)
+    """The Ray task; returns ``True`` and ``function(*near, *arguments, progress)``."""
+    environment.apply()
+    report: Progress = silent if actor is None else _Reports(actor, number)
     return True, function(*near, *arguments, report)
 
 
+@dataclass
 class _Reports:
-    """Progress for the one who asked, not more often than somebody can read."""
+    """Progress for the submitting process, at most a few times per second."""
 
-    def __init__(self, desk: Any, number: int) -> None:
-        self._desk, self._number, self._last = desk, number, 0.0
+    actor: Any
+    number: int
+    last: float = 0.0
 
     def __call__(self, stage: str, done: int, total: int) -> None:
         now = time.monotonic()
-        if done == total or now - self._last >= REPORT_EVERY:
-            self._last = now
-            told = self._desk.tell.remote(self._number, stage, done, total)
+        if done == total or now - self.last >= REPORT_EVERY:
+            self.last = now
+            sent = self.actor.report.remote(self.number, stage, done, total)
             if done == total:
-                # Before the unit's result is there, or nobody would read it.
+                # The report must arrive before the unit's result.
                 import ray  # noqa: PLC0415 - an extra
 
                 with suppress(Exception):
-                    ray.get(told, timeout=1.0)
+                    ray.get(sent, timeout=1.0)
 
 
 def ask(report: Progress, question: Any) -> Any:
-    """The answer of the process that gave this unit, which is asked while the unit waits."""
+    """The answer of the submitting process; the unit waits for it."""
     if not isinstance(report, _Reports):
         raise InputError("cluster: this works inside a cluster task only.")
     import ray  # noqa: PLC0415 - an extra
 
-    return ray.get(report._desk.ask.remote(report._number, question))
+    return ray.get(report.actor.ask.remote(report.number, question))

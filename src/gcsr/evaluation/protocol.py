@@ -52,14 +52,14 @@ def scores_spread(
         each = -(-len(networks) // (UNITS_PER_CPU * cluster.cpus))
     shared, real = cluster.put(task), cluster.put(_shared_out(graph, cluster.cpus))
     units = [
-        cluster.give(
+        cluster.submit(
             _scored,
             shared,
             real,
             device,
             networks[first : first + each],
             device=device,
-            heard=progress is not silent,
+            reports=progress is not silent,
         )
         for first in range(0, len(networks), each)
     ]

@@ -62,7 +62,7 @@ def condense_spread(
     told = _Told(watch)
     heard = progress is not silent or watch is not None
     units: list[Unit] = [
-        cluster.give(
+        cluster.submit(
             _condensed,
             condenser,
             shared,
@@ -73,7 +73,7 @@ def condense_spread(
             watch is not None,
             then,
             device=device,
-            heard=heard,
+            reports=heard,
         )
         for group in groups
     ]

@@ -1,4 +1,4 @@
-"""What a condensation is going to take, before it begins: orders of magnitude, from counts."""
+"""Estimates of time, memory and disk of a condensation, from counts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gcsr.utils.errors import require
 
 # Multiplications and additions per second on one core of an ordinary server.
 GATHERED, DENSE = 5e8, 5e9
-# What Python and its libraries take, with what they reserve for the first training.
+# Python and its libraries, with what they reserve for the first training.
 GROUND_BYTES = 400 * 10**6
 # Labels twice, the scale of every node, its predicted class, and marks.
 NODE_BYTES = 40
@@ -24,18 +24,11 @@ NODE_BYTES = 40
 
 @dataclass(frozen=True)
 class Work:
-    """What decides how much there is to do.
+    """What time and memory depend on.
 
-    Attributes:
-        nodes: of the condensed graph.
-        hops: of message passing over the whole graph.
-        experts: networks that are trained and asked about every node.
-        expert_epochs: epochs of each.
-        iterations: of condensing.
-        steps: of a student per iteration.
-        hidden_channels: units of a network.
-        least: seconds that it takes in any case.
-        held: bytes that are held for a while in which the features lie in memory once.
+    ``nodes`` of the condensed graph, ``hops`` over the real one, ``experts`` that also predict every
+    node, student ``steps`` per iteration, ``least`` seconds in any case, and bytes that are ``held``
+    while the features are in memory once.
     """
 
     nodes: int
@@ -64,7 +57,7 @@ class Estimate:
         return asdict(self)
 
     def require_room(self) -> None:
-        """Refuse what cannot fit, and say what helps."""
+        """Refuse what does not fit into memory or on the disk."""
         free = free_memory_bytes(torch.device("cpu"))
         helps = (
             "allow blocks less (gcsr.load(..., memory=...), command line: --memory)"

@@ -1,4 +1,4 @@
-"""What networks predict on a graph on disk, some nodes at a time: the same classes as in memory."""
+"""Predictions of networks on a graph on disk, some nodes at a time: the same classes as in memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from gcsr.data.array_file import ArrayFile
 from gcsr.data.stored_graph import OnDisk
 from gcsr.data.views import Target, VisibleGraph
 from gcsr.models import base
@@ -22,13 +21,9 @@ from gcsr.models.sgc import SGC
 from gcsr.models.sparse import SparseOperator, SparseTopology, limited_rows
 from gcsr.models.topology import Limited
 from gcsr.outofcore.hops import Plan, Propagated
-from gcsr.outofcore.products import ArrayRows, DenseRows, product_rows, signal
+from gcsr.outofcore.products import DenseRows, DenseSide, stored
 from gcsr.utils.errors import require
-from gcsr.utils.products import Table
 from gcsr.utils.progress import Progress, silent
-
-# -- What a network needs of some nodes of a graph on disk: the same as ``model.prepare`` in memory ---
-
 
 IN_BLOCKS = (GCN, SGC, APPNP, MLP)
 NAMES = "gcn, sage-paper, sgc, appnp, mlp and their -linear forms"
@@ -38,8 +33,8 @@ def require_blocks(model: Model) -> None:
     """Refuse a network that needs the whole graph at once."""
     require(
         isinstance(model, IN_BLOCKS),
-        f"model: {model.name!r} needs the whole graph in memory, and it was opened to stay on disk;"
-        f" choose one of {NAMES}, or open it with more memory (command line: --memory).",
+        f"model must be one of {NAMES} for a graph on disk, got {model.name!r};"
+        " opened with more memory (command line: --memory) it works with every model.",
     )
 
 
@@ -79,10 +74,9 @@ def prepare_rows(model: Model, work: Propagated, nodes: Tensor, device: torch.de
     for _ in range(hops_of(model)):
         chain.append(_limited(work, nodes, device))
         nodes = _support(chain[-1])
-    outer_chain = tuple(reversed(chain))
-    if prefers_sparse(work.disk, device):
-        return Prepared(sparse_rows(work.disk, nodes, device), outer=outer_chain)
-    return Prepared(features(0, nodes), outer=outer_chain)
+    sparse = prefers_sparse(work.disk, device)
+    rows = sparse_rows(work.disk, nodes, device) if sparse else features(0, nodes)
+    return Prepared(rows, outer=tuple(reversed(chain)))
 
 
 def hops_of(model: Model) -> int:
@@ -104,12 +98,7 @@ def prefers_sparse(disk: OnDisk, device: torch.device) -> bool:
 
 def sparse_rows(disk: OnDisk, nodes: Tensor, device: torch.device) -> SparseOperator:
     """Feature rows of some nodes as a sparse matrix."""
-    parts = [
-        sp.csr_array(disk.features.take(ids))
-        for ids in np.split(
-            nodes.numpy(), range(base.ROWS_AT_ONCE, nodes.numel(), base.ROWS_AT_ONCE)
-        )
-    ]
+    parts = [sp.csr_array(disk.features.take(ids)) for ids in _parts(nodes.numpy())]
     return SparseOperator(sp.csr_array(sp.vstack(parts, format="csr")), device)
 
 
@@ -131,7 +120,7 @@ def accuracy_in_blocks(
     device: torch.device,
     progress: Progress = silent,
 ) -> Tensor:
-    """Share of right predictions of every network, one after the other, as ``accuracy`` gives it."""
+    """Accuracy of every network, one after the other."""
     if target.disk is None:
         raise RuntimeError("this graph is in memory")
     require_blocks(model)
@@ -169,23 +158,20 @@ def _scores(
     for _ in range(hops):
         supports.append(_reached(work, supports[-1]))
     with ExitStack() as stack:
+
+        def kept(count: int, parts: Iterator[Tensor]) -> DenseRows:
+            arrays = (part.cpu().numpy() for part in parts)
+            return stack.enter_context(stored(work.disk, count, classes, arrays))
+
         at = supports[-1]
-        first = stack.enter_context(signal(work.disk, at.size, classes))
-        done = 0
-        for part in _first_scores(model, params, work, at, device):
-            first.write(done, part.cpu().numpy())
-            done += part.shape[0]
-        # Only the perceptron's own scores are told apart from those on their way.
-        began = current = first.rows()
+        began = current = kept(at.size, _first_scores(model, params, work, at, device))
         for wanted in reversed(supports[1:-1]):
-            after = stack.enter_context(signal(work.disk, wanted.size, classes))
-            done = 0
-            for part in _hop(model, work, wanted, at, current, supports[-1], began):
-                after.write(done, part.numpy())
-                done += part.shape[0]
-            at, current = wanted, after.rows()
+            parts = _hop(model, work, wanted, at, current, supports[-1], began)
+            at, current = wanted, kept(wanted.size, parts)
         if not hops:
-            yield from (torch.from_numpy(current.read(i, j)) for i, j in _cuts(nodes.size))
+            for start in range(0, nodes.size, base.ROWS_AT_ONCE):
+                stop = min(nodes.size, start + base.ROWS_AT_ONCE)
+                yield torch.from_numpy(current.read(start, stop))
             return
         for part in _hop(model, work, nodes, at, current, supports[-1], began):
             yield part + params[3][0].cpu() if isinstance(model, GCN) else part
@@ -194,7 +180,7 @@ def _scores(
 def _first_scores(
     model: Model, params: Params, work: Propagated, support: np.ndarray, device: torch.device
 ) -> Iterator[Tensor]:
-    """What the perceptron inside a network says of the support, in the chunks that memory uses."""
+    """Scores of the perceptron inside a network, in the chunks that the computation in memory uses."""
     sparse = prefers_sparse(work.disk, device)
     if isinstance(model, GCN):
         if sparse:
@@ -206,12 +192,12 @@ def _first_scores(
         return
     relu = not isinstance(model, APPNP) or model.relu
     for ids in _parts(support):
+        given: Tensor | SparseOperator
         if sparse:
             given = sparse_rows(work.disk, torch.from_numpy(ids), device)
-            yield affine_relu_affine(params, given, None, relu=relu)[0]
         else:
-            inputs = torch.from_numpy(work.disk.features.take(ids)).to(device)
-            yield affine_relu_affine(params, inputs, None, relu=relu)[0]
+            given = torch.from_numpy(work.disk.features.take(ids)).to(device)
+        yield affine_relu_affine(params, given, None, relu=relu)[0]
 
 
 def _scores_of_sparse(
@@ -220,13 +206,11 @@ def _scores_of_sparse(
     """Sparse features: hidden units are propagated instead of features."""
     w1, b1, w2, _ = params
     reached = _reached(work, support)
-    with signal(work.disk, reached.size, model.hidden_channels) as products:
-        done = 0
-        for ids in _parts(reached):
-            part = sparse_rows(work.disk, torch.from_numpy(ids), device)(w1)[0]
-            products.write(done, part.numpy())
-            done += ids.size
-        dense = products.rows()
+    parts = (
+        sparse_rows(work.disk, torch.from_numpy(ids), device)(w1)[0].numpy()
+        for ids in _parts(reached)
+    )
+    with stored(work.disk, reached.size, model.hidden_channels, parts) as dense:
         for ids in _parts(support):
             hidden = torch.cat(list(_products(work, ids, reached, dense))).unsqueeze(0)
             yield (base.activated(hidden, b1, relu=model.relu) @ w2)[0]
@@ -257,17 +241,11 @@ def _products(
     work: Propagated, wanted: np.ndarray, at: np.ndarray, dense: DenseRows
 ) -> Iterator[Tensor]:
     """Rows of Eq. 2 for the wanted nodes times a signal on the nodes ``at``."""
-    plan = work.plan(dense.shape[1])
-    table = None
-    if dense.shape[0] <= plan.columns:
-        whole = dense.map() if isinstance(dense, ArrayFile) else dense.read(0, dense.shape[0])
-        dense = ArrayRows(whole)
-    else:
-        table = Table(plan.columns, dense.shape[1])
+    plan = Plan.of(work.disk, dense.shape[1])
+    side = DenseSide(dense, plan.columns)
     renumbered = at if at.size < work.disk.num_nodes else None
     for ids in _by_entries(work, wanted, plan):
-        rows = work.normalized.take(ids, renumbered)
-        yield product_rows(rows, dense, plan.columns, table)
+        yield side.times(work.normalized.take(ids, renumbered))
 
 
 def _by_entries(work: Propagated, nodes: np.ndarray, plan: Plan) -> Iterator[np.ndarray]:
@@ -290,16 +268,11 @@ def _reached(work: Propagated, nodes: np.ndarray) -> np.ndarray:
     marked[nodes] = True
     if nodes.size == marked.size:
         return np.flatnonzero(marked)
-    for ids in _by_entries(work, nodes, work.plan(1)):
+    for ids in _by_entries(work, nodes, Plan.of(work.disk, 1)):
         marked[work.disk.adjacency.take(ids).indices] = True
     return np.flatnonzero(marked)
 
 
-def _cuts(count: int) -> Iterator[tuple[int, int]]:
-    for start in range(0, count, base.ROWS_AT_ONCE):
-        yield start, min(count, start + base.ROWS_AT_ONCE)
-
-
 def _parts(ids: np.ndarray) -> Iterator[np.ndarray]:
-    for start, stop in _cuts(ids.size):
-        yield ids[start:stop]
+    for start in range(0, ids.size, base.ROWS_AT_ONCE):
+        yield ids[start : start + base.ROWS_AT_ONCE]

@@ -1,4 +1,4 @@
-"""The class prior of a graph on disk (Eq. 5): experts asked by chunks of nodes, edges by blocks."""
+"""The class prior of a graph on disk (Eq. 5), with nodes and edges in blocks."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from gcsr.utils.progress import Progress, silent
 
 
 class ClassesInBlocks:
-    """The class that experts' mean prediction puts first, for every node of a graph on disk.
+    """The class with the highest mean prediction of experts, for every node of a graph on disk.
 
-    Called as each expert finishes, like :class:`~gcsr.training.experts.MeanPrediction`; only weights
-    are kept until every node is asked about, so nothing grows with nodes times classes.
+    Called as each expert finishes, like :class:`~gcsr.training.experts.MeanPrediction`. It keeps only
+    weights, so nothing grows with nodes times classes.
     """
 
     def __init__(self, model: Model, visible: VisibleGraph, device: torch.device) -> None:
         require(
             isinstance(model, SGC) and not model.relu,
-            f"prior: 'predicted' with model {model.name!r} needs the whole graph in memory, and it was"
-            " opened to stay on disk; choose model 'sgc' or prior 'train'.",
+            f"model must be 'sgc' with prior 'predicted' for a graph that stays on disk, got"
+            f" {model.name!r}; choose it or prior 'train'.",
         )
         self._model, self._visible, self._device = model, visible, device
         self._trained: dict[int, Params] = {}
@@ -44,7 +44,7 @@ class ClassesInBlocks:
                 self._trained[number] = tuple(p[place : place + 1].detach().clone() for p in params)
 
     def classes(self, progress: Progress = silent) -> Tensor:
-        """One class per node, once every expert was counted."""
+        """One class per node."""
         disk, model = self._visible.disk, self._model
         if disk is None or not isinstance(model, SGC):
             raise RuntimeError("this graph is in memory")
@@ -56,7 +56,7 @@ class ClassesInBlocks:
         def job(start: int) -> Callable[[Progress], None]:
             stop = min(disk.num_nodes, start + base.ROWS_AT_ONCE)
 
-            def ask(report: Progress) -> None:
+            def predict(report: Progress) -> None:
                 prepared = Prepared(
                     torch.from_numpy(features.read(start, stop)).to(self._device),
                     ones=torch.from_numpy(ones.read(start, stop)).to(self._device),
@@ -64,15 +64,14 @@ class ClassesInBlocks:
                 with torch.no_grad():
                     total = torch.zeros(())
                     for number, one in enumerate(experts):
-                        said = model.logits(one, prepared)[0].softmax(-1)
+                        prediction = model.logits(one, prepared)[0].softmax(-1)
                         # In memory a sum begins at zero too.
-                        total = (
-                            torch.zeros_like(said).add_(said) if number == 0 else total.add_(said)
-                        )
+                        total = torch.zeros_like(prediction) if number == 0 else total
+                        total.add_(prediction)
                     found[start:stop] = (total / len(experts)).argmax(1).cpu()
                 report("asking experts", 1, 1)
 
-            return ask
+            return predict
 
         run_jobs([job(start) for start in range(0, disk.num_nodes, base.ROWS_AT_ONCE)], progress)
         return found

@@ -1,4 +1,4 @@
-"""The commands that measure one cell by hand."""
+"""Measurements (cells), the published numbers they are compared with (lines), and experiments."""
 
 from __future__ import annotations
 
@@ -8,61 +8,18 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-import numpy as np
-
-from gcsr.data.graph import Graph
-from gcsr.data.views import View
 from gcsr.methods.base import Condenser
 from gcsr.methods.presets import paper_settings
 from gcsr.methods.registry import build
 from gcsr.training.fit import TrainingRecipe, paper_recipe
 from gcsr.utils.errors import require
 from gcsr.utils.renamed import generator_name, recorded_settings
+from gcsr.utils.validation import whole_number
 from gcsr.version import __version__
-
-# -- The numbers of Table 1 --------------------------------------------------------------------------
-
-
-# Decimals of each as published.
-DIGITS = {"nodes": 0, "edges": 0, "classes": 0, "features": 0, "sparsity": 2, "homophily": 2}
-
-
-def graph_statistics(graph: Graph) -> dict[str, float]:
-    """Table 1 for one graph.
-
-    ``edges`` are undirected ones; ``sparsity`` is the percentage of entries of A that are not zero;
-    ``homophily`` the share of edges between nodes of the same class, among the edges that may be seen
-    while condensing and whose two classes are known.
-    """
-    return {
-        "nodes": graph.num_nodes,
-        "edges": graph.num_edges / 2,
-        "classes": graph.num_classes,
-        "features": graph.num_features,
-        "sparsity": 100 * graph.num_edges / graph.num_nodes**2,
-        "homophily": _edge_homophily(graph),
-    }
-
-
-def _edge_homophily(graph: Graph) -> float:
-    view = View(graph).condensing(leak_every_label=True)
-    if view.every_label is None:  # asked for above: statistics train nothing
-        return float("nan")
-    labels = view.every_label.numpy()
-    coo = view.visible.adjacency.tocoo()
-    ends = labels[coo.row], labels[coo.col]
-    known = (ends[0] >= 0) & (ends[1] >= 0)
-    if not known.any():
-        return float("nan")
-    return float(np.mean((ends[0] == ends[1])[known]))
-
-
-# -- What is measured (cells), where it is shown beside a published number (lines), and how long -----
-
 
 # Cells that condense nothing.
 WHOLE_GRAPH, STATISTICS = "whole", "statistics"
-# A smoke run goes no further than this, whatever the settings.
+# Upper limits of settings in a quick run.
 QUICK_CAPS = {
     "iterations": 5,
     "experts": 1,
@@ -82,17 +39,14 @@ QUICK_EPOCHS = 10
 
 @dataclass(frozen=True)
 class Protocol:
-    """How often a cell is repeated; ``quick`` also cuts every setting that costs time."""
+    """How often a cell is repeated; ``quick`` also limits every setting that costs time."""
 
     graphs: int = 5
     runs: int = 10
     quick: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("graphs", "runs"):
-            value = getattr(self, name)
-            fine = isinstance(value, int) and not isinstance(value, bool) and value >= 1
-            require(fine, f"{name}: {value!r} is not accepted; a whole number >= 1 is.")
+        whole_number(self, "graphs", "runs", least=1)
 
     def recipe(self, dataset: str) -> TrainingRecipe:
         """How test networks are trained."""
@@ -105,8 +59,8 @@ class Cell:
     """One measurement: a method on a dataset, and the network that is tested.
 
     ``settings`` are added to the authors' (``preset="paper"``). The methods ``whole`` and
-    ``statistics`` condense nothing. With a ``look`` (:mod:`gcsr.paper.work`) graphs are looked at
-    instead of tested. Entries of A' below ``cut`` are zero when it is tested.
+    ``statistics`` condense nothing. With an ``analysis`` (:mod:`gcsr.paper.analyses`) graphs are
+    analyzed instead of tested. Entries of A' below ``cut`` are zero when it is tested.
     """
 
     method: str
@@ -114,26 +68,27 @@ class Cell:
     nodes: int | None = None
     settings: tuple[tuple[str, Any], ...] = ()
     test: str = "gcn"
-    look: str = ""
+    analysis: str = ""
     cut: float = 0.0
 
     @property
     def condenses(self) -> bool:
-        """Whether there is a condensed graph behind this cell."""
+        """Whether the cell needs condensed graphs."""
         return self.method not in (WHOLE_GRAPH, STATISTICS)
 
     @property
     def condensation(self) -> Cell:
         """The same for all cells that can share condensed graphs."""
-        return replace(self, test="", look="", cut=0.0)
+        return replace(self, test="", analysis="", cut=0.0)
+
+    def preset(self) -> dict[str, Any]:
+        """The authors' settings."""
+        model = dict(self.settings).get("model", "sgc")
+        return paper_settings(self.method, self.dataset, self.nodes or 0, model=model)[0]
 
     def condenser(self, protocol: Protocol) -> Condenser:
         """The method with all its settings, checked."""
-        given = dict(self.settings)
-        base, _ = paper_settings(
-            self.method, self.dataset, self.nodes or 0, model=given.get("model", "sgc")
-        )
-        full = build(self.method, {**base, "nodes": self.nodes, **given})
+        full = build(self.method, {**self.preset(), "nodes": self.nodes, **dict(self.settings)})
         if not protocol.quick:
             return full
         known = {field.name for field in fields(full)}
@@ -145,43 +100,43 @@ class Cell:
         return replace(full, **short)
 
     def identity(self, protocol: Protocol) -> dict[str, Any]:
-        """Everything that decides the outcome but for the data themselves and the device."""
-        told: dict[str, Any] = {
+        """Everything that decides the outcome, except the data and the device."""
+        found: dict[str, Any] = {
             "method": self.method,
             "dataset": self.dataset,
             "quick": protocol.quick,
             "gcsr": __version__,
         }
         if self.method == STATISTICS:
-            return told | {"statistic": dict(self.settings)["statistic"]}
-        told["graphs"] = protocol.graphs if self.condenses else 1
-        if self.look:
-            told["look"] = self.look
+            return found | {"statistic": dict(self.settings)["statistic"]}
+        found["graphs"] = protocol.graphs if self.condenses else 1
+        if self.analysis:
+            found["look"] = self.analysis
         else:
-            told |= {
+            found |= {
                 "test": self.test,
                 "recipe": asdict(protocol.recipe(self.dataset)),
                 "runs": protocol.runs,
                 **({"cut": self.cut} if self.cut else {}),
             }
         if self.condenses:
-            told |= {"nodes": self.nodes, "settings": self.condenser(protocol).settings}
-        return told
+            found |= {"nodes": self.nodes, "settings": self.condenser(protocol).settings}
+        return found
 
     def recorded(self, protocol: Protocol) -> dict[str, Any]:
         """The identity under the names that rows were recorded with: keys stay the same."""
-        told = self.identity(protocol)
-        if "test" in told:
-            told["test"] = generator_name(self.test)
-            told["recipe"] = {
-                "rate" if name == "lr" else name: value for name, value in told["recipe"].items()
+        found = self.identity(protocol)
+        if "test" in found:
+            found["test"] = generator_name(self.test)
+            found["recipe"] = {
+                "rate" if name == "lr" else name: value for name, value in found["recipe"].items()
             }
-        if "settings" in told:
-            told["settings"] = recorded_settings(told["settings"], self.method)
-        return told
+        if "settings" in found:
+            found["settings"] = recorded_settings(found["settings"], self.method)
+        return found
 
     def settings_key(self, protocol: Protocol) -> str:
-        """The same settings and code version give the same one, whatever the data."""
+        """A hash of the settings and the code version, whatever the data."""
         return _digest(self.recorded(protocol))
 
     def key(self, protocol: Protocol, data: str) -> str:
@@ -189,10 +144,42 @@ class Cell:
         return _digest([self.settings_key(protocol), data])
 
     def claim(self, protocol: Protocol) -> str:
-        """The same for all cells that one process should measure: those that share graphs."""
-        told = self.recorded(protocol)
+        """The same for all cells that share condensed graphs: one process measures them."""
+        found = self.recorded(protocol)
         shared = ("method", "dataset", "quick", "gcsr", "nodes", "settings", "graphs")
-        return _digest({name: told.get(name) for name in shared})
+        return _digest({name: found.get(name) for name in shared})
+
+    def command(self, protocol: Protocol) -> str:
+        """The command line that gives the same numbers."""
+        if self.method == STATISTICS:
+            return f"gcsr reproduce table1 --dataset {self.dataset}"
+        if self.analysis and self.method == WHOLE_GRAPH:
+            return f"gcsr reproduce {self.analysis} --dataset {self.dataset}"
+        epochs = protocol.recipe(self.dataset).epochs
+        test = f"--data {self.dataset} --model {self.test} --runs {protocol.runs} --epochs {epochs}"
+        if self.method == WHOLE_GRAPH:
+            return f"gcsr evaluate --full {test}"
+        base, given = self.preset(), dict(self.settings)
+        if protocol.quick:
+            # What a quick run limits differs from the preset, or from the method's own default.
+            full = self.condenser(Protocol(protocol.graphs, protocol.runs)).settings
+            chosen = self.condenser(protocol).settings
+            given |= {key: value for key, value in chosen.items() if value != full[key]}
+        sets = "".join(
+            f" --set {key}={value}" for key, value in given.items() if base.get(key) != value
+        )
+        name = f"{self.dataset}-{self.nodes or 0}"
+        files = f"{name}.safetensors" if protocol.graphs == 1 else f"{name}-*.safetensors"
+        then = f"gcsr evaluate {files} {test}"
+        if self.cut:
+            then = f"gcsr reproduce table4 --dataset {self.dataset}  # cuts A' below {self.cut:g}"
+        if self.analysis:
+            first = files.replace("*", "0")
+            then = f"gcsr analyze {first} --data {self.dataset} --figures {name}"
+        return (
+            f"gcsr condense {self.dataset} --nodes {self.nodes or 0} --method {self.method}"
+            f" --preset paper{sets} --graphs {protocol.graphs} --out {name}.safetensors && {then}"
+        )
 
 
 def _digest(value: object) -> str:
@@ -205,16 +192,13 @@ def cell(
     nodes: int | None,
     *,
     test: str = "gcn",
+    analysis: str = "",
     cut: float = 0.0,
-    **more: Any,
+    **settings: Any,
 ) -> Cell:
-    """A cell with its settings as keywords."""
-    return Cell(method, dataset, nodes, tuple(more.items()), test, cut=cut)
-
-
-def looking(look: str, method: str, dataset: str, nodes: int | None, **more: Any) -> Cell:
-    """A cell whose graphs are looked at."""
-    return Cell(method, dataset, nodes, tuple(more.items()), "", look)
+    """A cell with its settings as keywords; one with an analysis tests no network."""
+    test = "" if analysis else test
+    return Cell(method, dataset, nodes, tuple(settings.items()), test, analysis, cut)
 
 
 @dataclass(frozen=True)
@@ -222,8 +206,8 @@ class Line:
     """One number of the paper and what it is compared with: the mean over ``cells``.
 
     ``without_leak`` are the same cells with the prior ``predicted``, where the paper's own counts
-    test labels. A line without cells says in ``missing`` why it has none. ``x`` and ``series`` place
-    it in a figure. ``value`` names one of the numbers of cells that look.
+    test labels. A line without cells gives the reason in ``missing``. ``x`` and ``series`` place it
+    in a figure. ``value`` names one of the numbers of an analysis.
     """
 
     dataset: str
@@ -250,10 +234,10 @@ class Axis:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A table or a figure of the paper: data for the one runner.
+    """A table or a figure of the paper.
 
-    Experiments with an ``axis`` are drawn as curves, those with a ``look`` as pictures of graphs,
-    others as points.
+    Experiments with an ``axis`` are drawn as curves, those with an ``analysis`` as pictures of
+    graphs, others as points.
     """
 
     name: str
@@ -262,7 +246,7 @@ class Experiment:
     notes: tuple[str, ...] = ()
     axis: Axis | None = None
     drawn: bool = True
-    look: str = ""
+    analysis: str = ""
 
     @property
     def datasets(self) -> tuple[str, ...]:
@@ -272,56 +256,13 @@ class Experiment:
     @property
     def cells(self) -> tuple[Cell, ...]:
         """Every measurement once."""
-        return distinct(cell for line in self.lines for cell in (*line.cells, *line.without_leak))
+        found = (cell for line in self.lines for cell in (*line.cells, *line.without_leak))
+        return tuple(dict.fromkeys(found))
 
     def require_part(self, field: str, name: str, parts: Iterable[str]) -> None:
-        """Refuse a dataset or method that has no part in this; it may well be known elsewhere."""
+        """Refuse a dataset or method that this experiment does not contain."""
         parts = list(parts)
         require(
             name in parts,
-            f"{field}: {name!r} is not part of {self.name}; accepted: {', '.join(parts)}.",
+            f"{field} must be one of {', '.join(parts)} in {self.name}, got {name!r}.",
         )
-
-
-def distinct(cells: Iterable[Cell]) -> tuple[Cell, ...]:
-    """The same cells without repetitions."""
-    return tuple(dict.fromkeys(cells))
-
-
-def command(cell: Cell, protocol: Protocol) -> str:
-    """What to type for the same numbers."""
-    if cell.method == STATISTICS:
-        return f"gcsr reproduce table1 --dataset {cell.dataset}"
-    if cell.look and cell.method == WHOLE_GRAPH:
-        return f"gcsr reproduce {cell.look} --dataset {cell.dataset}"
-    recipe = protocol.recipe(cell.dataset)
-    test = (
-        f"--data {cell.dataset} --model {cell.test} --runs {protocol.runs} --epochs {recipe.epochs}"
-    )
-    if cell.method == WHOLE_GRAPH:
-        return f"gcsr evaluate --full {test}"
-    nodes = cell.nodes or 0
-    model = dict(cell.settings).get("model", "sgc")
-    base, _ = paper_settings(cell.method, cell.dataset, nodes, model=model)
-    chosen = cell.condenser(protocol).settings
-    given = dict(cell.settings)
-    if protocol.quick:
-        # What a smoke run cuts short differs from the preset, or from the method's own default.
-        full = cell.condenser(Protocol(protocol.graphs, protocol.runs)).settings
-        given |= {key: value for key, value in chosen.items() if value != full[key]}
-    sets = "".join(
-        f" --set {key}={value}" for key, value in given.items() if base.get(key) != value
-    )
-    name = f"{cell.dataset}-{nodes}"
-    graphs = f"--graphs {protocol.graphs} --out {name}.safetensors"
-    files = f"{name}.safetensors" if protocol.graphs == 1 else f"{name}-*.safetensors"
-    then = f"gcsr evaluate {files} {test}"
-    if cell.cut:
-        then = f"gcsr reproduce table4 --dataset {cell.dataset}  # cuts A' below {cell.cut:g}"
-    if cell.look:
-        first = files.replace("*", "0")
-        then = f"gcsr analyze {first} --data {cell.dataset} --figures {name}"
-    return (
-        f"gcsr condense {cell.dataset} --nodes {nodes} --method {cell.method} --preset paper{sets}"
-        f" {graphs} && {then}"
-    )

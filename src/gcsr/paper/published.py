@@ -1,13 +1,33 @@
-"""The numbers of the paper (KDD 2024): test accuracy in percent, mean and deviation, unless said.
+"""The numbers of the paper (KDD 2024): test accuracy in percent, mean ± deviation, unless noted.
 
 Only data: what each number is compared with is in :mod:`gcsr.paper.experiments`.
 """
 
 from __future__ import annotations
 
-from gcsr.methods.presets import SIZES
-
 Mean = tuple[float, float]
+
+
+def _table(text: str) -> dict[str, dict[str, Mean]]:
+    """Means and deviations by row and column; the first line has the names of the columns."""
+    head, *lines = text.strip().splitlines()
+    columns = head.split()
+    found = {}
+    for line in lines:
+        words = line.split()
+        values = [tuple(map(float, word.split("±"))) for word in words[-len(columns) :]]
+        means = [(mean, deviation) for mean, deviation in values]
+        found[" ".join(words[: -len(columns)])] = dict(zip(columns, means, strict=True))
+    return found
+
+
+def _sweep(text: str) -> dict[str, dict[float, Mean]]:
+    """A table whose columns are values of a setting."""
+    return {
+        row: {float(value): mean for value, mean in means.items()}
+        for row, means in _table(text).items()
+    }
+
 
 # Table 1: nodes, edges, classes, features, sparsity (%), homophily.
 STATISTICS = ("nodes", "edges", "classes", "features", "sparsity", "homophily")
@@ -19,126 +39,43 @@ TABLE1: dict[str, tuple[float, ...]] = {
     "reddit": (232965, 57307946, 41, 602, 0.09, 0.78),
 }
 
-# Table 2: trained on the whole graph, then by method at the low, middle and high ratio.
-WHOLE: dict[str, Mean] = {
-    "citeseer": (71.7, 0.4),
-    "cora": (81.4, 0.6),
-    "ogbn-arxiv": (71.3, 0.1),
-    "flickr": (47.1, 0.1),
-    "reddit": (94.1, 0.0),
-}
-_BY_RATIO: dict[str, dict[str, tuple[Mean, Mean, Mean]]] = {
-    "random": {
-        "citeseer": ((54.4, 4.4), (64.2, 1.7), (69.1, 0.1)),
-        "cora": ((63.6, 3.7), (72.8, 1.1), (76.8, 0.1)),
-        "ogbn-arxiv": ((47.1, 3.9), (57.3, 1.1), (60.0, 0.9)),
-        "flickr": ((41.8, 2.0), (44.0, 0.4), (44.6, 0.2)),
-        "reddit": ((46.1, 4.4), (58.0, 2.2), (66.3, 1.9)),
-    },
-    "herding": {
-        "citeseer": ((57.1, 1.5), (66.7, 1.0), (69.0, 0.1)),
-        "cora": ((67.0, 1.3), (73.4, 1.0), (76.8, 0.1)),
-        "ogbn-arxiv": ((52.4, 1.8), (58.6, 1.2), (60.4, 0.8)),
-        "flickr": ((42.5, 1.8), (43.9, 0.9), (44.4, 0.6)),
-        "reddit": ((53.1, 2.5), (62.7, 1.0), (71.0, 1.6)),
-    },
-    "kcenter": {
-        "citeseer": ((52.4, 2.8), (64.3, 1.0), (69.1, 0.1)),
-        "cora": ((64.0, 2.3), (73.2, 1.2), (76.7, 0.1)),
-        "ogbn-arxiv": ((47.2, 3.0), (56.8, 0.8), (60.3, 0.4)),
-        "flickr": ((42.0, 0.7), (43.2, 0.1), (44.1, 0.4)),
-        "reddit": ((46.6, 2.3), (53.0, 3.3), (58.5, 2.1)),
-    },
-    "coarsening": {
-        "citeseer": ((52.2, 0.4), (59.0, 0.5), (65.3, 0.5)),
-        "cora": ((31.2, 0.2), (65.2, 0.6), (70.6, 0.1)),
-        "ogbn-arxiv": ((35.4, 0.3), (43.5, 0.2), (50.4, 0.1)),
-        "flickr": ((41.9, 0.2), (44.5, 0.1), (44.6, 0.1)),
-        "reddit": ((40.9, 0.5), (42.8, 0.8), (47.4, 0.9)),
-    },
-    "dcg": {
-        "citeseer": ((66.8, 1.5), (66.9, 0.9), (66.3, 1.5)),
-        "cora": ((67.3, 1.9), (67.6, 3.5), (67.7, 2.2)),
-        "ogbn-arxiv": ((58.6, 0.4), (59.9, 0.3), (59.5, 0.3)),
-        "flickr": ((46.3, 0.2), (45.9, 0.1), (45.8, 0.1)),
-        "reddit": ((88.2, 0.2), (89.5, 0.1), (90.5, 1.2)),
-    },
-    "gcond": {
-        "citeseer": ((70.5, 1.2), (70.6, 0.9), (69.8, 1.4)),
-        "cora": ((79.8, 1.3), (80.1, 0.6), (79.3, 0.3)),
-        "ogbn-arxiv": ((59.2, 1.1), (63.2, 0.3), (64.0, 0.4)),
-        "flickr": ((46.5, 0.4), (47.1, 0.1), (47.1, 0.1)),
-        "reddit": ((88.0, 1.8), (89.6, 0.7), (90.1, 0.5)),
-    },
-    "sfgc": {
-        "citeseer": ((66.3, 2.4), (69.0, 1.1), (70.8, 0.4)),
-        "cora": ((77.7, 1.8), (79.3, 0.8), (79.4, 0.5)),
-        "ogbn-arxiv": ((59.0, 1.8), (64.6, 0.3), (65.2, 0.8)),
-        "flickr": ((45.5, 0.8), (46.0, 0.4), (46.1, 0.3)),
-        "reddit": ((80.0, 3.1), (84.6, 1.6), (87.9, 1.2)),
-    },
-    "sgdd": {
-        "citeseer": ((71.5, 0.9), (71.2, 0.7), (70.9, 1.2)),
-        "cora": ((79.1, 1.3), (79.0, 1.9), (80.2, 0.8)),
-        "ogbn-arxiv": ((59.6, 0.5), (61.7, 0.3), (58.7, 0.6)),
-        "flickr": ((46.1, 0.3), (45.9, 0.4), (46.4, 0.2)),
-        "reddit": ((84.2, 0.7), (80.6, 0.4), (84.1, 0.3)),
-    },
-    "mtt": {
-        "citeseer": ((66.1, 3.0), (69.2, 1.2), (71.0, 0.6)),
-        "cora": ((78.4, 1.4), (79.7, 0.9), (80.5, 0.6)),
-        "ogbn-arxiv": ((58.7, 1.7), (64.2, 0.5), (65.1, 0.7)),
-        "flickr": ((45.4, 0.4), (46.0, 0.4), (46.2, 0.4)),
-        "reddit": ((81.6, 1.8), (85.2, 1.3), (87.7, 1.1)),
-    },
-    "gcsr": {
-        "citeseer": ((70.2, 1.1), (71.7, 0.9), (74.0, 0.4)),
-        "cora": ((79.9, 0.7), (80.6, 0.8), (81.2, 0.9)),
-        "ogbn-arxiv": ((60.6, 1.1), (65.4, 0.8), (65.9, 0.6)),
-        "flickr": ((46.6, 0.3), (46.6, 0.2), (46.8, 0.2)),
-        "reddit": ((90.5, 0.2), (91.2, 0.2), (92.2, 0.1)),
-    },
-}
+# Table 2, by dataset and number of nodes; and trained on the whole graph.
+_TABLE2 = _table("""
+               random   herding  kcenter  coarsening dcg    gcond    sfgc     sgdd     mtt      gcsr
+citeseer 30    54.4±4.4 57.1±1.5 52.4±2.8 52.2±0.4 66.8±1.5 70.5±1.2 66.3±2.4 71.5±0.9 66.1±3.0 70.2±1.1
+citeseer 60    64.2±1.7 66.7±1.0 64.3±1.0 59.0±0.5 66.9±0.9 70.6±0.9 69.0±1.1 71.2±0.7 69.2±1.2 71.7±0.9
+citeseer 120   69.1±0.1 69.0±0.1 69.1±0.1 65.3±0.5 66.3±1.5 69.8±1.4 70.8±0.4 70.9±1.2 71.0±0.6 74.0±0.4
+cora 35        63.6±3.7 67.0±1.3 64.0±2.3 31.2±0.2 67.3±1.9 79.8±1.3 77.7±1.8 79.1±1.3 78.4±1.4 79.9±0.7
+cora 70        72.8±1.1 73.4±1.0 73.2±1.2 65.2±0.6 67.6±3.5 80.1±0.6 79.3±0.8 79.0±1.9 79.7±0.9 80.6±0.8
+cora 140       76.8±0.1 76.8±0.1 76.7±0.1 70.6±0.1 67.7±2.2 79.3±0.3 79.4±0.5 80.2±0.8 80.5±0.6 81.2±0.9
+ogbn-arxiv 90  47.1±3.9 52.4±1.8 47.2±3.0 35.4±0.3 58.6±0.4 59.2±1.1 59.0±1.8 59.6±0.5 58.7±1.7 60.6±1.1
+ogbn-arxiv 454 57.3±1.1 58.6±1.2 56.8±0.8 43.5±0.2 59.9±0.3 63.2±0.3 64.6±0.3 61.7±0.3 64.2±0.5 65.4±0.8
+ogbn-arxiv 909 60.0±0.9 60.4±0.8 60.3±0.4 50.4±0.1 59.5±0.3 64.0±0.4 65.2±0.8 58.7±0.6 65.1±0.7 65.9±0.6
+flickr 44      41.8±2.0 42.5±1.8 42.0±0.7 41.9±0.2 46.3±0.2 46.5±0.4 45.5±0.8 46.1±0.3 45.4±0.4 46.6±0.3
+flickr 223     44.0±0.4 43.9±0.9 43.2±0.1 44.5±0.1 45.9±0.1 47.1±0.1 46.0±0.4 45.9±0.4 46.0±0.4 46.6±0.2
+flickr 446     44.6±0.2 44.4±0.6 44.1±0.4 44.6±0.1 45.8±0.1 47.1±0.1 46.1±0.3 46.4±0.2 46.2±0.4 46.8±0.2
+reddit 76      46.1±4.4 53.1±2.5 46.6±2.3 40.9±0.5 88.2±0.2 88.0±1.8 80.0±3.1 84.2±0.7 81.6±1.8 90.5±0.2
+reddit 153     58.0±2.2 62.7±1.0 53.0±3.3 42.8±0.8 89.5±0.1 89.6±0.7 84.6±1.6 80.6±0.4 85.2±1.3 91.2±0.2
+reddit 307     66.3±1.9 71.0±1.6 58.5±2.1 47.4±0.9 90.5±1.2 90.1±0.5 87.9±1.2 84.1±0.3 87.7±1.1 92.2±0.1
+""")
 TABLE2: dict[str, dict[tuple[str, int], Mean]] = {
-    method: {
-        (dataset, nodes): mean
-        for dataset, means in rows.items()
-        for nodes, mean in zip(SIZES[dataset], means, strict=True)
-    }
-    for method, rows in _BY_RATIO.items()
+    method: {(row.split()[0], int(row.split()[1])): means[method] for row, means in _TABLE2.items()}
+    for method in _TABLE2["cora 70"]
 }
 
+WHOLE = _table("""
+            citeseer cora     ogbn-arxiv flickr reddit
+whole graph 71.7±0.4 81.4±0.6 71.3±0.1 47.1±0.1 94.1±0.0
+""")["whole graph"]
+
 # Table 3: Cora at 70 nodes by the model it is condensed with.
-TABLE3: dict[str, dict[str, Mean]] = {
-    "gcond": {
-        "appnp": (73.5, 2.4),
-        "cheby": (76.8, 2.1),
-        "gcn": (70.6, 3.7),
-        "sage": (77.0, 0.7),
-        "sgc": (80.1, 0.6),
-    },
-    "sfgc": {
-        "appnp": (78.1, 0.8),
-        "cheby": (77.1, 0.8),
-        "gcn": (79.1, 0.7),
-        "sage": (78.5, 0.8),
-        "sgc": (79.3, 0.8),
-    },
-    "sgdd": {
-        "appnp": (74.6, 1.6),
-        "cheby": (75.9, 0.2),
-        "gcn": (73.3, 0.2),
-        "sage": (74.3, 1.8),
-        "sgc": (79.0, 1.9),
-    },
-    "gcsr": {
-        "appnp": (80.3, 1.0),
-        "cheby": (80.2, 0.9),
-        "gcn": (80.1, 0.9),
-        "sage": (80.2, 1.1),
-        "sgc": (80.6, 0.8),
-    },
-}
+TABLE3 = _table("""
+      appnp    cheby    gcn      sage     sgc
+gcond 73.5±2.4 76.8±2.1 70.6±3.7 77.0±0.7 80.1±0.6
+sfgc  78.1±0.8 77.1±0.8 79.1±0.7 78.5±0.8 79.3±0.8
+sgdd  74.6±1.6 75.9±0.2 73.3±0.2 74.3±1.8 79.0±1.9
+gcsr  80.3±1.0 80.2±0.9 80.1±0.9 80.2±1.1 80.6±0.8
+""")
 
 # Table 4: the middle ratio by test model, then the average of all but MLP; no deviations.
 TEST_MODELS = ("mlp", "appnp", "cheby", "gcn", "sage", "sgc")
@@ -183,105 +120,49 @@ TABLE4: dict[str, dict[str, dict[str, float]]] = {
 }
 
 # Table 5: the middle ratio without both modules, with message-passing initialization, with both.
-TABLE5: dict[str, dict[str, Mean]] = {
-    "neither": {
-        "citeseer": (69.2, 1.2),
-        "cora": (79.7, 0.9),
-        "ogbn-arxiv": (64.2, 0.5),
-        "flickr": (46.0, 0.4),
-        "reddit": (85.2, 1.3),
-    },
-    "mpi": {
-        "citeseer": (70.1, 0.8),
-        "cora": (80.4, 0.8),
-        "ogbn-arxiv": (64.2, 1.1),
-        "flickr": (46.4, 0.4),
-        "reddit": (90.4, 0.7),
-    },
-    "both": {
-        "citeseer": (71.7, 0.9),
-        "cora": (80.6, 0.8),
-        "ogbn-arxiv": (65.4, 0.8),
-        "flickr": (46.6, 0.2),
-        "reddit": (91.2, 0.2),
-    },
-}
+TABLE5 = _table("""
+        citeseer cora     ogbn-arxiv flickr reddit
+neither 69.2±1.2 79.7±0.9 64.2±0.5 46.0±0.4 85.2±1.3
+mpi     70.1±0.8 80.4±0.8 64.2±1.1 46.4±0.4 90.4±0.7
+both    71.7±0.9 80.6±0.8 65.4±0.8 46.6±0.2 91.2±0.2
+""")
 
 # Appendix.
-MPI: dict[str, dict[str, Mean]] = {
-    "citeseer": {
-        "gcsr": (74.0, 0.4),
-        "sfgc": (70.8, 0.4),
-        "sfgc+mpi": (71.8, 0.4),
-        "gcond": (69.8, 1.4),
-        "gcond+mpi": (71.3, 0.9),
-    },
-    "reddit": {
-        "gcsr": (91.2, 0.2),
-        "sfgc": (84.6, 1.6),
-        "sfgc+mpi": (90.5, 0.2),
-        "gcond": (89.6, 0.7),
-        "gcond+mpi": (90.2, 0.2),
-    },
+MPI = _table("""
+         gcsr     sfgc     sfgc+mpi gcond    gcond+mpi
+citeseer 74.0±0.4 70.8±0.4 71.8±0.4 69.8±1.4 71.3±0.9
+reddit   91.2±0.2 84.6±1.6 90.5±0.2 89.6±0.7 90.2±0.2
+""")
+REGULARIZER = _table("""
+         prior    substructure random
+citeseer 71.8±0.9 69.5±2.0 64.8±2.6
+reddit   91.2±0.2 91.0±0.3 72.2±2.5
+""")
+HOPS = {
+    dataset: {int(hops): mean for hops, mean in means.items()}
+    for dataset, means in _sweep("""
+         0        2        4        6        8        10
+citeseer 69.2±1.2 70.2±0.8 70.2±0.8 70.3±0.7 70.4±0.7 70.3±0.7
+""").items()
 }
-HOPS: dict[str, dict[int, Mean]] = {
-    "citeseer": {
-        0: (69.2, 1.2),
-        2: (70.2, 0.8),
-        4: (70.2, 0.8),
-        6: (70.3, 0.7),
-        8: (70.4, 0.7),
-        10: (70.3, 0.7),
-    }
-}
-REGULARISER: dict[str, dict[str, Mean]] = {
-    "citeseer": {"prior": (71.8, 0.9), "substructure": (69.5, 2.0), "random": (64.8, 2.6)},
-    "reddit": {"prior": (91.2, 0.2), "substructure": (91.0, 0.3), "random": (72.2, 2.5)},
-}
-TAU: dict[str, dict[float, Mean]] = {
-    "citeseer": {
-        0.5: (70.2, 1.0),
-        0.9: (71.8, 0.9),
-        0.99: (70.2, 1.2),
-        0.999: (68.7, 1.7),
-        1.0: (68.1, 1.8),
-    }
-}
-GAMMA: dict[str, dict[float, Mean]] = {
-    "citeseer": {0.1: (71.6, 0.9), 0.5: (71.8, 0.9), 0.9: (71.6, 0.9), 1.0: (70.6, 0.8)}
-}
-ALPHA: dict[str, dict[float, Mean]] = {
-    "citeseer": {
-        0.0: (70.1, 0.8),
-        0.1: (70.2, 1.0),
-        0.5: (71.1, 0.8),
-        1.0: (71.8, 0.9),
-        10.0: (70.1, 1.0),
-    },
-    "ogbn-arxiv": {
-        0.0: (59.9, 1.1),
-        0.1: (60.6, 1.1),
-        0.5: (59.2, 1.3),
-        1.0: (58.5, 1.8),
-        10.0: (58.8, 0.7),
-    },
-}
-BETA: dict[str, dict[float, Mean]] = {
-    "citeseer": {
-        0.0: (71.6, 0.9),
-        0.1: (71.8, 0.9),
-        0.5: (71.6, 1.0),
-        1.0: (71.6, 0.9),
-        10.0: (71.3, 1.0),
-    },
-    "ogbn-arxiv": {
-        0.0: (59.8, 1.3),
-        0.1: (60.3, 1.3),
-        0.5: (60.2, 1.3),
-        1.0: (60.6, 1.1),
-        10.0: (60.5, 1.0),
-    },
-}
+TAU = _sweep("""
+         0.5      0.9      0.99     0.999    1
+citeseer 70.2±1.0 71.8±0.9 70.2±1.2 68.7±1.7 68.1±1.8
+""")
+GAMMA = _sweep("""
+         0.1      0.5      0.9      1
+citeseer 71.6±0.9 71.8±0.9 71.6±0.9 70.6±0.8
+""")
+ALPHA = _sweep("""
+           0        0.1      0.5      1        10
+citeseer   70.1±0.8 70.2±1.0 71.1±0.8 71.8±0.9 70.1±1.0
+ogbn-arxiv 59.9±1.1 60.6±1.1 59.2±1.3 58.5±1.8 58.8±0.7
+""")
+BETA = _sweep("""
+           0        0.1      0.5      1        10
+citeseer   71.6±0.9 71.8±0.9 71.6±1.0 71.6±0.9 71.3±1.0
+ogbn-arxiv 59.8±1.3 60.3±1.3 60.2±1.3 60.6±1.1 60.5±1.0
+""")
 
 # Figure of CCNS (Citeseer, 120 nodes). The paper prints colors and no numbers: these are of the
 # data and of the first graph per method that the authors released.

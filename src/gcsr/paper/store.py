@@ -14,159 +14,28 @@ from gcsr.utils.errors import InputError
 from gcsr.utils.locks import lock_byte, unlock_byte
 from gcsr.utils.safe_io import reason
 
-# -- Locks between processes that share a folder; they die with their process, whatever kills it -----
-
-
-# The first bytes of the file stand for things of which there is one; the others for names.
-_RESERVED = 1024
-_HIGHEST = 2**62
-
-
-class Locks:
-    """Locks by name, each of them one byte of one file (POSIX record locks).
-
-    The file stays empty and stays there: removing it would let two processes lock two files. The
-    operating system drops the locks of a process that ends, so nothing can be left locked.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._handle: int | None = None
-
-    @contextmanager
-    def held(self, place: int) -> Iterator[None]:
-        """Wait for one of the numbered locks, and hold it in the block."""
-        self._lock(place, wait=True)
-        try:
-            yield
-        finally:
-            self._unlock(place)
-
-    @contextmanager
-    def claim(self, name: str) -> Iterator[bool]:
-        """Whether the lock of that name could be had; if so it is held in the block."""
-        digest = hashlib.sha256(name.encode()).digest()
-        place = _RESERVED + int.from_bytes(digest[:8], "little") % (_HIGHEST - _RESERVED)
-        mine = self._lock(place, wait=False)
-        try:
-            yield mine
-        finally:
-            if mine:
-                self._unlock(place)
-
-    def _lock(self, place: int, *, wait: bool) -> bool:
-        try:
-            # Never closed before the process ends: closing drops every lock of the process.
-            if self._handle is None:
-                self._handle = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
-            lock_byte(self._handle, place, wait=wait)
-        except BlockingIOError:
-            return False
-        except OSError as error:
-            raise InputError(f"{self._path}: cannot be locked ({error.strerror}).") from None
-        return True
-
-    def _unlock(self, place: int) -> None:
-        if self._handle is not None:
-            unlock_byte(self._handle, place)
-
-
-# -- A row of a reproduction, read from a file that may come from anywhere ---------------------------
-
-
 Row = dict[str, Any]
-# No number of any table is near it, and every sum of such numbers is finite.
+# Larger than any number of a table; every sum of such numbers is finite.
 _LARGEST = 1e100
-
-
-def parse_row(line: str) -> Row:
-    """The row of a line; a line that is no row is a ``ValueError``.
-
-    A row has a ``key``. Whatever else it has of the fields that tables, figures and pages use is of
-    their kind; it may lack any of them.
-    """
-    try:
-        row = json.loads(line)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
-    if not isinstance(row, dict) or not isinstance(row.get("key"), str):
-        raise ValueError("no key")
-    row["key"].encode()  # half a surrogate is a ValueError
-    for name, fits in _KINDS.items():
-        if name in row and not fits(row[name]):
-            raise ValueError(f"{name} of another kind")
-    return row
-
-
-def _is_number(value: object) -> bool:
-    # NaN is neither.
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return number and -_LARGEST < value < _LARGEST  # type: ignore[operator]
-
-
-def _is_number_or_nothing(value: object) -> bool:
-    return value is None or _is_number(value)
-
-
-def _is_count_or_nothing(value: object) -> bool:
-    return value is None or (type(value) is int and 0 <= value < 2**31)
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
-def _are_values(value: object) -> bool:
-    """One number, or none, per graph, by name."""
-    return isinstance(value, dict) and all(
-        isinstance(numbers, list) and all(map(_is_number_or_nothing, numbers))
-        for numbers in value.values()
-    )
-
-
-def _is_drawn(value: object) -> bool:
-    """Lists of numbers, matrices, or these by name."""
-    if isinstance(value, dict):
-        return all(map(_is_drawn, value.values()))
-    if not isinstance(value, list):
-        return False
-    if all(map(_is_number_or_nothing, value)):
-        return True
-    return all(
-        isinstance(row, list) and len(row) == len(value[0]) and all(map(_is_number_or_nothing, row))
-        for row in value
-    )
-
-
-_KINDS: dict[str, Callable[[object], bool]] = {
-    "method": _is_text,
-    "dataset": _is_text,
-    "nodes": _is_count_or_nothing,
-    "graphs": _is_count_or_nothing,
-    "runs": _is_count_or_nothing,
-    "mean": _is_number_or_nothing,
-    "std": _is_number_or_nothing,
-    "values": _are_values,
-    "drawn": lambda value: isinstance(value, dict) and _is_drawn(value),
-    "leaks_test_labels": lambda value: isinstance(value, bool),
-}
-
-
-# Numbered locks.
-_APPENDING, _WRITING_OUTPUTS = 0, 1
+# Bytes of the lock file: two fixed ones, those below _RESERVED are free, the others are for names.
+_APPENDING, _WRITING_OUTPUTS, _RESERVED, _HIGHEST = 0, 1, 1024, 2**62
 
 
 class Store:
     """Rows of a file to which any number of processes append.
 
     A row is there whole or not at all: one that was cut off by a crash has no end of line, is not
-    read, and goes when the next one is appended. Rows have a ``key`` and, in ``cell``, the part of it
-    that does not depend on the data.
+    read, and is removed when the next one is appended. Rows have a ``key`` and, in ``cell``, the part
+    of it that does not depend on the data.
+
+    Locks are bytes of a second file (POSIX record locks). The operating system drops the locks of a
+    process that ends. The lock file stays: removing it would let two processes lock two files.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._locks = Locks(path.with_suffix(".lock"))
+        self._lock_path = path.with_suffix(".lock")
+        self._lock_file: int | None = None
         self._rows: dict[str, Row] = {}
         self._latest: dict[str, Row] = {}
         self.refresh()
@@ -188,55 +57,56 @@ class Store:
     def refresh(self) -> None:
         """Read what other processes have added."""
         for row in _read(self.path):
-            self._know(row)
+            self._add(row)
 
     def append(self, row: Row) -> None:
-        """Add a row; one of the same key that is there stays."""
-        with self._locks.held(_APPENDING):
+        """Add a row; an existing one of the same key stays."""
+        with self._locked(_APPENDING, wait=True):
             self.refresh()
             if row["key"] in self._rows:
                 return
-            _append(self.path, (json.dumps(row, sort_keys=True) + "\n").encode())
-            self._know(row)
+            try:
+                with self.path.open("a+b") as stream:
+                    stream.seek(0)
+                    stream.truncate(stream.read().rfind(b"\n") + 1)  # drop a row that was cut off
+                    stream.write((json.dumps(row, sort_keys=True) + "\n").encode())
+                    stream.flush()
+                    os.fsync(stream.fileno())
+            except OSError as error:
+                raise InputError(f"{self.path}: cannot be written ({error.strerror}).") from None
+            self._add(row)
 
     def claim(self, name: str) -> AbstractContextManager[bool]:
-        """Whether this process may do the work of that name, and no other does it meanwhile."""
-        return self._locks.claim(name)
+        """Whether this process may do the work of that name; no other does it in the block."""
+        digest = hashlib.sha256(name.encode()).digest()
+        place = _RESERVED + int.from_bytes(digest[:8], "little") % (_HIGHEST - _RESERVED)
+        return self._locked(place, wait=False)
+
+    def outputs(self) -> AbstractContextManager[bool]:
+        """One process at a time writes tables and figures."""
+        return self._locked(_WRITING_OUTPUTS, wait=True)
 
     @contextmanager
-    def outputs(self) -> Iterator[None]:
-        """One process at a time writes tables and figures."""
-        with self._locks.held(_WRITING_OUTPUTS):
-            yield
+    def _locked(self, place: int, *, wait: bool) -> Iterator[bool]:
+        """Hold the lock of one byte in the block; ``False`` where another process has it."""
+        try:
+            # Never closed before the process ends: closing drops every lock of the process.
+            if self._lock_file is None:
+                self._lock_file = os.open(self._lock_path, os.O_RDWR | os.O_CREAT, 0o666)
+            lock_byte(self._lock_file, place, wait=wait)
+        except BlockingIOError:
+            yield False
+            return
+        except OSError as error:
+            raise InputError(f"{self._lock_path}: cannot be locked ({error.strerror}).") from None
+        try:
+            yield True
+        finally:
+            unlock_byte(self._lock_file, place)
 
-    def _know(self, row: Row) -> None:
+    def _add(self, row: Row) -> None:
         if self._rows.setdefault(row["key"], row) is row:
             self._latest[str(row.get("cell", row["key"]))] = row
-
-
-def _append(path: Path, line: bytes) -> None:
-    try:
-        with path.open("a+b") as stream:
-            _drop_cut_off(stream.fileno())
-            stream.write(line)
-            stream.flush()
-            os.fsync(stream.fileno())
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror}).") from None
-
-
-def _drop_cut_off(handle: int) -> None:
-    """Cut the file after its last end of line; the caller holds the lock."""
-    end = os.fstat(handle).st_size
-    step = 1 << 16
-    while end:
-        start = max(0, end - step)
-        found = os.pread(handle, end - start, start).rfind(b"\n")
-        if found >= 0:
-            end = start + found + 1
-            break
-        end = start
-    os.ftruncate(handle, end)
 
 
 def _read(path: Path) -> list[Row]:
@@ -248,14 +118,72 @@ def _read(path: Path) -> list[Row]:
         raise InputError(f"{path}: cannot be read ({reason(error)}).") from None
     *lines, rest = text.split("\n")
     if not '{"'.startswith(rest[:2]):
-        lines.append(rest)  # not the beginning of a row: the file is somebody else's
+        lines.append(rest)  # not the beginning of a row: another kind of file
     rows: list[Row] = []
     for number, line in enumerate(lines, 1):
         try:
-            rows.append(parse_row(line))
+            rows.append(_parse(line))
         except ValueError:
             raise InputError(
                 f"{path}: line {number} is no row of a reproduction; move the file away or name"
                 " another folder."
             ) from None
     return rows
+
+
+def _parse(line: str) -> Row:
+    """The row of a line; other text is a ``ValueError``.
+
+    A row has a ``key``. It may lack any of the fields that tables, figures and pages use, but those
+    that it has are of the right type.
+    """
+    try:
+        row = json.loads(line)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    if not isinstance(row, dict) or not isinstance(row.get("key"), str):
+        raise ValueError("no key")
+    row["key"].encode()  # half a surrogate is a ValueError
+    for name, fits in _TYPES.items():
+        if name in row and not fits(row[name]):
+            raise ValueError(f"{name} has a wrong type")
+    return row
+
+
+def _is_number(value: object) -> bool:
+    """A number that is neither NaN nor huge, or nothing."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value is None or (number and -_LARGEST < value < _LARGEST)  # type: ignore[operator]
+
+
+def _is_count(value: object) -> bool:
+    return value is None or (type(value) is int and 0 <= value < 2**31)
+
+
+def _are_numbers(value: object) -> bool:
+    return isinstance(value, list) and all(map(_is_number, value))
+
+
+def _is_drawn(value: object) -> bool:
+    """Lists of numbers, matrices, or these by name."""
+    if isinstance(value, dict):
+        return all(map(_is_drawn, value.values()))
+    if not isinstance(value, list):
+        return False
+    return _are_numbers(value) or all(
+        _are_numbers(row) and len(row) == len(value[0]) for row in value
+    )
+
+
+_TYPES: dict[str, Callable[[object], bool]] = {
+    "method": lambda value: isinstance(value, str),
+    "dataset": lambda value: isinstance(value, str),
+    "nodes": _is_count,
+    "graphs": _is_count,
+    "runs": _is_count,
+    "mean": _is_number,
+    "std": _is_number,
+    "values": lambda value: isinstance(value, dict) and all(map(_are_numbers, value.values())),
+    "drawn": lambda value: isinstance(value, dict) and _is_drawn(value),
+    "leaks_test_labels": lambda value: isinstance(value, bool),
+}

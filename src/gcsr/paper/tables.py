@@ -1,4 +1,4 @@
-"""Tables as text: for the terminal, Markdown and CSV."""
+"""Our numbers beside the published ones, as text: for the terminal, Markdown and CSV."""
 
 from __future__ import annotations
 
@@ -14,10 +14,22 @@ from gcsr.paper.store import Row
 from gcsr.paper.work import Outcome
 from gcsr.utils.formatting import counted, nouns
 
-# -- Ours beside the published numbers ---------------------------------------------------------------
-
-
 NOT_SUPPORTED = "not supported"
+# Columns, and which of them are flush right.
+HEADINGS = (
+    "dataset",
+    "nodes",
+    "what",
+    "published",
+    "ours",
+    "difference",
+    "without leak",
+    "its difference",
+    "graphs x runs",
+)
+NUMERIC = tuple(name for name in HEADINGS if name not in ("dataset", "what"))
+_OF_THE_LEAK = ("without leak", "its difference")
+_NUMBER_FIELDS = ("state", "mean", "std", "difference", "leaks", "graphs", "runs")
 # The one that is shown if the cells of a line differ.
 _WORST = ("failed", "absent", "not run")
 
@@ -40,10 +52,23 @@ class Number:
         """Plain values, ready for JSON; rows are in their own file."""
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "rows"}
 
+    def text(self, digits: int) -> str:
+        """Mean and deviation, or the state."""
+        if self.mean is None:
+            return self.state
+        deviation = "" if self.std is None else f" ± {self.std:.{digits}f}"
+        return f"{self.mean:,.{digits}f}{deviation}{' †' if self.leaks else ''}"
+
+    def gap(self, digits: int) -> str:
+        """The difference from the published number."""
+        if self.difference is None:
+            return ""
+        return f"{round(self.difference, digits) + 0.0:+,.{digits}f}"  # + 0.0: never "-0.0"
+
 
 @dataclass(frozen=True)
 class Compared:
-    """A line of a table with what we found: as published, and without the leak where that leaks."""
+    """A line of a table with our number, and that without the leak where the first one leaks."""
 
     line: Line
     ours: Number
@@ -56,13 +81,9 @@ class Compared:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        line = self.line
+        names = ("dataset", "nodes", "label", "published", "published_std")
         return {
-            "dataset": line.dataset,
-            "nodes": line.nodes,
-            "label": line.label,
-            "published": line.published,
-            "published_std": line.published_std,
+            **{name: getattr(self.line, name) for name in names},
             "ours": self.ours.to_dict(),
             "without_leak": None if self.without_leak is None else self.without_leak.to_dict(),
         }
@@ -94,15 +115,13 @@ def compare(
 
 
 def reasons(compared: Sequence[Compared]) -> list[str]:
-    """Why numbers are missing, each reason once, with what it concerns."""
-    found: dict[tuple[str, str, str], list[str]] = {}
+    """Why numbers are missing, each reason once, with the lines it concerns."""
+    found: dict[tuple[str, str, str], dict[str, None]] = {}
     for one in compared:
         for number in one.numbers:
             if number.reason:
                 key = one.line.dataset, number.state, number.reason
-                labels = found.setdefault(key, [])
-                if one.line.label not in labels:
-                    labels.append(one.line.label)
+                found.setdefault(key, {})[one.line.label] = None
     return [
         f"{dataset}: {state}: {reason}"
         if state == "absent"
@@ -140,7 +159,7 @@ def _number(line: Line, cells: Sequence[Cell], outcomes: Mapping[Cell, Outcome])
 
 
 def _measured(row: Row, value: str) -> tuple[float | None, float | None]:
-    """Mean and deviation of a row, or of one of the values that were looked at, over graphs."""
+    """Mean and deviation of a row, or of one of the values of its analysis, over graphs."""
     if not value:
         scores = row.get("scores")
         alone = isinstance(scores, list) and len(scores) == 1
@@ -151,34 +170,12 @@ def _measured(row: Row, value: str) -> tuple[float | None, float | None]:
     return fmean(values), pstdev(values) if len(values) > 1 else None
 
 
-# -- How many numbers lie within the published mean ± one deviation, and which do not ----------------
-
-
-@dataclass(frozen=True)
-class Outside:
-    """A number that is further from the published one than that one's deviation."""
-
-    compared: Compared
-    number: Number
-
-    def __str__(self) -> str:
-        line, number = self.compared.line, self.number
-        size = "" if line.nodes is None else f", {line.nodes} {nouns(line.nodes, 'node')}"
-        ours = f"{number.mean:.{line.digits}f}" + (
-            "" if number.std is None else f" ± {number.std:.{line.digits}f}"
-        )
-        known = f"{line.published:.{line.digits}f} ± {line.published_std:.{line.digits}f}"
-        leak = " †" if number.leaks else ""
-        gap = f"{number.difference:+.{line.digits}f}"
-        return f"{line.dataset}{size}, {line.label}: {gap} (ours {ours}{leak}, published {known})"
-
-
 @dataclass(frozen=True)
 class Tally:
     """Of the ``counted`` numbers that have a published deviation, those ``outside`` of it."""
 
     counted: int
-    outside: tuple[Outside, ...]
+    outside: tuple[str, ...]
 
     @property
     def within(self) -> int:
@@ -191,70 +188,51 @@ class Tally:
 
 def tally(compared: Sequence[Compared], *, fair: bool = False) -> Tally:
     """Count; ``fair`` takes the number without the leak where there are two."""
-    counted = 0
+    count = 0
     outside = []
     for one in compared:
         number = one.without_leak if fair and one.without_leak is not None else one.ours
-        spread = one.line.published_std
-        if number.difference is None or spread is None:
+        line = one.line
+        if number.difference is None or line.published_std is None:
             continue
-        counted += 1
+        count += 1
         # Published numbers are decimals: 0.1 + 0.2 counts as 0.3.
-        if abs(number.difference) > spread + 1e-9:
-            outside.append(Outside(one, number))
-    return Tally(counted, tuple(outside))
+        if abs(number.difference) > line.published_std + 1e-9:
+            size = "" if line.nodes is None else f", {line.nodes} {nouns(line.nodes, 'node')}"
+            outside.append(
+                f"{line.dataset}{size}, {line.label}: {number.gap(line.digits)}"
+                f" (ours {number.text(line.digits)}, published {_published(line)})"
+            )
+    return Tally(count, tuple(outside))
 
 
 def verdict(compared: Sequence[Compared], protocol: Protocol) -> tuple[list[str], list[str]]:
-    """Sentences that count, and one line per number outside; both empty where nothing counts.
-
-    A smoke run is not judged.
-    """
+    """Sentences that count, and one line per number outside; both empty for a quick run."""
     as_published = tally(compared)
     if protocol.quick or not as_published.counted:
         return [], []
-    said = "cells lie within the published mean ± one std"
-    leaks = any(one.without_leak is not None for one in compared)
-    if not leaks:
-        return [f"{as_published} {said}."], [str(one) for one in as_published.outside]
+    sentence = f"{as_published} cells lie within the published mean ± one std"
+    if not any(one.without_leak is not None for one in compared):
+        return [f"{sentence}."], list(as_published.outside)
     fair = tally(compared, fair=True)
-    twice = {id(one.number) for one in as_published.outside}
-    listed = [*as_published.outside]
-    listed += [one for one in fair.outside if id(one.number) not in twice]
-    sentence = f"{as_published} {said} with the paper's prior (†); {fair} without the leak."
-    return [sentence], [str(one) for one in listed]
-
-
-HEADINGS = (
-    "dataset",
-    "nodes",
-    "what",
-    "published",
-    "ours",
-    "difference",
-    "without leak",
-    "its difference",
-    "graphs x runs",
-)
-_OF_THE_LEAK = ("without leak", "its difference")
-# What is flush right.
-NUMERIC = tuple(name for name in HEADINGS if name not in ("dataset", "what"))
-_NUMBER_FIELDS = ("state", "mean", "std", "difference", "leaks", "graphs", "runs")
-_QUICK = (
-    "Quick smoke run, shortened to {size}, a few iterations and epochs: these numbers are no results"
-    " and are not held against the published ones."
-)
+    sentence += f" with the paper's prior (†); {fair} without the leak."
+    return [sentence], list(dict.fromkeys((*as_published.outside, *fair.outside)))
 
 
 def title(experiment: Experiment, protocol: Protocol) -> str:
-    """What a table or figure is called; a smoke run says so."""
+    """The title of a table or figure; that of a quick run names it so."""
     quick = "QUICK SMOKE RUN of " if protocol.quick else ""
     return f"{quick}{experiment.name}: {experiment.title}"
 
 
 def warning(protocol: Protocol) -> str | None:
-    """What has to be said of a smoke run."""
-    return _QUICK.format(size=size(protocol.graphs, protocol.runs)) if protocol.quick else None
+    """The note on a quick run."""
+    if not protocol.quick:
+        return None
+    return (
+        f"Quick smoke run, shortened to {size(protocol.graphs, protocol.runs)}, a few iterations and"
+        " epochs: these numbers are no results and are not held against the published ones."
+    )
 
 
 def size(graphs: int, runs: int) -> str:
@@ -265,24 +243,42 @@ def size(graphs: int, runs: int) -> str:
 def text_table(compared: Sequence[Compared]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Headings and rows; without the columns of the leak where nothing leaks."""
     leaks = any(one.without_leak is not None for one in compared)
-    kept = [i for i, name in enumerate(HEADINGS) if leaks or name not in _OF_THE_LEAK]
-    rows = [_row(one) for one in compared]
-    return tuple(HEADINGS[i] for i in kept), [tuple(row[i] for i in kept) for row in rows]
+    kept = [name for name in HEADINGS if leaks or name not in _OF_THE_LEAK]
+    rows = [dict(zip(HEADINGS, _row(one), strict=True)) for one in compared]
+    return tuple(kept), [tuple(row[name] for name in kept) for row in rows]
+
+
+def _row(one: Compared) -> tuple[str, ...]:
+    line, ours, other = one.line, one.ours, one.without_leak
+    return (
+        line.dataset,
+        "-" if line.nodes is None else str(line.nodes),
+        line.label,
+        "-" if line.published is None else _published(line),
+        ours.text(line.digits),
+        ours.gap(line.digits),
+        "" if other is None else other.text(line.digits),
+        "" if other is None else other.gap(line.digits),
+        "-" if ours.graphs is None else f"{ours.graphs} x {ours.runs or '-'}",
+    )
+
+
+def _published(line: Line) -> str:
+    return Number("done", line.published, line.published_std).text(line.digits)
 
 
 def markdown(experiment: Experiment, compared: Sequence[Compared], protocol: Protocol) -> str:
     """A page with the table, its notes and what is missing."""
-    said = warning(protocol)
-    parts = [f"# {title(experiment, protocol)}", *([f"**{said}**"] if said else [])]
+    note = warning(protocol)
+    parts = [f"# {title(experiment, protocol)}", *([f"**{note}**"] if note else [])]
     headings, rows = text_table(compared)
     table = [
         "| " + " | ".join(headings) + " |",
         "|" + "|".join("---:" if name in NUMERIC else "---" for name in headings) + "|",
     ]
-    table += ["| " + " | ".join(_escaped(text) for text in row) + " |" for row in rows]
-    parts += ["\n".join(table), *experiment.notes]
-    tallied, outside = verdict(compared, protocol)
-    parts += tallied
+    table += ["| " + " | ".join(text.replace("|", "\\|") for text in row) + " |" for row in rows]
+    counts, outside = verdict(compared, protocol)
+    parts += ["\n".join(table), *experiment.notes, *counts]
     if outside:
         parts.append("Outside:\n\n" + "\n".join(f"- {sentence}" for sentence in outside))
     missing = reasons(compared)
@@ -295,69 +291,17 @@ def csv_text(experiment: Experiment, compared: Sequence[Compared], protocol: Pro
     """One row per published number, unrounded."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    ours = [f"ours_{name}" for name in _NUMBER_FIELDS]
-    without = [f"without_leak_{name}" for name in _NUMBER_FIELDS]
     first = ["experiment", "quick", "dataset", "nodes", "what", "published", "published_std"]
-    writer.writerow([*first, *ours, *without])
+    own = [f"{which}_{name}" for which in ("ours", "without_leak") for name in _NUMBER_FIELDS]
+    writer.writerow([*first, *own])
     for one in compared:
         line = one.line
-        writer.writerow(
-            [
-                experiment.name,
-                "yes" if protocol.quick else "no",
-                line.dataset,
-                line.nodes,
-                line.label,
-                line.published,
-                line.published_std,
-                *_fields(one.ours),
-                *_fields(one.without_leak),
-            ]
-        )
+        start = [experiment.name, "yes" if protocol.quick else "no", line.dataset, line.nodes]
+        known = [line.label, line.published, line.published_std]
+        numbers = [
+            None if number is None else getattr(number, name)
+            for number in (one.ours, one.without_leak)
+            for name in _NUMBER_FIELDS
+        ]
+        writer.writerow([*start, *known, *numbers])
     return stream.getvalue()
-
-
-def _row(one: Compared) -> tuple[str, ...]:
-    line, ours, other = one.line, one.ours, one.without_leak
-    known = "-" if line.published is None else _value(line.published, line.digits)
-    if line.published_std is not None:
-        known += f" ± {line.published_std:.{line.digits}f}"
-    counts = "-" if ours.graphs is None else f"{ours.graphs} x {ours.runs or '-'}"
-    return (
-        line.dataset,
-        "-" if line.nodes is None else str(line.nodes),
-        line.label,
-        known,
-        _said(ours, line.digits),
-        _gap(ours, line.digits),
-        "" if other is None else _said(other, line.digits),
-        "" if other is None else _gap(other, line.digits),
-        counts,
-    )
-
-
-def _value(value: float, digits: int) -> str:
-    return f"{value:,.{digits}f}"
-
-
-def _said(number: Number, digits: int) -> str:
-    if number.mean is None:
-        return number.state
-    deviation = "" if number.std is None else f" ± {number.std:.{digits}f}"
-    return _value(number.mean, digits) + deviation + (" †" if number.leaks else "")
-
-
-def _gap(number: Number, digits: int) -> str:
-    if number.difference is None:
-        return ""
-    return f"{round(number.difference, digits) + 0.0:+,.{digits}f}"  # + 0.0: never "-0.0"
-
-
-def _fields(number: Number | None) -> list[object]:
-    if number is None:
-        return [None] * len(_NUMBER_FIELDS)
-    return [getattr(number, name) for name in _NUMBER_FIELDS]
-
-
-def _escaped(text: str) -> str:
-    return text.replace("|", "\\|")

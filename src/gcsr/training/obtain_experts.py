@@ -54,14 +54,14 @@ def train_spread(
     count = order.recipe.count
     each = -(-count // (UNITS_PER_CPU * cluster.cpus))
     parts = [range(first, min(first + each, count)) for first in range(0, count, each)]
-    units = [cluster.give(_train_labeler, view, order, part) for part in parts]
+    units = [cluster.submit(_train_labeler, view, order, part) for part in parts]
     progress("training experts", 0, count)
     done = 0
     for unit in cluster.finished(units):
         cluster.check(unit)
         done += len(parts[units.index(unit)])
         progress("training experts", done, count)
-    gathered = cluster.give(_gathered, view, order, [Shared(unit.ref) for unit in units])
+    gathered = cluster.submit(_gathered, view, order, [Shared(unit.ref) for unit in units])
     for unit in cluster.finished([gathered]):
         cluster.check(unit)
     return Shared(gathered.ref)

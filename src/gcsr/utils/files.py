@@ -24,7 +24,7 @@ def write_atomically(path: Path, blob: bytes) -> None:
             stream.write(blob)
             stream.flush()
             os.fsync(stream.fileno())
-        temporary.chmod(0o666 & ~_umask())
+        temporary.chmod(0o666 & ~current_umask())
         temporary.replace(path)
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror}).") from None
@@ -32,7 +32,8 @@ def write_atomically(path: Path, blob: bytes) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _umask() -> int:
+def current_umask() -> int:
+    """The file mode mask of this process."""
     # It can only be read by changing it, and threads write too.
     with _UMASK:
         current = os.umask(0)

@@ -12,23 +12,23 @@ from paper_helpers import QUICK
 
 import gcsr
 from gcsr.analysis.analysis import analyze
-from gcsr.paper.cells import Cell, Experiment, Protocol, looking
-from gcsr.paper.experiments import _picture, experiment
-from gcsr.paper.figures import image, portraits, write_outputs
-from gcsr.paper.runner import recall, reproduce
-from gcsr.paper.store import Store
-from gcsr.paper.tables import compare
-from gcsr.paper.work import (
+from gcsr.paper.analyses import (
     ADJACENCY,
     AS_FIRST,
     CORRELATION,
     GRAM,
     PRIOR,
     SILHOUETTE,
-    Outcome,
     WatchedGCSR,
     whole_graph,
 )
+from gcsr.paper.cells import Cell, Experiment, Protocol, cell
+from gcsr.paper.experiments import experiment, picture_line
+from gcsr.paper.figures import image, portraits, write_outputs
+from gcsr.paper.runner import recall, reproduce
+from gcsr.paper.store import Store
+from gcsr.paper.tables import compare
+from gcsr.paper.work import Outcome
 from helpers import planted_graph
 
 TWO = Protocol(2, 1, quick=True)
@@ -36,8 +36,8 @@ GRAPH = planted_graph(per_class=30).renamed("cora")
 
 
 def table(look: str, *values: str) -> Experiment:
-    lines = tuple(_picture(look, "gcsr", "cora", 9, value, 0.5) for value in values)
-    return Experiment(look, "T", lines, look=look)
+    lines = tuple(picture_line(look, "gcsr", "cora", 9, value, 0.5) for value in values)
+    return Experiment(look, "T", lines, analysis=look)
 
 
 def run(one: Experiment, path: Path, protocol: Protocol = TWO) -> dict[Cell, Outcome]:
@@ -83,9 +83,9 @@ def test_the_watched_regularizer_is_the_one_of_algorithm_1():
 
 def test_ccns(loads, tmp_path):
     one = table("ccns", CORRELATION)
-    cell = one.cells[0]
-    row = row_of(run(one, tmp_path / "rows.jsonl"), cell)
-    known = [analyze(small, GRAPH, tsne_nodes=0) for small in condensed(cell)]
+    first = one.cells[0]
+    row = row_of(run(one, tmp_path / "rows.jsonl"), first)
+    known = [analyze(small, GRAPH, tsne_nodes=0) for small in condensed(first)]
     wanted = [each.ccns_distance.off_diagonal_correlation for each in known]
     assert row["values"][CORRELATION] == wanted
     np.testing.assert_allclose(row["drawn"]["ccns"], known[0].condensed.ccns, rtol=1e-3)
@@ -98,9 +98,9 @@ def test_ccns(loads, tmp_path):
 
 def test_adjacency(loads, tmp_path):
     one = table("adjacency", GRAM, PRIOR, ADJACENCY)
-    cell = one.cells[0]
-    row = row_of(run(one, tmp_path / "rows.jsonl"), cell)
-    small = condensed(cell)[0]
+    first = one.cells[0]
+    row = row_of(run(one, tmp_path / "rows.jsonl"), first)
+    small = condensed(first)[0]
     drawn, classes = row["drawn"]["matrices"], np.array(row["drawn"]["classes"])
     assert classes.tolist() == sorted(small.y.tolist())
     np.testing.assert_allclose(drawn[ADJACENCY], small.adjacency, rtol=1e-3)  # blocks by class
@@ -116,9 +116,9 @@ def test_adjacency(loads, tmp_path):
 
 def test_tsne(loads, tmp_path):
     one = table("tsne", SILHOUETTE)
-    cell = one.cells[0]
-    row = row_of(run(one, tmp_path / "rows.jsonl"), cell)
-    wanted = [analyze(small, GRAPH, tsne_nodes=0).silhouette for small in condensed(cell)]
+    first = one.cells[0]
+    row = row_of(run(one, tmp_path / "rows.jsonl"), first)
+    wanted = [analyze(small, GRAPH, tsne_nodes=0).silhouette for small in condensed(first)]
     assert row["values"][SILHOUETTE] == wanted
     assert len(row["drawn"]["real"]) == len(row["drawn"]["real_classes"]) == 60
     assert len(row["drawn"]["condensed"]) == 9
@@ -126,7 +126,7 @@ def test_tsne(loads, tmp_path):
 
 def test_looking_shares_graphs_with_testing(loads, tmp_path, monkeypatch):
     """One condensing serves a test and every look; keys differ."""
-    cells = [Cell("gcsr", "cora", 9), *(looking(look, "gcsr", "cora", 9) for look in LOOKED)]
+    cells = [Cell("gcsr", "cora", 9), *(cell("gcsr", "cora", 9, analysis=look) for look in LOOKED)]
     assert len({cell.condensation for cell in cells}) == 1
     assert len({cell.claim(TWO) for cell in cells}) == 1
     assert len({cell.key(TWO, "") for cell in cells}) == 4
