@@ -132,10 +132,10 @@ def test_the_order_of_condensed_nodes_does_not_matter(graph):
     [
         ({"threshold": -1}, "threshold must be a finite number >= 0, got -1"),
         ({"threshold": float("nan")}, "threshold must .*, got nan"),
-        ({"tsne_nodes": -1}, "tsne_nodes must be a whole number >= 0, got -1"),
+        ({"tsne_nodes": -1}, "tsne_nodes must be an integer >= 0, got -1"),
         ({"space": "latent"}, "space.*'latent'"),
         ({"hops": 1.5}, "hops must .*, got 1.5"),
-        ({"nearest": 22}, "nearest must be a whole number >= 1 and <= 21, got 22"),
+        ({"nearest": 22}, "nearest must be an integer >= 1 and <= 21, got 22"),
     ],
 )
 def test_bad_settings(graph, small, settings, sentence):
@@ -146,9 +146,9 @@ def test_bad_settings(graph, small, settings, sentence):
 def test_graphs_that_do_not_belong_together(graph, small):
     with pytest.raises(InputError, match="content hash"):
         gcsr.analyze(small, planted_graph(seed=1))
-    with pytest.raises(InputError, match=r"graph: a gcsr\.Graph is needed, not str"):
+    with pytest.raises(InputError, match=r"graph must be a gcsr\.Graph, got str"):
         gcsr.analyze(small, "cora")
-    with pytest.raises(InputError, match="small: a CondensedGraph is needed, not Graph"):
+    with pytest.raises(InputError, match="small must be a CondensedGraph, got Graph"):
         gcsr.analyze(graph, graph)
 
 

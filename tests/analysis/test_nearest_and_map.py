@@ -58,7 +58,7 @@ def test_blocks_do_not_change_the_answer():
 
 @pytest.mark.parametrize("k", [0, 3, True, 1.5])
 def test_impossible_counts_of_neighbors(k):
-    with pytest.raises(InputError, match=r"^nearest must be a whole number >= 1 and <= 2, got"):
+    with pytest.raises(InputError, match=r"^nearest must be an integer >= 1 and <= 2, got"):
         nearest_rows(torch.zeros(1, 1), torch.zeros(2, 1), k)
 
 
@@ -80,7 +80,7 @@ def test_spaces():
         space = FeatureSpace(name, hops=2)
         torch.testing.assert_close(space.real(visible), real)
         torch.testing.assert_close(space.condensed(small), condensed)
-    with pytest.raises(InputError, match=r"space.*'latent'"):
+    with pytest.raises(InputError, match="space must be one of"):
         FeatureSpace("latent")
     with pytest.raises(InputError, match=r"hops must be .*, got -1"):
         FeatureSpace("start", hops=-1)

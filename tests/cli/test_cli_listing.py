@@ -52,7 +52,7 @@ def test_one_method_is_explained(gcsr: Run) -> None:
         assert word in done.out
     wrong = gcsr("methods", "gcon")
     assert wrong.code == 2
-    assert "method: 'gcon' is not known" in wrong.err
+    assert "got 'gcon' (did you mean gcond?)" in wrong.err
 
 
 @pytest.mark.parametrize("name", sorted(methods()))

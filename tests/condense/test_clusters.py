@@ -319,7 +319,7 @@ def test_matching_from_centers_begins_where_the_centers_are():
 
 
 def test_soft_labels_of_sampled_rows_are_refused():
-    with pytest.raises(InputError, match="soft_labels: true needs init 'clusters'"):
+    with pytest.raises(InputError, match="soft_labels must be false for init 'sample'"):
         MTT(nodes=9, soft_labels=True)
-    with pytest.raises(InputError, match="pseudo_labels: 'oracle'"):
+    with pytest.raises(InputError, match="pseudo_labels must be one of"):
         Clusters(nodes=9, pseudo_labels="oracle")

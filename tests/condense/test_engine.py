@@ -60,11 +60,13 @@ def run_loop(problem: Problem, structure, state, *, iterations=5, count=3, rate=
         Matching(iterations, STEPS, RATE, expert_steps=2, max_start=10),
         torch.full((problem.graphs, 1, 1), rate, dtype=torch.float64),
     )
+    compare = more.pop("compare", None)
     losses = match_trajectories(
         step,
         paths,
         schedules=[torch.Generator().manual_seed(s) for s in range(problem.graphs)],
         progress=more.pop("progress", silent),
+        compare=None if compare is None else lambda i: compare(i, iterate.x),
         **more,
     )
     return iterate, losses, paths
@@ -166,7 +168,7 @@ def test_schedule_takes_every_expert_once_per_round_and_early_starts_only():
     assert [a[1][0] for a in paths.asked] != [a[1][1] for a in paths.asked]
 
 
-def test_onlooker_sees_the_start_and_the_end():
+def test_compare_sees_the_start_and_the_end():
     problem = Problem((8, 10), graphs=1)
     seen = []
     iterate, _, _ = run_loop(
@@ -174,8 +176,8 @@ def test_onlooker_sees_the_start_and_the_end():
         problem.structure(),
         problem.state(),
         iterations=7,
-        look=lambda i, at: seen.append((i, at.x.clone())),
-        look_every=3,
+        compare=lambda i, x: seen.append((i, x.clone())),
+        compare_at=range(0, 7, 3),
     )
     assert [i for i, _ in seen] == [0, 3, 6, 7]
     assert torch.equal(seen[0][1], problem.x)
@@ -218,18 +220,18 @@ def test_one_graph_goes_back_and_the_other_stays_as_it_was(monkeypatch):
         return loss, gradients, adjacency
 
     monkeypatch.setattr(Step, "loss_and_gradients", spoiled)
-    recovery = DivergenceGuard()
+    guard = DivergenceGuard()
     iterate, losses, paths = run_loop(
-        problem, problem.structure(), problem.state(), recovery=recovery, **settings
+        problem, problem.structure(), problem.state(), guard=guard, **settings
     )
     assert calls == [[1e-2, 1e-2]] * 100 + [[1e-2, 5e-3]] * 70
     assert torch.equal(iterate.x[0], whole.x[0])
     assert not torch.equal(iterate.x[1], whole.x[1])
     assert torch.isfinite(losses).all() and torch.isfinite(iterate.x).all()
     assert paths.asked[50:100] == paths.asked[100:150]
-    (note,) = recovery.notes(1)
+    (note,) = guard.notes(1)
     assert "by iteration 100: the run went back to iteration 50" in note
-    assert recovery.notes(0) == ()
+    assert guard.notes(0) == ()
 
 
 def test_progress_ends_at_the_last_iteration():

@@ -7,10 +7,10 @@ import torch
 from benchmarks.speed.reference_gradient import PlainGenerator, plain_distance
 from torch import nn
 
-from gcsr.engines.adam import Adam
 from gcsr.engines.gradient.engine import label_roughness
 from gcsr.engines.gradient.structures import EdgeGenerator, GraphonGenerator
 from gcsr.equations.gradient_distance import cosine_distance, squared_distance, unit_products
+from gcsr.training.adam import Adam
 from helpers import random_adjacency
 
 

@@ -82,7 +82,7 @@ def test_prior_over_all_labels_leaks_and_says_so(graph):
 
 
 def test_prior_over_all_labels_needs_a_view_that_holds_them(graph):
-    with pytest.raises(InputError, match="prior: 'all' needs test labels"):
+    with pytest.raises(InputError, match="prior must be 'predicted' or 'train'"):
         condensed(GCSR(prior="all", **TINY), View(graph).condensing())
     leaking = View(graph).condensing(leak_every_label=True)
     assert condensed(GCSR(prior="all", **TINY), leaking).leaks_test_labels

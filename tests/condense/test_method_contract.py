@@ -102,7 +102,7 @@ def test_no_method_is_left_out():
                 for member in members
                 if inspect.isclass(member)
                 and issubclass(member, Condenser)
-                and not inspect.isabstract(member)
+                and hasattr(member, "name")
                 and member.__module__ == module.name
             }
     assert found <= set(methods().values())
@@ -263,24 +263,22 @@ def test_more_nodes_than_a_class_has_is_said(name, graph):
 def test_too_few_and_too_many_nodes_are_refused(name, graph):
     with pytest.raises(InputError, match="2 is fewer than the 3 classes"):
         tiny(name, nodes=2).condense(graph, device="cpu")
-    with pytest.raises(
-        InputError, match=f"nodes: 999 is more than the {visible_nodes(graph)} nodes"
-    ):
+    with pytest.raises(InputError, match=f"nodes must be <= {visible_nodes(graph)}, .* got 999"):
         tiny(name, nodes=999).condense(graph, device="cpu")
 
 
 @pytest.mark.parametrize(
     ("size", "sentence"),
     [
-        ({}, "exactly one of the two"),
-        ({"nodes": 5, "ratio": 0.1}, "exactly one of the two"),
-        ({"nodes": 0}, "nodes: 0 is not accepted"),
-        ({"nodes": 2.5}, "nodes: 2.5 is not accepted"),
-        ({"nodes": True}, "nodes: True is not accepted"),
-        ({"ratio": 0.0}, "ratio: 0.0 is not accepted"),
-        ({"ratio": 1.5}, "ratio: 1.5 is not accepted"),
-        ({"ratio": float("nan")}, "ratio: nan is not accepted"),
-        ({"ratio": "half"}, "ratio: 'half' is not accepted"),
+        ({}, "exactly one of nodes and ratio"),
+        ({"nodes": 5, "ratio": 0.1}, "exactly one of nodes and ratio"),
+        ({"nodes": 0}, "nodes must be .*, got 0"),
+        ({"nodes": 2.5}, "nodes must be .*, got 2.5"),
+        ({"nodes": True}, "nodes must be .*, got True"),
+        ({"ratio": 0.0}, "ratio must be .*, got 0.0"),
+        ({"ratio": 1.5}, "ratio must be .*, got 1.5"),
+        ({"ratio": float("nan")}, "ratio must be .*, got nan"),
+        ({"ratio": "half"}, "ratio must be .*, got 'half'"),
     ],
 )
 def test_sizes_that_cannot_be_are_refused_before_any_data(name, size, sentence):
@@ -296,7 +294,7 @@ def test_seeds_that_cannot_be_are_refused(name, graph, seeds):
 
 def test_unknown_setting_is_explained(name):
     with pytest.raises(
-        InputError, match=rf"^nods: not a setting of {name} \(did you mean nodes\?\);"
+        InputError, match=rf"^nods is not a setting of {name} \(did you mean nodes\?\);"
     ):
         build(name, {"nods": 10})
 
@@ -330,9 +328,9 @@ def test_fit_keeps_what_condense_makes(name, graph):
 def test_set_params_is_a_copy_with_other_settings(name, graph):
     condenser = tiny(name).fit(graph, device="cpu")
     for params, sentence in (
-        ({"nodes": 11, "nods": 3}, rf"^nods: not a setting of {name} \(did you mean nodes\?\);"),
-        ({"nodes": 0}, "nodes: 0 is not accepted"),
-        ({"nodes": 5, "ratio": 0.5}, "exactly one of the two"),
+        ({"nodes": 11, "nods": 3}, rf"^nods is not a setting of {name} \(did you mean nodes\?\);"),
+        ({"nodes": 0}, "nodes must be .*, got 0"),
+        ({"nodes": 5, "ratio": 0.5}, "exactly one of nodes and ratio"),
     ):
         with pytest.raises(InputError, match=sentence):
             condenser.set_params(**params)
@@ -345,9 +343,7 @@ def test_set_params_is_a_copy_with_other_settings(name, graph):
 
 
 def test_unknown_method_is_refused():
-    with pytest.raises(
-        InputError, match=f"method: 'gone' is not known; accepted: {', '.join(METHODS)}"
-    ):
+    with pytest.raises(InputError, match=f"method must be one of {', '.join(METHODS)}"):
         build("gone", {"nodes": 3})
 
 

@@ -11,7 +11,7 @@ from gcsr import GCSR, MTT, CondensedGraph, InputError
 from gcsr.data.views import View
 from gcsr.models.registry import condensing_model
 from gcsr.starts.sample import propagated_features
-from gcsr.training.expert_recipe import ExpertRecipe
+from gcsr.training.expert_recipe import ExpertRecipe, ExpertRequest
 from gcsr.training.obtain_experts import experts_for, forget_experts
 from helpers import CPU, planted_graph
 
@@ -77,10 +77,8 @@ def test_double_is_double_all_the_way(graph):
     recipe = ExpertRecipe(2, 6, 6, 4, 0.02, 5e-4, 0)
     features = propagated_features(visible, 2, CPU, torch.float64)
     assert not torch.equal(features, features.float().double())
-    experts = experts_for(
-        condensing_model("gcn", 8), visible, recipe, device=CPU, dtype=torch.float64,
-        predictions=True,
-    )  # fmt: skip
+    request = ExpertRequest(condensing_model("gcn", 8), recipe, torch.float64, predictions=True)
+    experts = experts_for(request, visible, device=CPU)
     for later in (*experts.trajectories.pairs([1], [2], 2)[1], experts.mean_prediction):
         assert later.dtype == torch.float64
         assert not torch.equal(later, later.float().double())
@@ -98,5 +96,5 @@ def test_double_replays_and_stores_the_same_bytes(graph, tmp_path, monkeypatch):
 
 
 def test_other_precisions_are_refused():
-    with pytest.raises(InputError, match="dtype: 'float16' is not"):
+    with pytest.raises(InputError, match=r"dtype must be one of .*, got 'float16'"):
         GCSR(dtype="float16", **SMALL)

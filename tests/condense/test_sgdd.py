@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from gcsr import Graph, InputError
-from gcsr.engines.adam import Adam
 from gcsr.engines.gradient.engine import _guarded
 from gcsr.engines.gradient.structures import TransportTerm
 from gcsr.equations.transport import (
@@ -21,6 +20,7 @@ from gcsr.equations.transport import (
 from gcsr.methods.presets import SIZES, paper_settings
 from gcsr.methods.registry import build
 from gcsr.methods.sgdd import SGDD
+from gcsr.training.adam import Adam
 from helpers import plain_norm, planted_graph, random_adjacency
 
 QUICK: dict[str, Any] = {"nodes": 9, "outer": 2, "inner": 1, "iterate": "last", "samples": 20}

@@ -163,9 +163,7 @@ def test_soft_labels_and_double_precision_are_accepted(graph, small):
 
 
 def test_function_that_makes_no_module_is_refused(graph, small):
-    with pytest.raises(
-        InputError, match=r"model: the function returned int, not a torch\.nn\.Module"
-    ):
+    with pytest.raises(InputError, match=r"model must return a torch\.nn\.Module, got int"):
         gcsr.evaluate(small, graph, model=lambda: 3, **QUICK)
 
 

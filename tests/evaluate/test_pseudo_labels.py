@@ -131,9 +131,11 @@ def test_every_model_can_be_trained_with_them(graph):
 
 def test_what_cannot_be_is_refused(graph):
     inductive = planted_graph(inductive=True)
-    with pytest.raises(InputError, match=r"^pseudo_labels: planted is inductive, so every node"):
+    with pytest.raises(
+        InputError, match=r"^pseudo_labels must be false for the inductive graph planted"
+    ):
         gcsr.evaluate_full(inductive, runs=1, pseudo_labels=True, **QUICK)
-    with pytest.raises(InputError, match=r"^pseudo_labels: a cluster cannot"):
+    with pytest.raises(InputError, match=r"^pseudo_labels must be false with a cluster"):
         gcsr.evaluate_full(graph, runs=1, pseudo_labels=True, cluster="local", **QUICK)
 
 

@@ -16,7 +16,7 @@ from gcsr import GCSR
 from gcsr.data.views import View
 from gcsr.models.registry import condensing_model
 from gcsr.training.expert_cache import HEADER_BYTES, ExpertCache, cache_folder
-from gcsr.training.expert_recipe import ExpertRecipe, expert_key
+from gcsr.training.expert_recipe import ExpertRecipe, ExpertRequest, expert_key
 from gcsr.training.obtain_experts import Experts, experts_for, forget_experts
 from helpers import CPU, planted_graph, with_other_test_labels
 
@@ -61,7 +61,8 @@ def obtained(visible, *, disk: int = PLENTY, again: bool = False, **settings: An
         forget_experts()
     wanted = {"predictions": True, "memory_bytes": None} | settings
     recipe = replace(RECIPE, **wanted.pop("changes", {}))
-    return experts_for(MODEL, visible, recipe, device=CPU, disk_bytes=disk, **wanted)
+    request = ExpertRequest(MODEL, recipe, disk_bytes=disk, **wanted)
+    return experts_for(request, visible, device=CPU)
 
 
 def assert_same(ours: Experts, theirs: Experts) -> None:
@@ -89,7 +90,7 @@ def test_stored_experts_are_the_trained_ones(visible, folder):
     assert (trained.cached, stored.cached) == (False, True)
     assert_same(trained, stored)
     assert [path.stem for path in entries(folder)] == [
-        expert_key(MODEL, visible, RECIPE, CPU, torch.float32)
+        expert_key(ExpertRequest(MODEL, RECIPE), visible, CPU)
     ]
 
 
@@ -231,7 +232,7 @@ def test_what_was_remembered_is_stored_once_allowed(visible, folder):
 
 def test_key_is_the_content_that_experts_see(graph, visible):
     def key(seen=visible, model=MODEL, dtype=torch.float32, **changes: Any) -> str:
-        return expert_key(model, seen, replace(RECIPE, **changes), CPU, dtype)
+        return expert_key(ExpertRequest(model, replace(RECIPE, **changes), dtype), seen, CPU)
 
     hidden = View(with_other_test_labels(graph)).condensing().visible
     copy = replace(visible, x=visible.x.clone(), adjacency=visible.adjacency.copy())

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from gcsr.data.views import View
 from gcsr.models.registry import condensing_model
-from gcsr.training.expert_recipe import ExpertRecipe, expert_key
+from gcsr.training.expert_recipe import ExpertRecipe, ExpertRequest, expert_key
 from gcsr.training.experts import train_experts
 from gcsr.training.obtain_experts import experts_for, forget_experts
 from gcsr.training.trajectories import Trajectories
@@ -55,9 +55,9 @@ def assert_equal(ours: tuple[Tensor, ...], theirs: tuple[Tensor, ...]) -> None:
 @pytest.mark.parametrize("optimiser", ["adam", "sgd"])
 @pytest.mark.parametrize("states", [None, 0, 3, 7, 14], ids=lambda s: f"{s} states")
 def test_snapshots_are_the_epochs_in_between(visible, optimiser, states):
-    plain = trained(visible, replace(RECIPE, optimiser=optimiser))
+    plain = trained(visible, replace(RECIPE, optimizer=optimiser))
     memory = None if states is None else states * STATE
-    found = trained(visible, replace(GAPPED, optimiser=optimiser), memory)
+    found = trained(visible, replace(GAPPED, optimizer=optimiser), memory)
     assert found.keeps_everything is (states is None)
     if memory is not None:
         assert found.nbytes <= memory
@@ -90,7 +90,7 @@ def test_only_what_can_be_read_takes_memory(visible):
 
 @pytest.mark.parametrize("restart", [False, True])
 def test_sgd_experts_are_what_torchs_sgd_trains(graph, visible, restart):
-    recipe = replace(RECIPE, optimiser="sgd", restart=restart, rate=0.3)
+    recipe = replace(RECIPE, optimizer="sgd", restart=restart, rate=0.3)
     paths = trained(visible, recipe)
     params = nn.ParameterList(one_network(paths.pairs([1], [0], 0)[0]))
     x, a = graph.x.double(), dense(graph.adjacency)
@@ -117,12 +117,12 @@ def test_adam_without_a_restart_goes_on_as_it_began(visible):
 
 @pytest.mark.parametrize(
     "change",
-    [{"snapshot_every": 2}, {"optimiser": "sgd"}, {"restart": True}, {"unread": (3, 5)}],
+    [{"snapshot_every": 2}, {"optimizer": "sgd"}, {"restart": True}, {"unread": (3, 5)}],
     ids=lambda change: next(iter(change)),
 )
 def test_another_way_of_training_is_another_key(visible, change):
     ours, theirs = (
-        expert_key(MODEL, visible, recipe, CPU, torch.float32)
+        expert_key(ExpertRequest(MODEL, recipe), visible, CPU)
         for recipe in (GAPPED, replace(GAPPED, **change))
     )
     assert ours != theirs
@@ -133,7 +133,9 @@ def test_snapshots_come_back_from_disk(visible, tmp_path, monkeypatch):
     found = []
     for _ in range(2):
         forget_experts()
-        found.append(experts_for(MODEL, visible, GAPPED, device=CPU, disk_bytes=10**8))
+        found.append(
+            experts_for(ExpertRequest(MODEL, GAPPED, disk_bytes=10**8), visible, device=CPU)
+        )
     forget_experts()
     assert [experts.cached for experts in found] == [False, True]
     for start in range(3):

@@ -116,16 +116,16 @@ def test_experts_are_trained_in_smaller_groups(graph, monkeypatch, most):
     visible, model = View(graph).condensing().visible, condensing_model("sgc", 8)
     counted = MeanPrediction(model, visible, CPU)
     usual = train_experts(model, visible, RECIPE, device=CPU, on_trained=counted)
-    honest, groups = ExpertTrainer.lessons, []
+    honest, groups = ExpertTrainer.states, []
 
-    def lessons(self: ExpertTrainer, experts: range) -> Any:
+    def states(self: ExpertTrainer, experts: range) -> Any:
         groups.append(len(experts))
         for epoch, state in honest(self, experts):
             if epoch == 3 and len(experts) > most:
                 raise torch.OutOfMemoryError
             yield epoch, state
 
-    monkeypatch.setattr(ExpertTrainer, "lessons", lessons)
+    monkeypatch.setattr(ExpertTrainer, "states", states)
     monkeypatch.setattr(ExpertTrainer, "group_size", property(lambda self: 5))
     again = MeanPrediction(model, visible, CPU)
     found = train_experts(model, visible, RECIPE, device=CPU, on_trained=again)

@@ -304,9 +304,9 @@ def test_a_folder_that_cannot_be_is_one_sentence(graph, tmp_path, path):
 
 @pytest.mark.parametrize("given", [3, Checkpoint])
 def test_a_checkpoint_is_a_folder(graph, given):
-    with pytest.raises(InputError, match="checkpoint: the name of a folder is needed"):
+    with pytest.raises(InputError, match="checkpoint must be the path of a folder"):
         made(graph, "mtt", checkpoint=given)
-    with pytest.raises(InputError, match="checkpoint: every -1"):
+    with pytest.raises(InputError, match="every must be seconds >= 0, got -1"):
         Checkpoint(Path("x"), every=-1)
 
 
@@ -359,6 +359,6 @@ def test_nodes_that_were_hidden_stay_so(graph, tmp_path):
 
 
 def test_work_on_a_cluster_keeps_no_state(graph, tmp_path):
-    with pytest.raises(InputError, match="checkpoint: is not kept of work on a cluster"):
+    with pytest.raises(InputError, match="checkpoint must be None with a cluster"):
         made(graph, "mtt", checkpoint=tmp_path / "state", cluster="local")
     assert not (tmp_path / "state").exists()

@@ -304,7 +304,7 @@ BAD: dict[str, tuple[list[str], list[str]]] = {
     "no graphs": (["tau", "--graphs", "0"], ["--graphs"]),
     "no runs": (["tau", "--runs", "0"], ["--runs"]),
     "no jobs": (["tau", "--jobs", "0"], ["--jobs"]),
-    "unknown device": (["tau", "--device", "abacus"], ["device", "'abacus'"]),
+    "unknown device": (["tau", "--device", "abacus"], ["got 'abacus'"]),
     "out is a file": (["table1", "--out", "file"], ["out: file"]),
     "rows of something else": (["table1", "--out", "other"], ["rows.jsonl", "line 1"]),
     "out that cannot be made": (["table1", "--out", "file/below"], ["out: file/below"]),

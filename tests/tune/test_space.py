@@ -79,7 +79,7 @@ def test_any_text_is_a_dimension_or_a_sentence(text):
         ("alpha=1,1.0", "alpha: 1 is given twice"),
         ("num_hops=1..2.5", "num_hops.*'2.5'"),
         ("model=sgc..gcn", "model must be a,b,c, .*, got 'sgc..gcn'"),
-        ("alfa=1,2", r"alfa: not a setting of gcsr \(did you mean alpha\?\); accepted: "),
+        ("alfa=1,2", r"alfa is not a setting of gcsr \(did you mean alpha\?\); accepted: "),
         ("nodes=10,20", "nodes cannot be searched"),
     ],
 )

@@ -40,7 +40,7 @@ from gcsr.utils.formatting import counted
 from gcsr.utils.progress import Progress, silent
 from gcsr.utils.renamed import accepts_old_keywords
 from gcsr.utils.safe_io import is_number
-from gcsr.utils.validation import require_int
+from gcsr.utils.validation import require_integer
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +167,7 @@ def analyze(
     compared = FeatureSpace(space, hops)
     fine = is_number(threshold) and threshold >= 0
     require(fine, f"threshold must be a finite number >= 0, got {threshold!r}.")
-    require_int("tsne_nodes", tsne_nodes)
+    require_integer("tsne_nodes", tsne_nodes)
     view = View(graph).condensing(leak_every_label=True)
     visible, labels = view.visible, view.every_label
     assert labels is not None

@@ -16,7 +16,7 @@ from gcsr.models.sparse import SparseTopology
 from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import require_one_of
 from gcsr.utils.progress import Progress, silent
-from gcsr.utils.validation import require_int
+from gcsr.utils.validation import require_integer
 
 Space = Literal["features", "propagated", "start"]
 SPACES: tuple[Space, ...] = ("features", "propagated", "start")
@@ -36,7 +36,7 @@ class FeatureSpace:
 
     def __post_init__(self) -> None:
         require_one_of("space", self.name, SPACES)
-        require_int("hops", self.hops)
+        require_integer("hops", self.hops)
 
     def real(self, visible: VisibleGraph) -> Tensor:
         """The rows of the real nodes, ``(N, d)``."""
@@ -92,7 +92,7 @@ def nearest_rows(
     Rows are visited in blocks of at most ``block_bytes``. Differences are squared one by one in
     float64: a query that is one of the rows is at distance zero exactly. Equal distances: first row.
     """
-    require_int("nearest", k, 1, most=rows.shape[0])
+    require_integer("nearest", k, 1, most=rows.shape[0])
     queries = queries.double()
     size = max(1, block_bytes // (8 * (queries.shape[0] + rows.shape[1])))
     distances = queries.new_zeros(queries.shape[0], 0)

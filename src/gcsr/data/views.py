@@ -26,7 +26,7 @@ from torch import Tensor
 from gcsr.data.array_file import ArrayFile
 from gcsr.data.graph import Graph
 from gcsr.data.stored_graph import OnDisk, StoredGraph
-from gcsr.utils.checkpoint import Journal
+from gcsr.utils.checkpoint import CheckpointLog
 from gcsr.utils.progress import Watch
 
 
@@ -127,7 +127,7 @@ class CondensingView:
     source: Source
     every_label: Tensor | None = None
     watch: Watch | None = None
-    journal: Journal | None = None
+    journal: CheckpointLog | None = None
 
 
 class View:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from gcsr.data.views import CondensingView, Target
-from gcsr.models.base import Model
 from gcsr.models.registry import testing_model
 from gcsr.outofcore.predict import prepare_on
-from gcsr.training.fit import Fitted, TrainingRecipe, fit, topology_of
+from gcsr.training.fit import TrainingRecipe, fit, topology_of
 from gcsr.utils.progress import Watch
 
 QUICK = TrainingRecipe(epochs=200, validate_every=10)
@@ -23,50 +21,25 @@ QUICK_RUNS = 2
 CURVE_POINTS = 100
 
 
-def epochs_to_look_at(epochs: int) -> frozenset[int]:
+def epochs_to_compare(epochs: int) -> frozenset[int]:
     """Every tenth of a run and, because gradient matching is often best early, powers of two."""
     tenths = range(0, epochs, max(1, epochs // 10))
     return frozenset(tenths) | {1 << power for power in range(epochs.bit_length())}
 
 
 def recorded(values: Tensor) -> list[float | None]:
-    """A curve as plain JSON, which has no word for what is not finite."""
+    """A curve as plain JSON; values that are not finite are ``None``."""
     return [value if math.isfinite(value) else None for value in values.tolist()]
 
 
-@dataclass(frozen=True, eq=False)
-class Kept:
-    """What a chooser has in mind at some moment; its tensors never change."""
-
-    x: Tensor
-    a: Tensor
-    best: Tensor
-    scores: tuple[tuple[int, Tensor], ...]
-
-    def tensors(self) -> dict[str, Tensor]:
-        """The same under names, for a file."""
-        iterations, scores = zip(*self.scores, strict=True)
-        return {
-            "chosen x": self.x,
-            "chosen a": self.a,
-            "chosen best": self.best,
-            "chosen scores": torch.stack(scores),
-            "chosen iterations": torch.tensor(iterations),
-        }
-
-    @classmethod
-    def of(cls, tensors: Mapping[str, Tensor]) -> Kept | None:
-        """The inverse of :meth:`tensors`."""
-        if "chosen x" not in tensors:
-            return None
-        x, a, best, scores, iterations = (
-            tensors[f"chosen {name}"] for name in ("x", "a", "best", "scores", "iterations")
-        )
-        return cls(x, a, best, tuple(zip(iterations.tolist(), scores.unbind(), strict=True)))
-
-
 class Best:
-    """Keeps, for every graph, the iterate that scored best, the earliest of equals."""
+    """Keeps, for every graph, the iterate that scored best, the earliest of equals.
+
+    ``x`` and ``a`` are ``None`` before the first comparison. ``measure`` is the provenance key of the
+    scores.
+    """
+
+    measure: str
 
     def __init__(self, *, lowest: bool = False) -> None:
         self.x: Tensor | None = None
@@ -75,31 +48,47 @@ class Best:
         self._sign = -1 if lowest else 1
         self._best: Tensor | None = None
 
+    def score(self, x: Tensor, a: Tensor) -> Tensor:
+        """Score X' and A' of every graph."""
+        raise NotImplementedError
+
+    def __call__(self, iteration: int, x: Tensor, a: Tensor) -> None:
+        """Score the iterate before an iteration and keep the graphs that improved."""
+        self.offer(iteration, x, a, self.score(x, a))
+
     def offer(self, iteration: int, x: Tensor, a: Tensor, scores: Tensor) -> None:
-        """Keep X' and A' of the graphs whose score beats all earlier ones; NaN beats nothing."""
+        """Keep X' and A' of the graphs whose score is better than all earlier ones; NaN never is."""
         x, a = x.detach().clone(), a.detach().clone()
         self.scores.append((iteration, scores))
-        merits = (self._sign * scores).nan_to_num(nan=-torch.inf)
+        signed = (self._sign * scores).nan_to_num(nan=-torch.inf)
         if self.x is None or self.a is None or self._best is None:
-            self.x, self.a, self._best = x, a, merits
+            self.x, self.a, self._best = x, a, signed
             return
-        better = merits > self._best
+        better = signed > self._best
         chosen = better.to(x.device).view(-1, 1, 1)
         self.x, self.a = torch.where(chosen, x, self.x), torch.where(chosen, a, self.a)
-        self._best = torch.where(better, merits, self._best)
+        self._best = torch.where(better, signed, self._best)
 
-    def kept(self) -> Kept | None:
-        """What there is to go back to; ``None`` before the first look."""
+    def state(self) -> dict[str, Tensor]:
+        """What was kept and all scores so far, by the names that checkpoints use."""
         if self.x is None or self.a is None or self._best is None:
-            return None
-        return Kept(self.x, self.a, self._best, tuple(self.scores))
+            return {}
+        iterations, scores = zip(*self.scores, strict=True)
+        return {
+            "chosen x": self.x,
+            "chosen a": self.a,
+            "chosen best": self._best,
+            "chosen scores": torch.stack(scores),
+            "chosen iterations": torch.tensor(iterations),
+        }
 
-    def put_back(self, kept: Kept | None) -> None:
-        """As if nothing had been seen since."""
-        self.x, self.a, self._best, self.scores = None, None, None, []
-        if kept is not None:
-            self.x, self.a, self._best = kept.x, kept.a, kept.best
-            self.scores = list(kept.scores)
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        """Go back to an earlier :meth:`state`; other names in it are ignored."""
+        self.x, self.a, self._best = (state.get(f"chosen {name}") for name in ("x", "a", "best"))
+        self.scores = []
+        if self.x is not None:
+            iterations = state["chosen iterations"].tolist()
+            self.scores = list(zip(iterations, state["chosen scores"].unbind(), strict=True))
 
     def curve(self, graph: int) -> dict[str, Any]:
         """Scores of one graph over the iterations, for its provenance."""
@@ -111,56 +100,14 @@ class Best:
         }
 
 
-class Keeper(Protocol):
-    """Keeps an iterate for every graph, and can go back to what it kept before."""
-
-    def kept(self) -> Kept | None:
-        """What there is to go back to; ``None`` before the first look."""
-        ...
-
-    def put_back(self, kept: Kept | None) -> None:
-        """As if nothing had been seen since."""
-        ...
-
-
-class Chooser(Keeper, Protocol):
-    """Looks at iterates and keeps one of them for every graph."""
-
-    @property
-    def measure(self) -> str:
-        """What the provenance calls its scores."""
-        ...
-
-    @property
-    def x(self) -> Tensor | None:
-        """X' of the kept ones; ``None`` before the first look."""
-        ...
-
-    @property
-    def a(self) -> Tensor | None:
-        """A' of the kept ones."""
-        ...
-
-    def __call__(self, iteration: int, x: Tensor, a: Tensor) -> None:
-        """Look at X' and A' of every graph before an iteration."""
-        ...
-
-    def curve(self, graph: int) -> dict[str, Any]:
-        """What was seen of one graph, for its provenance."""
-        ...
-
-
 class QuickScore:
-    """Mean validation accuracy of some GCNs that are quickly trained on a condensed graph.
-
-    Only validation labels are read.
-    """
+    """Mean validation accuracy of some quickly trained GCNs. It reads validation labels only."""
 
     def __init__(
         self, validation: Target, device: torch.device, *, networks: int = QUICK_RUNS, seed: int = 0
     ) -> None:
         self.networks, self.seed = networks, seed
-        # What is prepared does not depend on how wide a network is.
+        # The prepared inputs do not depend on the number of hidden channels.
         self.validate = prepare_on(testing_model("gcn"), validation, validation.nodes, device)
         self.labels = validation.labels.to(device)
         self.features = int(validation.x.shape[1])
@@ -182,21 +129,8 @@ class QuickScore:
     ) -> float:
         """The same with the numbered networks, each at its best epoch."""
         model = testing_model("gcn", hidden_channels)
-        return float(self.fitted(model, x, a, targets, networks, seed, recipe).validation.mean())
-
-    def fitted(
-        self,
-        model: Model,
-        x: Tensor,
-        a: Tensor,
-        targets: Tensor,
-        networks: range,
-        seed: int,
-        recipe: TrainingRecipe,
-    ) -> Fitted:
-        """The networks themselves."""
-        # As in evaluation, networks are float32 whatever the iterate is.
-        return fit(
+        # Networks are float32 as in evaluation, also where the iterate is float64.
+        fitted = fit(
             model,
             model.prepare(x.float(), topology_of(a.float())),
             targets.float(),
@@ -207,74 +141,63 @@ class QuickScore:
             networks=networks,
             seed=seed,
         )
+        return float(fitted.validation.mean())
 
 
 class BestValidated(Best):
-    """Keeps, for every graph, the iterate on which a quickly trained GCN validates best.
-
-    Only validation labels are read.
-    """
+    """Keeps, for every graph, the iterate with the best :class:`QuickScore`."""
 
     measure = "validation"
 
     def __init__(self, targets: Tensor, validation: Target, device: torch.device) -> None:
         super().__init__()
-        self.targets = targets
-        self.score = QuickScore(validation, device)
+        self.targets, self._quick = targets, QuickScore(validation, device)
 
-    def __call__(self, iteration: int, x: Tensor, a: Tensor) -> None:
-        """Score every graph of an iterate, X' and A', and keep those that improved."""
-        found = [self.score(x[g], a[g], self.targets[g]) for g in range(x.shape[0])]
-        self.offer(iteration, x, a, torch.tensor(found, dtype=torch.float64))
-
-
-Look = Callable[[int, Tensor, Tensor], None]
+    def score(self, x: Tensor, a: Tensor) -> Tensor:
+        """Validation accuracy of every graph."""
+        found = [self._quick(x[g], a[g], self.targets[g]) for g in range(x.shape[0])]
+        return torch.tensor(found, dtype=torch.float64)
 
 
-def looking(
-    chooser: Chooser | None,
+def comparison(
+    best: Best | None,
     view: CondensingView,
     seeds: Sequence[int],
     targets: Tensor,
     device: torch.device,
     *,
     every: int = 1,
-) -> Look | None:
-    """Who looks at iterates: the chooser, and whoever watches how they validate.
+) -> Callable[[int, Tensor, Tensor], None] | None:
+    """A callback that gives iterates to ``best``, and their validation accuracy to ``view.watch``.
 
-    A chooser that validates is overheard. For any other an iterate whose number is a multiple of
-    ``every`` is scored for the watch alone, which changes no result.
+    If ``best`` does not validate, iterations that are a multiple of ``every`` are scored for
+    ``view.watch`` alone. This changes no result.
     """
     if view.watch is None:
-        return chooser
+        return best
     watch = in_order(view.watch)
-    if isinstance(chooser, BestValidated):
+    validated = best if isinstance(best, BestValidated) else None
+    quick = QuickScore(view.validation, device) if validated is None else None
 
-        def overheard(iteration: int, x: Tensor, a: Tensor) -> None:
-            chooser(iteration, x, a)
-            watch(iteration, dict(zip(seeds, chooser.scores[-1][1].tolist(), strict=True)))
+    def compare(iteration: int, x: Tensor, a: Tensor) -> None:
+        if best is not None:
+            best(iteration, x, a)
+        if validated is not None:
+            watch(iteration, dict(zip(seeds, validated.scores[-1][1].tolist(), strict=True)))
+        elif quick is not None and iteration % every == 0:
+            watch(iteration, {seed: quick(x[g], a[g], targets[g]) for g, seed in enumerate(seeds)})
 
-        return overheard
-    score = QuickScore(view.validation, device)
-
-    def asked(iteration: int, x: Tensor, a: Tensor) -> None:
-        if chooser is not None:
-            chooser(iteration, x, a)
-        if iteration % every == 0:
-            found = {seed: score(x[g], a[g], targets[g]) for g, seed in enumerate(seeds)}
-            watch(iteration, found)
-
-    return asked
+    return compare
 
 
 def in_order(watch: Watch) -> Watch:
-    """Tells of no iteration twice: a run that went back passes some again."""
+    """Calls ``watch`` at most once per iteration: a run that was rolled back repeats some."""
     last = -1
 
-    def told(iteration: int, scores: Mapping[int, float]) -> None:
+    def once(iteration: int, scores: Mapping[int, float]) -> None:
         nonlocal last
         if iteration > last:
             last = iteration
             watch(iteration, scores)
 
-    return told
+    return once

@@ -1,4 +1,4 @@
-"""What a method is given and what it returns."""
+"""The input and the output of a method."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class Context:
     """Everything that a method needs beside its settings.
 
     Args:
-        view: what may be seen of the graph; test labels are not in it. Its ``journal`` is the open
+        view: the visible part of the graph, without test labels. Its ``journal`` is the open
             checkpoint, or ``None``.
         nodes: of every condensed graph.
         seeds: one condensed graph is made for each.
         device: where to compute.
-        progress: called with what is being done, how much of it is done and how much there is.
+        progress: called with the stage, the steps done and their number.
     """
 
     view: CondensingView
@@ -41,9 +41,9 @@ class CondensationResult:
         x: features, ``(n', d)``.
         adjacency: A', ``(n', n')``, non-negative; the identity where there is no structure.
         y: classes, ``(n',)``, or class shares, ``(n', C)``.
-        notes: sentences that somebody who uses the result should read.
-        details: more provenance, the same whenever the graph is made again.
-        measured: more provenance that need not be the same.
+        notes: sentences for users of the result.
+        details: more provenance that is the same in every run.
+        measured: more provenance that differs between runs, such as times.
     """
 
     x: Tensor

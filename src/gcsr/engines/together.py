@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Literal
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from gcsr.engines.result import CondensationResult
 from gcsr.utils.devices import free_memory_bytes, within_memory
-from gcsr.utils.parallel import part_of, run_jobs
+from gcsr.utils.parallel import run_jobs_on
 from gcsr.utils.progress import Progress
 
 Units = Literal["relative", "absolute"]
@@ -40,15 +41,8 @@ def advance_together(
             size = min(count, max(1, free_memory_bytes(device) // 2 // bytes_each))
 
     def everyone(size: int) -> list[CondensationResult]:
-        def job(first: int) -> Callable[[Progress], list[CondensationResult]]:
-            return lambda report: run(slice(first, first + size), report)
-
-        jobs = [job(first) for first in range(0, count, size)]
-        if device.type == "cpu":
-            groups = run_jobs(jobs, progress)
-        else:
-            groups = [one(part_of(progress, done, len(jobs))) for done, one in enumerate(jobs)]
-        return [made for group in groups for made in group]
+        jobs = [partial(run, slice(first, first + size)) for first in range(0, count, size)]
+        return [made for group in run_jobs_on(device, jobs, progress) for made in group]
 
     return within_memory(everyone, size, "condensed graphs")
 

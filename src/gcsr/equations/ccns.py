@@ -18,7 +18,7 @@ def cross_class_similarity(histograms: Tensor, shares: Tensor) -> Tensor:
 
     Args:
         histograms: ``(n, C)``, non-negative. A node without neighbors has a row of zeros, is similar
-            to nobody, and still counts as a member of its class.
+            to no node, and still counts as a member of its class.
         shares: ``(n, C)``, how much of a node belongs to each class: one-hot where labels are hard,
             zeros where a node has none.
 

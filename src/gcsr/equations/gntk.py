@@ -1,7 +1,7 @@
 r"""The graph neural tangent kernel (Du et al., 2019) of a target graph and a support without edges.
 
-SFGC (Zheng et al., 2023) judges condensed features by the ridge regression that this kernel makes of
-them. With :math:`S = \tilde D^{-1}(A + I)` the mean over a node and its neighbors, aggregating is
+SFGC (Zheng et al., 2023) scores condensed features by ridge regression with this kernel.
+With :math:`S = \tilde D^{-1}(A + I)` the mean over a node and its neighbors, aggregating is
 :math:`K \leftarrow S_1 K S_2^\top`; on the support, where A' = I, it does nothing. From
 :math:`\Sigma = \Theta = S_1 X_1 X_2^\top S_2^\top` two blocks of two fully connected layers follow,
 

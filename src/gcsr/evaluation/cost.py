@@ -1,4 +1,4 @@
-"""The cost sheet: everything measured on this machine in one run."""
+"""The cost sheet: seconds, bytes and accuracy, measured on this machine in one run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import platform
 import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeVar
 
@@ -43,8 +43,6 @@ from gcsr.utils.parallel import single_threaded
 from gcsr.utils.progress import Progress, silent
 from gcsr.utils.renamed import accepts_old_keywords
 
-# -- What a condensed graph costs and saves, as plain numbers ----------------------------------------
-
 
 @dataclass(frozen=True)
 class Accuracy:
@@ -65,15 +63,10 @@ class Accuracy:
 
 @dataclass(frozen=True)
 class StoredForm:
-    """One way to store the condensed graph, and how well networks trained on it then do.
+    """One way to store the condensed graph, and the accuracy of networks trained on it.
 
-    Attributes:
-        structure: ``dense``, A' as it is with all its n' x n' numbers; or ``sparsified``.
-        dtype: of features and adjacency.
-        features_bytes, adjacency_bytes, labels_bytes, bytes: what it takes; the last is all of it.
-        accuracy: of networks trained on what is then stored.
-        in_file: whether the file at hand is stored this way (a file leaves out zeros too, so it
-            never takes more).
+    ``structure`` is ``dense``, with all n' x n' numbers, or ``sparsified``. ``bytes`` is the sum of the
+    other three. ``in_file``: the given file is stored this way (without zeros, so it never takes more).
     """
 
     structure: str
@@ -88,13 +81,10 @@ class StoredForm:
 
 @dataclass(frozen=True)
 class TrainedOn:
-    """Training on one graph.
+    """Training on one graph: its size in a file, and the accuracy on the real test nodes.
 
-    Attributes:
-        nodes, bytes: size of that graph, in a file.
-        seconds: to train one network by the test protocol, which validates on the real graph.
-        seconds_alone: the same epochs, validating once at the end.
-        accuracy: on the real test nodes.
+    ``seconds`` are for one network by the test protocol, which validates on the real graph after every
+    epoch; ``seconds_alone`` for the same epochs with one validation at the end.
     """
 
     nodes: int
@@ -109,9 +99,8 @@ class CostSheet:
     """Seconds, bytes and accuracy of condensing, against the whole graph and a random subset.
 
     Attributes:
-        condense_seconds, condense_memory_bytes, condensed_on: as the file tells them: the seconds
-            include sparsifying; memory is the peak of the device or, on a CPU, the largest that the
-            process had taken by then, whatever for.
+        condense_seconds, condense_memory_bytes, condensed_on: from the file. The seconds include
+            sparsifying; memory is the peak of the device or, on a CPU, of the process.
         file_bytes: features, adjacency and labels of the file at hand.
         original_features_bytes, original_adjacency_bytes, original_bytes: the real graph's, stored
             sparsely where that is smaller; the last includes labels.
@@ -119,15 +108,13 @@ class CostSheet:
         forms: the ways to store the condensed graph.
         condensed, random, whole: training on the file, on a random class-balanced subset of the
             training nodes of the same bytes, and on the whole graph.
-        whole_with_pseudo_labels: where the file was condensed with pseudo-labels, training on the
-            whole graph with pseudo-labels on every node.
-        pseudo_labels: then also ``test`` and ``validation`` accuracy in percent of the pseudo-labels
-            themselves.
-        break_even: after how many trainings by the protocol condensing has paid for itself.
-        break_even_alone: the same for epochs without validation.
+        whole_with_pseudo_labels, pseudo_labels: if the file was condensed with pseudo-labels, training
+            on the whole graph with pseudo-labels on every node, and their own accuracy in percent on
+            ``test`` and ``validation`` nodes.
+        break_even, break_even_alone: after how many trainings condensing has paid for itself, by the
+            protocol and for epochs without validation.
         verdict: ``break_even`` in words, or why there is none.
-        notes: what a reader should know beside the numbers.
-        seconds: what measuring took.
+        seconds: of measuring.
     """
 
     dataset: str
@@ -161,10 +148,10 @@ class CostSheet:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        told = asdict(self)
+        values = asdict(self)
         if self.pseudo_labels is None:
-            del told["whole_with_pseudo_labels"], told["pseudo_labels"]
-        return told
+            del values["whole_with_pseudo_labels"], values["pseudo_labels"]
+        return values
 
     def __str__(self) -> str:
         return (
@@ -178,7 +165,7 @@ def break_even(condense: float | None, small: float, whole: float) -> int | None
     if condense is None or small >= whole:
         return None
     trainings = max(1, math.ceil(condense / (whole - small)))
-    # The quotient is rounded; the sentence in the docstring is not.
+    # The quotient is rounded.
     while condense + trainings * small > trainings * whole:
         trainings += 1
     return trainings
@@ -187,7 +174,7 @@ def break_even(condense: float | None, small: float, whole: float) -> int | None
 def verdict(condense: float | None, small: float, whole: float) -> str:
     """:func:`break_even` in words."""
     if condense is None:
-        return "the file does not say how long condensing took, so nobody knows when it has paid"
+        return "the file does not say how long condensing took, so the break-even is unknown"
     trainings = break_even(condense, small, whole)
     if trainings is None:
         return (
@@ -198,9 +185,6 @@ def verdict(condense: float | None, small: float, whole: float) -> str:
         f"condensing ({condense:.3g} s) has paid for itself after"
         f" {counted(trainings, 'training')} ({small:.3g} s each instead of {whole:.3g} s)"
     )
-
-
-# -- Seconds that training takes, for several graphs side by side ------------------------------------
 
 
 ROUNDS = 3
@@ -248,9 +232,6 @@ def _timed(trial: Trial, batch: Batch, recipe: TrainingRecipe) -> float:
     return time.perf_counter() - began
 
 
-# -- A random part of the real graph that takes as many bytes as a condensed one ---------------------
-
-
 def real_bytes(x: Tensor, adjacency: sp.csr_array, *, itemsize: int = 4) -> StoredParts:
     """Bytes of real nodes, stored as sparingly as a condensed graph is."""
     shape = int(x.shape[0]), int(x.shape[1])
@@ -261,7 +242,7 @@ def real_bytes(x: Tensor, adjacency: sp.csr_array, *, itemsize: int = 4) -> Stor
 
 @dataclass(frozen=True, eq=False)
 class Subset:
-    """Some training nodes and the edges among them; ``note`` says if it could not be as asked."""
+    """Some training nodes and the edges among them; ``note``: why its size differs."""
 
     target: Target
     size: StoredParts
@@ -295,24 +276,23 @@ def random_subset(visible: VisibleGraph, budget: int, *, itemsize: int, seed: in
 
     least = sum(ids.numel() > 0 for ids in by_class)
     fits, beyond = least, visible.train.numel() + 1
-    # Bytes grow with the nodes, but for the luck of the draw in a class: the last word is below.
+    # Bytes grow with the nodes, apart from the random draw in a class; the result is checked below.
     while beyond - fits > 1:
         middle = (fits + beyond) // 2
         fits, beyond = (middle, beyond) if of_size(middle).size.total <= budget else (fits, middle)
-    subset = of_size(fits)
-    if subset.size.total > budget:
+    subset, note = of_size(fits), None
+    total = subset.size.total
+    if total > budget:
         note = (
             f"a random subset of {budget:,} bytes does not exist: a node of every class takes"
-            f" {subset.size.total:,}"
+            f" {total:,}"
         )
-        return Subset(subset.target, subset.size, note)
-    if fits == visible.train.numel():
+    elif fits == visible.train.numel():
         note = (
-            f"the random subset is all {fits:,} training nodes: they take {subset.size.total:,} bytes,"
-            f" and {budget:,} were allowed"
+            f"the random subset is all {fits:,} training nodes: they take {total:,} bytes, and"
+            f" {budget:,} were allowed"
         )
-        return Subset(subset.target, subset.size, note)
-    return subset
+    return replace(subset, note=note)
 
 
 def _part(visible: VisibleGraph, nodes: Tensor, itemsize: int) -> Subset:
@@ -320,7 +300,7 @@ def _part(visible: VisibleGraph, nodes: Tensor, itemsize: int) -> Subset:
     adjacency = sp.csr_array(visible.adjacency[ids][:, ids])
     x = visible.x[nodes]
     if itemsize == 2:
-        # Where the condensed graph is stored in half precision, so is its rival.
+        # The condensed graph is stored in half precision too.
         x = x.half().float()
     target = Target(x, adjacency, torch.arange(nodes.numel()), visible.labels[nodes])
     return Subset(target, real_bytes(x, adjacency, itemsize=itemsize))
@@ -346,12 +326,12 @@ def cost(
     check_origin: bool = True,
     progress: Progress = silent,
 ) -> CostSheet:
-    """What a condensed graph costs and saves: seconds, bytes, accuracy, and when it has paid.
+    """What a condensed graph costs and saves: seconds, bytes, accuracy and break-even.
 
-    Seconds and memory of condensing come with the file; the rest is measured now: one network after
-    the other for time, ``runs`` networks per graph for accuracy. ``sparsify`` is the rule behind the
-    sparsified forms (see :func:`gcsr.sparsify`); a file that is sparsified already keeps its own.
-    Run r of the random subset has a subset of its own.
+    Seconds and memory of condensing come from the file. The rest is measured: one network after the
+    other for time, ``runs`` networks per graph for accuracy. ``sparsify`` is the rule of the sparsified
+    forms (see :func:`gcsr.sparsify`); a file that is sparsified already keeps its own. Every run of the
+    random subset has a subset of its own.
     """
     check_numbers(graph, runs, hidden_channels)
     require_origin([small], graph, check_origin)
@@ -446,26 +426,9 @@ def cost(
         break_even_alone=break_even(*times[ALONE]),
         verdict=verdict(*times[PROTOCOL]),
         notes=tuple(
-            filter(
-                None,
-                [
-                    PSEUDO_LABELS_NOTE if used_pseudo_labels(small) else None,
-                    first.note,
-                    _beaten(accuracy[in_file], accuracy[RANDOM]),
-                    *_notes(small, original.total, target),
-                ],
-            )
+            _notes(small, original.total, target, first, accuracy[in_file], accuracy[RANDOM])
         ),
         seconds=time.perf_counter() - began,
-    )
-
-
-def _beaten(condensed: Accuracy, random: Accuracy) -> str | None:
-    if condensed.mean >= random.mean:
-        return None
-    return (
-        f"real nodes of the same bytes test better ({random}) than the condensed ones ({condensed}):"
-        " condensing was not worth it"
     )
 
 
@@ -483,21 +446,20 @@ def _accuracies(
     progress: Progress,
 ) -> dict[Any, Accuracy]:
     """Of every group of batches; forms that are the same graph are trained once."""
-    twins = {way: _first_like(ways, way) for way in ways}
+    twins = {
+        way: next(
+            other
+            for other, graph in ways.items()
+            if torch.equal(graph.adjacency, this.adjacency) and torch.equal(graph.x, this.x)
+        )
+        for way, this in ways.items()
+    }
     needed = [group for group in groups if twins.get(group, group) == group]
     test, _ = trial.scores([batch for group in needed for batch in groups[group]], progress)
     counts = [sum(len(batch.networks) for batch in groups[group]) for group in needed]
     parts: Sequence[Tensor] = (100 * test.double().cpu()).split(counts)
     found = {g: Accuracy.of(part.tolist()) for g, part in zip(needed, parts, strict=True)}
     return {group: found[twins.get(group, group)] for group in groups}
-
-
-def _first_like(ways: dict[Any, CondensedGraph], way: Any) -> Any:
-    this = ways[way]
-    for other, graph in ways.items():
-        if torch.equal(graph.adjacency, this.adjacency) and torch.equal(graph.x, this.x):
-            return other
-    return way
 
 
 def _form(
@@ -530,28 +492,38 @@ def _condense_seconds(small: CondensedGraph) -> float | None:
     return None if seconds is None else seconds + (_measured(small, "storing_seconds", float) or 0)
 
 
-def _notes(small: CondensedGraph, original: int, device: torch.device) -> list[str]:
-    notes = []
+def _notes(
+    small: CondensedGraph,
+    original: int,
+    device: torch.device,
+    subset: Subset,
+    condensed: Accuracy,
+    random: Accuracy,
+) -> Iterator[str]:
+    if used_pseudo_labels(small):
+        yield PSEUDO_LABELS_NOTE
+    if subset.note is not None:
+        yield subset.note
+    if condensed.mean < random.mean:
+        yield (
+            f"real nodes of the same bytes test better ({random}) than the condensed ones"
+            f" ({condensed}): condensing was not worth it"
+        )
     if small.stored_bytes >= original:
-        notes.append(
+        yield (
             f"the file takes {small.stored_bytes:,} bytes, the whole graph {original:,}: nothing is"
             " saved where real features are sparse and condensed ones are not"
         )
     made_on = _word(small, "device")
     if made_on is not None and made_on != device.type:
-        notes.append(
-            f"condensed on {made_on}, trained on {device.type}: seconds are of two devices"
-        )
+        yield f"condensed on {made_on}, trained on {device.type}: seconds are of two devices"
     if (_measured(small, "experts", dict) or {}).get("cached"):
-        notes.append("the experts were trained earlier: their seconds are not part of condensing's")
+        yield "the experts were trained earlier: their seconds are not part of condensing's"
     together = _measured(small, "graphs_together", int) or 1
     if together > 1:
-        notes.append(
-            f"{together} graphs were condensed together: each has its share of the seconds"
-        )
+        yield f"{together} graphs were condensed together: each has its share of the seconds"
     if device.type == "cpu":
-        notes.append("on a CPU every network is trained on one thread")
-    return notes
+        yield "on a CPU every network is trained on one thread"
 
 
 def _machine(device: torch.device) -> str:

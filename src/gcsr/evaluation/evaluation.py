@@ -18,15 +18,11 @@ class Evaluation:
     """Test accuracies in percent: every run of every graph, their mean and population deviation.
 
     Attributes:
-        mean: of ``scores``.
-        std: their population deviation.
+        mean, std: of ``scores``.
         scores: test accuracy of every network, graph by graph.
         validation: the best validation accuracy of each, which chose its epoch.
-        model: what was trained.
-        dataset: name of the real graph.
-        nodes: how many nodes the networks were trained on.
-        graphs: how many condensed graphs.
-        runs: how many networks on each.
+        nodes: number of nodes that the networks were trained on.
+        graphs, runs: number of condensed graphs, and of networks on each.
         trained_on: ``condensed``, ``whole graph`` or ``whole graph, pseudo-labels``.
         leaks_test_labels: whether test labels went into a condensed graph; then this is no fair score.
         recipe: how networks were trained.
@@ -66,10 +62,10 @@ class Evaluation:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        told = asdict(self)
+        values = asdict(self)
         if self.pseudo_labels is None:
-            del told["pseudo_labels"]
-        return told
+            del values["pseudo_labels"]
+        return values
 
     def __str__(self) -> str:
         leak = ", prior leaks test labels" if self.leaks_test_labels else ""

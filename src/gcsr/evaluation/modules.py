@@ -64,7 +64,7 @@ def _fresh(model: nn.Module | Callable[[], nn.Module]) -> nn.Module:
         made = model()
         require(
             isinstance(made, nn.Module),
-            f"model: the function returned {type(made).__name__}, not a torch.nn.Module.",
+            f"model must return a torch.nn.Module, got {type(made).__name__}.",
         )
         return made
     module = copy.deepcopy(model)
@@ -92,23 +92,23 @@ def _train(
     recipe: TrainingRecipe,
 ) -> tuple[float, dict[str, Tensor]]:
     best, weights = -1.0, {}
-    optimiser = torch.optim.Adam(
+    optimizer = torch.optim.Adam(
         module.parameters(), lr=recipe.lr, weight_decay=recipe.weight_decay
     )
     for epoch in range(recipe.epochs):
         if epoch == recipe.epochs // 2 and epoch > 0:
-            optimiser = torch.optim.Adam(
+            optimizer = torch.optim.Adam(
                 module.parameters(), lr=recipe.lr / 10, weight_decay=recipe.weight_decay
             )
         module.train()
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         scores = module(*train)
         require(
             isinstance(scores, Tensor) and scores.shape == targets.shape,
-            f"model: the module must return scores of shape {tuple(targets.shape)}.",
+            f"model must return scores of shape {tuple(targets.shape)}.",
         )
         cross_entropy(scores, targets).backward()
-        optimiser.step()
+        optimizer.step()
         last = epoch == recipe.epochs - 1
         if epoch % recipe.validate_every == recipe.validate_every - 1 or last:
             score = _accuracy(module, on_validation, validation)

@@ -1,4 +1,4 @@
-"""Whether a condensed graph was made from the graph it is held against, and with which labels."""
+"""Checks that a condensed graph was made from a given graph, and with which labels."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from gcsr.data.graph import Graph
 from gcsr.starts.pseudo_labels import LABELERS
 from gcsr.utils.errors import InputError, require
 
-# Who makes pseudo-labels unless another is asked for.
+# The default labeler.
 LABELER = "consistent"
-# Said wherever a graph that was condensed with pseudo-labels is compared with the whole graph.
+# Shown wherever a graph that was condensed with pseudo-labels is compared with the whole graph.
 PSEUDO_LABELS_NOTE = (
     "This graph was condensed with pseudo-labels of unlabeled nodes, so it can beat a GNN trained on"
     " the training labels alone; the fair references are the pseudo-labels themselves and the same"
@@ -20,32 +20,32 @@ PSEUDO_LABELS_NOTE = (
 
 
 def used_pseudo_labels(small: CondensedGraph) -> bool:
-    """Whether a graph was condensed with pseudo-labels of unlabeled nodes, as its file says."""
+    """Whether a graph was condensed with pseudo-labels of unlabeled nodes."""
     return bool(small.provenance.get("pseudo_labels"))
 
 
 def labeler_of(small: CondensedGraph) -> str:
-    """Who made the pseudo-labels of a condensed graph; a file that does not say had the default."""
+    """The labeler of a condensed graph; the default if the file does not name it."""
     found = small.provenance.get("pseudo_labels")
     name = found.get("labeler") if isinstance(found, dict) else None
     return name if name in LABELERS else LABELER
 
 
 def require_graph(graph: object) -> None:
-    """Refuse whatever is not a graph."""
+    """Refuse other objects than graphs."""
     require(
         isinstance(graph, Graph),
-        f"graph: a gcsr.Graph is needed, not {type(graph).__name__}; gcsr.load makes one.",
+        f"graph must be a gcsr.Graph, got {type(graph).__name__}; gcsr.load makes one.",
     )
 
 
 def require_origin(graphs: Sequence[CondensedGraph], graph: Graph, check_origin: bool) -> None:
     """Refuse condensed graphs that do not fit ``graph``, or that were made from another one."""
-    require(bool(graphs), "graphs: at least one condensed graph is needed.")
+    require(bool(graphs), "graphs must have at least one condensed graph.")
     for small in graphs:
         require(
             isinstance(small, CondensedGraph),
-            f"small: a CondensedGraph is needed, not {type(small).__name__};"
+            f"small must be a CondensedGraph, got {type(small).__name__};"
             " CondensedGraph.load reads one.",
         )
         require(

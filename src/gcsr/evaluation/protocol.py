@@ -30,9 +30,7 @@ from gcsr.utils.devices import pick_device
 from gcsr.utils.errors import require, require_one_of
 from gcsr.utils.progress import Progress, silent
 from gcsr.utils.renamed import accepts_old_keywords
-
-# -- Networks trained and tested on a cluster, some of them per unit: the same scores ----------------
-
+from gcsr.utils.validation import require_integer
 
 # Units per CPU: each prepares the real graph once, and the last ones should end together.
 UNITS_PER_CPU = 2
@@ -50,7 +48,11 @@ def scores_spread(
     each = len(networks)
     if device.type == "cpu":
         each = -(-len(networks) // (UNITS_PER_CPU * cluster.cpus))
-    shared, real = cluster.put(task), cluster.put(_shared_out(graph, cluster.cpus))
+    if isinstance(graph, StoredGraph):
+        # All units together take the memory that one process may take.
+        memory = graph.disk.memory // max(1, cluster.cpus)
+        graph = replace(graph, disk=replace(graph.disk, memory=memory))
+    shared, real = cluster.put(task), cluster.put(graph)
     units = [
         cluster.submit(
             _scored,
@@ -65,13 +67,6 @@ def scores_spread(
     ]
     test, validation = zip(*cluster.results(units, progress), strict=True)
     return torch.cat(test), torch.cat(validation)
-
-
-def _shared_out(graph: Graph, units: int) -> Graph:
-    """A graph that stays on disk takes the memory it may take over all units together."""
-    if not isinstance(graph, StoredGraph):
-        return graph
-    return replace(graph, disk=replace(graph.disk, memory=graph.disk.memory // max(1, units)))
 
 
 def _scored(
@@ -114,9 +109,9 @@ def evaluate(
         seed: of initial weights and dropout.
         device: ``auto``, ``cpu`` or ``cuda``.
         check_origin: ``False`` accepts a condensed graph of another graph.
-        progress: called with what is being done, how much of it is done and how much there is.
+        progress: called with the stage, the steps done and their number.
         cluster: ``local`` or the ``HOST:PORT`` of a Ray cluster's head, where networks are then trained
-            and tested, with the same scores; by default this process does it all.
+            and tested, with the same scores.
 
     Returns:
         Accuracies in percent: every run, their mean and deviation.
@@ -170,13 +165,7 @@ def evaluate_full(
     Args:
         graph: the real graph; of an inductive one networks see the training nodes alone.
         model: a name of :data:`gcsr.models.MODELS`.
-        runs: how many networks.
-        recipe: how a network is trained; by default the paper's protocol.
-        hidden_channels: hidden units.
-        seed: of initial weights and dropout.
-        device: ``auto``, ``cpu`` or ``cuda``.
-        progress: called with what is being done, how much of it is done and how much there is.
-        cluster: as in :func:`evaluate`.
+        runs, recipe, hidden_channels, seed, device, progress, cluster: as in :func:`evaluate`.
         pseudo_labels: train on predicted class shares of every unlabeled node as well as on the
             training labels. This is the fair reference of a graph that was condensed with
             pseudo-labels. A name says who predicts them: ``consistent``, ``gcn``, ``appnp``, or
@@ -194,18 +183,15 @@ def evaluate_full(
     testing_model(model, hidden_channels)
     labeler = None
     if pseudo_labels:
-        who = "auto" if pseudo_labels is True else pseudo_labels
-        require_one_of("pseudo_labels", who, ("auto", *LABELERS))
+        labeler_name = "auto" if pseudo_labels is True else pseudo_labels
+        require_one_of("pseudo_labels", labeler_name, ("auto", *LABELERS))
         require_unlabeled_nodes(graph)
-        require(
-            cluster is None,
-            "pseudo_labels: a cluster cannot train with pseudo-labels; leave cluster out.",
-        )
+        require(cluster is None, "pseudo_labels must be false with a cluster, got true.")
         began = time.perf_counter()
         trial = Trial(
             testing_model(model, hidden_channels), View(graph), pick_device(device), recipe, seed
         )
-        labels = PseudoLabels.of(trial, progress, who)
+        labels = PseudoLabels.of(trial, progress, labeler_name)
         test, validation = trial.scores(labels.batches(trial, range(runs)), progress)
         labeler = labels.accuracies(trial)
         seconds = time.perf_counter() - began
@@ -238,7 +224,7 @@ def _scores(
 ) -> tuple[Tensor, Tensor, float]:
     """Test and validation accuracy of every network of a task, here or on a cluster, and its seconds.
 
-    What a cluster takes to start and to end is not the work's.
+    The seconds do not include the start and the end of a cluster.
     """
     if cluster is None:
         began = time.perf_counter()
@@ -251,8 +237,7 @@ def _scores(
 
 
 def check_numbers(graph: Graph, runs: int, hidden_channels: int) -> None:
-    """Refuse what is not a graph, and numbers of networks or units that cannot be."""
+    """Refuse other objects than graphs, and invalid numbers."""
     require_graph(graph)
-    for name, value in (("runs", runs), ("hidden_channels", hidden_channels)):
-        fine = isinstance(value, int) and not isinstance(value, bool) and value >= 1
-        require(fine, f"{name}: {value!r} is not accepted; a whole number >= 1 is.")
+    require_integer("runs", runs, least=1)
+    require_integer("hidden_channels", hidden_channels, least=1)

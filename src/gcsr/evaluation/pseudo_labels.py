@@ -22,8 +22,8 @@ def require_unlabeled_nodes(graph: Graph) -> None:
     """Refuse an inductive graph: there is no node without a label to predict."""
     require(
         not graph.inductive,
-        f"pseudo_labels: {graph.name} is inductive, so every node that may be seen has a training"
-        " label; leave pseudo_labels out, or load the graph with inductive=False.",
+        f"pseudo_labels must be false for the inductive graph {graph.name}, got true: every visible"
+        " node has a training label.",
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,20 +21,9 @@ from gcsr.utils.errors import InputError, require_one_of
 from gcsr.utils.progress import Progress, silent
 from gcsr.utils.validation import real_number, whole_number
 
-# -- Which entries of A' are kept: those above a threshold, or each node's heaviest neighbors -------
-
-
 AUTO, NONE = "auto", "none"
 # Shares of the edges that thresholds tried by ``auto`` keep.
 _SHARES = (1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64)
-
-
-class Rule(Protocol):
-    """Says which edges stay; its text is how a user writes it."""
-
-    def kept(self, edges: Tensor) -> Tensor:
-        """A mask over A' without its diagonal."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -72,6 +61,9 @@ class TopK:
         return f"top-k={self.neighbors}"
 
 
+Rule = Threshold | TopK
+
+
 def parse_rule(text: str) -> Rule | None:
     """``threshold=0.05`` or ``top-k=8`` as a rule; ``None`` for ``auto`` and ``none``."""
     if text in (AUTO, NONE):
@@ -82,11 +74,10 @@ def parse_rule(text: str) -> Rule | None:
             return Threshold(float(value))
         if name == "top-k":
             return TopK(int(value))
-    except ValueError:  # InputError is one: the sentence below says what is accepted
+    except ValueError:  # also InputError
         pass
     raise InputError(
-        f"sparsify: {text!r} is not accepted; auto, none, threshold=0.05 or top-k=8 (any number"
-        " >= 0) are."
+        f"sparsify must be auto, none, threshold=0.05 or top-k=8 (any number >= 0), got {text!r}."
     )
 
 
@@ -157,7 +148,7 @@ class Sparsifier:
         device: torch.device,
         progress: Progress = silent,
     ) -> CondensedGraph:
-        """The smaller graph; its provenance tells under ``stored`` what became of it."""
+        """The smaller graph; ``stored`` of its provenance describes what was done."""
         began = time.perf_counter()
         quick = QuickScore(view.validation, device)
         choosing, stating = range(self.runs), range(self.runs, 2 * self.runs)
@@ -187,7 +178,7 @@ class Sparsifier:
             left = left.stored_as(self.dtype)
         before, after = score(small, stating), score(left, stating)
         progress(STAGE, steps, steps)
-        told = {
+        stored = {
             "rule": NONE if chosen is None else str(chosen),
             "asked": self.rule,
             "dtype": left.describe()["stored_dtype"],
@@ -199,21 +190,17 @@ class Sparsifier:
             "bytes": {"before": small.stored_bytes, "after": left.stored_bytes},
             "validation": {"before": before, "after": after, "lost": before - after},
         }
-        return replace(left, provenance=_told(small, left, told, time.perf_counter() - began))
-
-
-def _told(
-    small: CondensedGraph, left: CondensedGraph, told: dict[str, Any], seconds: float
-) -> dict[str, Any]:
-    """The provenance: a second sparsifying keeps the story of the first, and both cost time."""
-    past = small.provenance
-    earlier = {"earlier": past["stored"]} if "stored" in past else {}
-    # A file by another program may have any history.
-    measured, sizes = (
-        dict(past[name]) if isinstance(past.get(name), dict) else {}
-        for name in ("measured", "bytes")
-    )
-    before = measured.get("storing_seconds")
-    measured["storing_seconds"] = seconds + (before if isinstance(before, float) else 0.0)
-    sizes["condensed"] = left.stored_bytes
-    return {**past, "stored": {**told, **earlier}, "measured": measured, "bytes": sizes}
+        past = small.provenance
+        if "stored" in past:
+            stored["earlier"] = past["stored"]
+        # A file of another program may have any history.
+        measured, sizes = (
+            dict(past[name]) if isinstance(past.get(name), dict) else {}
+            for name in ("measured", "bytes")
+        )
+        earlier = measured.get("storing_seconds")
+        seconds = time.perf_counter() - began
+        measured["storing_seconds"] = seconds + (earlier if isinstance(earlier, float) else 0.0)
+        sizes["condensed"] = left.stored_bytes
+        history = {"stored": stored, "measured": measured, "bytes": sizes}
+        return replace(left, provenance=past | history)

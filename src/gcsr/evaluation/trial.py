@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import torch
 from torch import Tensor, nn
@@ -13,18 +13,15 @@ from gcsr.data.condensed import CondensedGraph
 from gcsr.data.graph import Graph
 from gcsr.data.views import Target, View
 from gcsr.evaluation.modules import evaluate_module
-from gcsr.models.base import Model, Prepared
+from gcsr.models.base import Model, Prepared, joined
 from gcsr.models.gat import GAT
 from gcsr.models.registry import testing_model
 from gcsr.models.sparse import SparseTopology
 from gcsr.outofcore.predict import accuracy_in_blocks, prepare_on
 from gcsr.training.fit import Fitted, TrainingRecipe, accuracy, fit, networks_at_once, topology_of
 from gcsr.utils.devices import within_memory
-from gcsr.utils.parallel import part_of, run_jobs
+from gcsr.utils.parallel import run_jobs_on
 from gcsr.utils.progress import Progress
-
-# -- What is trained and tested in an evaluation, as a whole or some of its networks -----------------
-
 
 ModelChoice = str | nn.Module | Callable[[], nn.Module]
 
@@ -131,11 +128,8 @@ class Trial:
 
         The real graph's test labels are read once, after all networks are trained.
         """
-        jobs = [self._job(batch) for batch in batches]
-        if self.device.type == "cpu":
-            fitted = run_jobs(jobs, progress)
-        else:
-            fitted = [job(part_of(progress, i, len(jobs))) for i, job in enumerate(jobs)]
+        jobs = [partial(self._fitted, batch) for batch in batches]
+        fitted = run_jobs_on(self.device, jobs, progress)
         test = self.tested
         if test.disk is not None:
             tested = [
@@ -153,10 +147,7 @@ class Trial:
 
     def train(self, batch: Batch, recipe: TrainingRecipe, progress: Progress) -> Fitted:
         """The networks of a batch, each at its best validation epoch."""
-
-        def report(epoch: int) -> None:
-            progress(f"training {self.model.name}", epoch, recipe.epochs)
-
+        stage = f"training {self.model.name}"
         return fit(
             self.model,
             batch.prepared,
@@ -167,26 +158,23 @@ class Trial:
             recipe=recipe,
             networks=batch.networks,
             seed=self.seed,
-            on_epoch=report,
+            on_epoch=lambda epoch: progress(stage, epoch, recipe.epochs),
         )
 
-    def _job(self, batch: Batch) -> Callable[[Progress], Fitted]:
-        def job(progress: Progress) -> Fitted:
-            def trained(size: int) -> Fitted:
-                return _joined(
-                    [self.train(some, self.recipe, progress) for some in batch.smaller(size)]
-                )
+    def _fitted(self, batch: Batch, progress: Progress) -> Fitted:
+        def trained(size: int) -> Fitted:
+            return _joined(
+                [self.train(some, self.recipe, progress) for some in batch.smaller(size)]
+            )
 
-            return within_memory(trained, len(batch.networks), "test networks")
-
-        return job
+        return within_memory(trained, len(batch.networks), "test networks")
 
 
 def _joined(parts: Sequence[Fitted]) -> Fitted:
     if len(parts) == 1:
         return parts[0]
     return Fitted(
-        tuple(map(torch.cat, zip(*(part.params for part in parts), strict=True))),
+        joined([part.params for part in parts]),
         torch.cat([part.validation for part in parts]),
         torch.cat([part.epoch for part in parts]),
     )
@@ -230,7 +218,8 @@ def condensed_batches(trial: Trial, graphs: Sequence[CondensedGraph], runs: int)
         if len(group) > 1:
             x, adjacency, classes = (t.repeat_interleave(runs, 0) for t in (x, adjacency, classes))
             prepared = trial.model.prepare(x, topology_of(adjacency))
-            batches.append(Batch(prepared, classes, networks, _each(trial, group, networks)))
+            one_by_one = partial(_one_by_one, trial, group, networks)
+            batches.append(Batch(prepared, classes, networks, one_by_one))
             continue
         prepared = trial.model.prepare(x[0], topology_of(adjacency[0]))
         size = runs if cuda else 1
@@ -240,17 +229,11 @@ def condensed_batches(trial: Trial, graphs: Sequence[CondensedGraph], runs: int)
     return batches
 
 
-def _each(
-    trial: Trial, graphs: Sequence[CondensedGraph], networks: range
-) -> Callable[[], list[Batch]]:
-    """The networks of every graph as a batch of their own, made when asked for."""
+def _one_by_one(trial: Trial, graphs: Sequence[CondensedGraph], networks: range) -> list[Batch]:
+    """The networks of every graph as a batch of their own."""
     runs = len(networks) // len(graphs)
-
-    def made() -> list[Batch]:
-        alone = [batch for graph in graphs for batch in condensed_batches(trial, [graph], runs)]
-        return [
-            replace(batch, networks=networks[i * runs : (i + 1) * runs])
-            for i, batch in enumerate(alone)
-        ]
-
-    return made
+    alone = [batch for graph in graphs for batch in condensed_batches(trial, [graph], runs)]
+    return [
+        replace(batch, networks=networks[i * runs : (i + 1) * runs])
+        for i, batch in enumerate(alone)
+    ]

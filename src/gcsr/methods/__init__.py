@@ -4,27 +4,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gcsr.engines.result import CondensationResult, Context
-    from gcsr.methods.base import Condenser
-    from gcsr.methods.registry import register
-    from gcsr.starts.budget import block_labels, class_budget
-    from gcsr.starts.sample import propagated_features, sample_training_rows
-    from gcsr.utils.devices import make_generator
-    from gcsr.utils.validation import real_number, whole_number
+    from gcsr.engines.result import CondensationResult as CondensationResult
+    from gcsr.engines.result import Context as Context
+    from gcsr.methods.base import Condenser as Condenser
+    from gcsr.methods.registry import register as register
+    from gcsr.starts.budget import block_labels as block_labels
+    from gcsr.starts.budget import class_budget as class_budget
+    from gcsr.starts.sample import propagated_features as propagated_features
+    from gcsr.starts.sample import sample_training_rows as sample_training_rows
+    from gcsr.utils.devices import make_generator as make_generator
+    from gcsr.utils.validation import real_number as real_number
+    from gcsr.utils.validation import whole_number as whole_number
 
-__all__ = [
-    "CondensationResult",
-    "Condenser",
-    "Context",
-    "block_labels",
-    "class_budget",
-    "make_generator",
-    "propagated_features",
-    "real_number",
-    "register",
-    "sample_training_rows",
-    "whole_number",
-]
 _EXPORTS = {
     "CondensationResult": "gcsr.engines.result",
     "Condenser": "gcsr.methods.base",
@@ -38,6 +29,7 @@ _EXPORTS = {
     "sample_training_rows": "gcsr.starts.sample",
     "whole_number": "gcsr.utils.validation",
 }
+__all__ = list(_EXPORTS)
 
 
 def __getattr__(name: str) -> Any:

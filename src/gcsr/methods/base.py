@@ -1,4 +1,4 @@
-"""What every method is: settings in, condensed graphs out, with their provenance."""
+"""The base class of all methods."""
 
 from __future__ import annotations
 
@@ -21,18 +21,15 @@ from gcsr.distributed.pool import Cluster, connected
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.methods.distributed import condense_spread
 from gcsr.outofcore.estimate import Estimate, Work, estimate
-from gcsr.training.experts import ExpertRequest
+from gcsr.training.expert_recipe import ExpertRequest
 from gcsr.utils.checkpoint import Checkpoint, opened
 from gcsr.utils.devices import arithmetic, peak_memory_bytes, pick_device
 from gcsr.utils.errors import InputError, require
 from gcsr.utils.parallel import suitable_threads
 from gcsr.utils.progress import Progress, silent
 from gcsr.utils.renamed import new_settings
-from gcsr.utils.validation import real_number, require_setting, whole_number
+from gcsr.utils.validation import real_number, require_integer, require_setting, whole_number
 from gcsr.version import __version__
-
-# -- What the provenance of every result says, whichever method made it ------------------------------
-
 
 # Libraries whose version can change a result.
 VERSIONED = ("torch", "numpy", "scipy", "safetensors")
@@ -85,10 +82,9 @@ class Condenser(metaclass=_AcceptsOldNames):
 
     name: ClassVar[str]
     summary: ClassVar[str]
-    # Raised whenever the same settings give another result than before: states that an earlier
-    # revision left are then refused, and results tell theirs.
+    # Increased whenever the same settings give another result; checkpoints of other revisions are
+    # refused, and results contain their revision.
     revision: ClassVar[int] = 1
-    # What a method cannot promise by nature it declares here, and says why.
     # Whether every class gets its share of the nodes (see :func:`~gcsr.starts.budget.class_budget`).
     exact_class_budget: ClassVar[bool] = True
     # Whether another seed gives another graph.
@@ -101,7 +97,7 @@ class Condenser(metaclass=_AcceptsOldNames):
     works_in_blocks: ClassVar[bool] = False
     # Settings that a preset of that name stands for, for methods of other packages.
     presets: ClassVar[dict[str, dict[str, Any]]] = {}
-    # Methods whose settings may be given to this one, which hands them on (its field ``fixed``).
+    # Methods whose settings may be given to this one, which passes them on (its field ``fixed``).
     delegates: ClassVar[tuple[type[Condenser], ...]] = ()
 
     nodes: int | None = None
@@ -111,18 +107,15 @@ class Condenser(metaclass=_AcceptsOldNames):
         if self.nodes is not None:
             whole_number(self, "nodes", least=1)
         if self.ratio is not None:
-            fine = isinstance(self.ratio, int | float) and 0 < self.ratio <= 1
-            require(fine, f"ratio: {self.ratio!r} is not accepted; a number > 0 and <= 1 is.")
-            real_number(self, "ratio")
+            real_number(self, "ratio", most=1.0, above=True)
         require(
             (self.nodes is None) != (self.ratio is None),
-            "nodes, ratio: exactly one of the two must be given.",
+            "exactly one of nodes and ratio must be given.",
         )
         self._check()
 
-    @abstractmethod
     def _check(self) -> None:
-        """Raise :class:`InputError` for a setting that cannot be used."""
+        """Raise :class:`InputError` for an invalid setting."""
 
     @abstractmethod
     def run(self, ctx: Context) -> list[CondensationResult]:
@@ -144,8 +137,6 @@ class Condenser(metaclass=_AcceptsOldNames):
         decisive = [f.name for f in fields(self) if not f.metadata.get("resource")]
         return {name: getattr(self, name) for name in decisive}
 
-    # -- the scikit-learn habit --------------------------------------------------------------------
-
     def fit(
         self,
         graph: Graph | CondensingView,
@@ -162,7 +153,7 @@ class Condenser(metaclass=_AcceptsOldNames):
         """
         seed = seed if random_state is None else random_state
         result = self.condense(graph, seed=seed, device=device, progress=progress)
-        # Not a field: what came out is no part of what the settings are, nor of their hash.
+        # Not a field: the result is not part of the settings or of their hash.
         vars(self)["condensed_"] = result
         return self
 
@@ -170,12 +161,12 @@ class Condenser(metaclass=_AcceptsOldNames):
     def condensed_(self) -> CondensedGraph:
         """What :meth:`fit` made."""
         if "condensed_" not in vars(self):
-            raise AttributeError("condensed_: there is none yet; fit(graph) makes it.")
+            raise AttributeError("condensed_ does not exist before fit(graph).")
         result: CondensedGraph = vars(self)["condensed_"]
         return result
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Every setting by name; none of them has settings of its own, so ``deep`` says nothing."""
+        """Every setting by name; ``deep`` has no effect."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     def set_params(self, **params: Any) -> Self:
@@ -187,14 +178,12 @@ class Condenser(metaclass=_AcceptsOldNames):
             require_setting(self.name, name, self.get_params())
         return replace(self, **params)
 
-    # -- the way to a condensed graph --------------------------------------------------------------
-
     def size(self, visible_nodes: int) -> int:
         """Number of condensed nodes for a graph of which ``visible_nodes`` may be seen."""
         if self.nodes is not None:
             require(
                 self.nodes <= visible_nodes,
-                f"nodes: {self.nodes} is more than the {visible_nodes} nodes being condensed.",
+                f"nodes must be <= {visible_nodes}, the nodes being condensed, got {self.nodes}.",
             )
             return self.nodes
         return max(1, round((self.ratio or 0) * visible_nodes))
@@ -210,12 +199,7 @@ class Condenser(metaclass=_AcceptsOldNames):
     ) -> CondensedGraph:
         """Condense a graph. The same seed on the same machine gives the same bytes.
 
-        Args:
-            source: a graph, or a view of one (``View(graph).condensing()``).
-            seed: of everything random.
-            device: ``auto``, ``cpu`` or ``cuda``.
-            checkpoint: a folder for the state of the run; the same call continues one that was ended.
-            progress: called with what is being done, how much of it is done and how much there is.
+        ``seed`` is that of all random numbers; for the other arguments see :meth:`condense_many`.
         """
         return self.condense_many(
             source, seeds=[seed], device=device, checkpoint=checkpoint, progress=progress
@@ -235,27 +219,23 @@ class Condenser(metaclass=_AcceptsOldNames):
         """Condense a graph once per seed, all together; experts are shared.
 
         Args:
-            source: a graph, or a view of one.
+            source: a graph, or a view of one (``View(graph).condensing()``).
             seeds: one condensed graph is made for each.
             device: ``auto``, ``cpu`` or ``cuda``.
-            checkpoint: a folder for the state of the run; the same call continues one that was ended.
-            progress: called with what is being done, how much of it is done and how much there is.
+            checkpoint: a folder for the state of the run; the same call continues an interrupted run.
+            progress: called with the stage, the steps done and their number.
             context: added to the provenance (the command line stores the preset's name there).
             cluster: ``local`` or the ``HOST:PORT`` of a Ray cluster's head: every seed is a unit of
                 work there, with the same bytes as a result; by default this process does it all.
         """
-        require(len(seeds) > 0, "seeds: at least one is needed.")
+        require(len(seeds) > 0, "seeds must have at least one element.")
         for seed in seeds:
-            require(
-                isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0,
-                f"seed: {seed!r} is not accepted; a whole number >= 0 is.",
-            )
+            require_integer("seed", seed)
         view = self._seen(source)
         if cluster is not None:
             require(
                 checkpoint is None,
-                "checkpoint: is not kept of work on a cluster, which begins lost units again; leave one"
-                " of the two out.",
+                "checkpoint must be None with a cluster, which repeats lost work itself.",
             )
             self.size(view.visible.num_nodes)
             with connected(cluster) as units:
@@ -273,16 +253,14 @@ class Condenser(metaclass=_AcceptsOldNames):
         if target.type == "cuda":
             torch.cuda.reset_peak_memory_stats(target)
         began = time.perf_counter()
-        with opened(Checkpoint.of(checkpoint), self._run_of(view, nodes, seeds, target)) as journal:
+        with opened(Checkpoint.of(checkpoint), self._run_of(view, nodes, seeds, target)) as log:
             with suitable_threads(view.visible.x.numel(), target):
-                made = self.run(
-                    Context(replace(view, journal=journal), nodes, seeds, target, progress)
-                )
+                made = self.run(Context(replace(view, journal=log), nodes, seeds, target, progress))
             seconds = time.perf_counter() - began
             measured: dict[str, Any] = {"graphs_together": len(seeds)}
-            if journal is not None:
-                seconds = journal.seconds
-                measured |= journal.measured
+            if log is not None:
+                seconds = log.seconds
+                measured |= log.measured
         measured = {"seconds": seconds / len(seeds), **measured}
         return [
             self._with_provenance(view, result, seed, target, measured, context or {})
@@ -290,22 +268,21 @@ class Condenser(metaclass=_AcceptsOldNames):
         ]
 
     def _seen(self, source: Graph | CondensingView) -> CondensingView:
-        """All that may be looked at."""
+        """The view of a graph, without test labels unless these settings need them."""
         require(
             isinstance(source, Graph | CondensingView),
-            f"graph: a gcsr.Graph is needed, not {type(source).__name__}; gcsr.load makes one.",
+            f"graph must be a gcsr.Graph, got {type(source).__name__}; gcsr.load makes one.",
         )
         view = source
         if isinstance(view, StoredGraph) and not view.inductive:
             self._require_blocks()
             self.estimate(view).require_room()
         if isinstance(view, Graph):
-            leak = self.leaks_test_labels
-            view = View(view).condensing(leak_every_label=leak)
+            view = View(view).condensing(leak_every_label=self.leaks_test_labels)
         if self.leaks_test_labels and view.every_label is None:
             raise InputError(
-                "prior: 'all' needs test labels, and this view does not hold them; make it with"
-                " leak_every_label=True or choose prior 'predicted' or 'train'."
+                "prior must be 'predicted' or 'train' for this view, got 'all', which needs test labels"
+                " (leak_every_label=True)."
             )
         if view.visible.disk is not None:
             self._require_blocks()
@@ -318,7 +295,7 @@ class Condenser(metaclass=_AcceptsOldNames):
     def _run_of(
         self, view: CondensingView, nodes: int, seeds: Sequence[int], device: torch.device
     ) -> dict[str, Any]:
-        """What a checkpoint must have in common with a run that continues from it."""
+        """What must be equal for a run to continue from a checkpoint."""
         others = {f"revision of {one.name}": one.revision for one in self._others()}
         return {
             "method": self.name,
@@ -335,7 +312,7 @@ class Condenser(metaclass=_AcceptsOldNames):
         }
 
     def estimate(self, graph: Graph) -> Estimate:
-        """What condensing a graph is going to take: seconds (an order of magnitude), memory, disk."""
+        """Expected seconds (an order of magnitude), memory and disk space of condensing a graph."""
         if isinstance(graph, StoredGraph) and not graph.inductive:
             self._require_blocks()
         visible = graph.train.numel() if graph.inductive else graph.num_nodes
@@ -343,25 +320,25 @@ class Condenser(metaclass=_AcceptsOldNames):
         work = self._work(nodes)
         require(
             work is not None,
-            f"method: what {self.name!r} takes is not estimated; auto, bilevel, gcsr, mtt, sfgc and"
-            " random are.",
+            "method must be auto, bilevel, gcsr, mtt, sfgc or random for an estimate, got"
+            f" {self.name!r}.",
         )
         return estimate(graph, self._estimated_work(cast("Work", work), graph))
 
     def _work(self, nodes: int) -> Work | None:
-        """How much there is to do for so many condensed nodes; ``None`` where nobody counted it."""
+        """The amount of work for a number of condensed nodes; ``None`` where it is unknown."""
         return None
 
     def _estimated_work(self, work: Work, graph: Graph) -> Work:
-        """The same, with what only a look at the graph tells."""
+        """The same, corrected for the graph."""
         return work
 
     def _require_blocks(self) -> None:
         """Refuse a graph that stays on disk where these settings need it in memory."""
         require(
             self.works_in_blocks,
-            f"method: {self.name!r} needs the whole graph in memory, and it was opened to stay on disk;"
-            " choose gcsr, mtt or random, or open it with more memory (command line: --memory).",
+            f"method must be gcsr, mtt or random for a graph on disk, got {self.name!r}; or open the"
+            " graph with more memory (command line: --memory).",
         )
 
     def _with_provenance(

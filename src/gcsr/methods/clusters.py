@@ -23,7 +23,7 @@ class Clusters(Condenser):
 
     Args:
         num_hops: hops of message passing before nodes are grouped.
-        pseudo_labels: who labels the nodes without a training label: ``consistent`` (perceptrons on
+        pseudo_labels: the labeler of nodes without a training label: ``consistent`` (perceptrons on
             randomly smoothed features, which learn from unlabeled nodes too), ``gcn`` or ``appnp``.
         tempered: whether predictions are brought to the temperature that fits validation labels best.
         grouping: ``bisection``: the nodes of a class are cut in halves, and these again, where they
@@ -51,21 +51,19 @@ class Clusters(Condenser):
 
     def run(self, ctx: Context) -> list[CondensationResult]:
         """One condensed graph per seed."""
-        view, nodes, seeds = ctx.view, ctx.nodes, ctx.seeds
-        device, progress = ctx.device, ctx.progress
-        visible = view.visible
-        budget = class_budget(visible.train_labels, visible.num_classes, nodes)
+        visible = ctx.view.visible
+        budget = class_budget(visible.train_labels, visible.num_classes, ctx.nodes)
         starts = class_centers(
-            view,
+            ctx.view,
             budget,
-            seeds,
+            ctx.seeds,
             Clustering.of(self),
-            device=device,
+            device=ctx.device,
             dtype=torch.float32,
-            progress=progress,
+            progress=ctx.progress,
         )
-        progress("clustering", 1, 1)
-        labels, identity = block_labels(budget), torch.eye(nodes)
+        ctx.progress("clustering", 1, 1)
+        labels, identity = block_labels(budget), torch.eye(ctx.nodes)
         return [
             CondensationResult(
                 start.x,

@@ -26,7 +26,7 @@ from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import require, require_one_of
 from gcsr.utils.parallel import part_of
 from gcsr.utils.progress import Progress
-from gcsr.utils.validation import real_number, whole_number
+from gcsr.utils.validation import real_number, truth_value, whole_number
 
 # Directions with a larger residual leave the choice of neighborhoods to chance.
 UNSETTLED = 1e-4
@@ -69,10 +69,7 @@ class Coarsening(Condenser):
         real_number(self, "reduction", most=1.0, above=True)
         require_one_of("projection", self.projection, ("auto", "sum", "mean"))
         require_one_of("labels", self.labels, ("pure", "majority"))
-        require(
-            isinstance(self.weights, bool),
-            f"weights: {self.weights!r} is not accepted; True or False is.",
-        )
+        truth_value(self, "weights")
 
     def run(self, ctx: Context) -> list[CondensationResult]:
         """One condensed graph per seed."""
@@ -104,8 +101,8 @@ class Coarsening(Condenser):
         )
         require(
             bool((labels >= 0).any()),
-            f"nodes: none of {nodes} super-nodes holds training nodes of one class only; ask for"
-            " another number or for labels='majority'.",
+            f"labels must be 'majority' for nodes={nodes}, got 'pure': no super-node has training nodes"
+            " of one class only.",
         )
         # In blocks by class like every other method's; what has no label comes last.
         order = np.argsort(np.where(labels < 0, visible.num_classes, labels), kind="stable")

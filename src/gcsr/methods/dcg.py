@@ -18,6 +18,3 @@ class DCG(GradientCondenser):
     @property
     def _real_edges(self) -> bool:
         return False
-
-    def _check_structure(self) -> None:
-        """There is no structure to check."""

@@ -1,4 +1,4 @@
-"""Condensed graphs made on a cluster: one seed per unit, from the same experts, the same bytes."""
+"""Condensation on a cluster: one seed per unit, with the same experts and the same results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gcsr.data.views import CondensingView
 from gcsr.distributed.pool import Cluster, Unit
 from gcsr.distributed.worker import Shared, ask
 from gcsr.outofcore.hops import propagated_by
-from gcsr.training.experts import ExpertRequest
+from gcsr.training.expert_recipe import ExpertRequest
 from gcsr.training.obtain_experts import load_shared_experts, train_spread
 from gcsr.utils.progress import Progress, Watch, silent
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from gcsr.data.condensed import CondensedGraph
     from gcsr.methods.base import Condenser
 
-# Done with the graphs of a unit where they were made; it must be found under its name there.
+# Called with the graphs of a unit where they were made; the worker must be able to import it.
 Then = Callable[[list["CondensedGraph"], CondensingView, torch.device], list[Any]]
 
 
 class EndedError(Exception):
-    """Whoever watches a condensation has seen enough."""
+    """The watch callback ended a condensation."""
 
 
 def condense_spread(
@@ -40,85 +40,64 @@ def condense_spread(
     watch: Watch | None = None,
     then: Then | None = None,
 ) -> list[Any]:
-    """One condensed graph per seed, or what ``then`` makes of it where it was condensed.
+    """One condensed graph per seed, or the results of ``then`` where it was condensed.
 
-    ``watch`` hears of iterates as it would in this process, and may raise to end all units.
-
-    On a CPU every seed is a unit. On CUDA graphs are one batched computation, whose rounding depends
-    on how many they are: they stay together, in one unit.
+    ``watch`` is called as it would be in this process, and may raise to end all units. On a CPU every
+    seed is a unit. On CUDA graphs are one batched computation, whose rounding depends on their number:
+    they stay together, in one unit. For a graph on disk the cluster passes messages, and this process
+    does the rest.
     """
-    if view.visible.disk is not None:
-        return _from_disk(
-            condenser, view, seeds, cluster, device, progress, context or {}, watch, then
-        )
+    visible = view.visible
+    if visible.disk is not None:
+        work = condenser._work(condenser.size(visible.num_nodes))
+        if work is not None and work.hops:
+            propagated_by(cluster, visible.disk, progress).features(work.hops)
+        seen = view if watch is None else replace(view, watch=watch)
+        return _condense(condenser, seen, seeds, device, context, then, progress)
     if view.watch is not None:
         watch, view = watch or view.watch, replace(view, watch=None)
     shared = cluster.put(view)
     on_cpu = device.type == "cpu"
-    order, lent = condenser.expert_request, None
-    if order is not None and on_cpu:
-        lent = train_spread(cluster, order, shared, view.visible, progress)
+    request, experts = condenser.expert_request, None
+    if request is not None and on_cpu:
+        trained = train_spread(cluster, request, shared, visible, progress)
+        experts = None if trained is None else (trained, request)
     groups = [[seed] for seed in seeds] if on_cpu else [list(seeds)]
-    told = _Told(watch)
-    heard = progress is not silent or watch is not None
+    answer = _WatchUnits(watch)
     units: list[Unit] = [
         cluster.submit(
-            _condensed,
+            _condense_unit,
             condenser,
             shared,
             group,
             device,
             context,
-            None if lent is None or order is None else (lent, order),
+            experts,
             watch is not None,
             then,
             device=device,
-            reports=heard,
+            reports=progress is not silent or watch is not None,
         )
         for group in groups
     ]
     try:
-        found = cluster.results(units, progress, told if watch is not None else None)
+        found = cluster.results(units, progress, answer if watch is not None else None)
     except EndedError:
-        if told.reason is None:
+        if answer.reason is None:
             raise
-        raise told.reason from None
+        raise answer.reason from None
     return [one for group in found for one in group]
 
 
-def _from_disk(
-    condenser: Condenser,
-    view: CondensingView,
-    seeds: Sequence[int],
-    cluster: Cluster,
-    device: torch.device,
-    progress: Progress,
-    context: dict[str, Any],
-    watch: Watch | None,
-    then: Then | None,
-) -> list[Any]:
-    """A graph that stays on disk: the cluster passes messages, the rest is done here."""
-    disk = view.visible.disk
-    assert disk is not None
-    work = condenser._work(condenser.size(view.visible.num_nodes))
-    if work is not None and work.hops:
-        propagated_by(cluster, disk, progress).features(work.hops)
-    seen = view if watch is None else replace(view, watch=watch)
-    made = condenser.condense_many(
-        seen, seeds=seeds, device=device, progress=progress, context=context
-    )
-    return made if then is None else then(made, view, device)
-
-
-class _Told:
-    """Hands what units say to whoever watches, and remembers why one was ended."""
+class _WatchUnits:
+    """Calls the watch with the scores of all units, and keeps the exception that it raised."""
 
     def __init__(self, watch: Watch | None) -> None:
         self._watch = watch
         self.reason: BaseException | None = None
 
     def __call__(self, unit: int, question: tuple[int, Mapping[int, float]]) -> bool:
-        """Whether the unit shall go on."""
+        """Whether the unit may continue."""
         if self.reason is None and self._watch is not None:
             try:
                 self._watch(*question)
@@ -127,18 +106,7 @@ class _Told:
         return self.reason is None
 
 
-class _Asking:
-    """A watch in a worker: asks the process that gave the unit."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-
-    def __call__(self, iteration: int, scores: Mapping[int, float]) -> None:
-        if not ask(self._progress, (iteration, dict(scores))):
-            raise EndedError
-
-
-def _condensed(
+def _condense_unit(
     condenser: Condenser,
     shared: Shared,
     seeds: list[int],
@@ -149,12 +117,29 @@ def _condensed(
     then: Then | None,
     progress: Progress,
 ) -> list[Any]:
-    """The unit."""
+    """The unit: runs in a worker, whose watch asks the process that submitted the unit."""
     view: CondensingView = shared.get()
     if experts is not None:
         load_shared_experts(*experts, view.visible)
-    seen = replace(view, watch=_Asking(progress)) if watched else view
+
+    def watch(iteration: int, scores: Mapping[int, float]) -> None:
+        if not ask(progress, (iteration, dict(scores))):
+            raise EndedError
+
+    seen = replace(view, watch=watch) if watched else view
+    return _condense(condenser, seen, seeds, device, context, then, progress)
+
+
+def _condense(
+    condenser: Condenser,
+    view: CondensingView,
+    seeds: Sequence[int],
+    device: torch.device,
+    context: dict[str, Any] | None,
+    then: Then | None,
+    progress: Progress,
+) -> list[Any]:
     made = condenser.condense_many(
-        seen, seeds=seeds, device=device, progress=progress, context=context
+        view, seeds=seeds, device=device, progress=progress, context=context
     )
     return made if then is None else then(made, view, device)

@@ -16,8 +16,5 @@ class GCond(StructuredGradientCondenser):
     name: ClassVar[str] = "gcond"
     summary: ClassVar[str] = "gradient matching with generated edges (ICLR 2022)"
 
-    def _check_generator(self) -> None:
-        """Nothing beyond what every generator has."""
-
     def _generator(self) -> Generator:
         return EdgeGenerator(self.generator_hidden_channels)

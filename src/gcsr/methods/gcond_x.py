@@ -10,10 +10,7 @@ from gcsr.methods.gradient_matching import GradientCondenser
 
 @dataclass(frozen=True, kw_only=True)
 class GCondX(GradientCondenser):
-    """GCond (Jin et al., 2022) with A' = I: what edges say goes into the features."""
+    """GCond (Jin et al., 2022) with A' = I: the features carry the information of the edges."""
 
     name: ClassVar[str] = "gcond-x"
     summary: ClassVar[str] = "gradient matching of features against the real graph"
-
-    def _check_structure(self) -> None:
-        """There is no structure to check."""

@@ -9,14 +9,14 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor
 
-from gcsr.data.views import CondensingView
+from gcsr.engines.result import Context
 from gcsr.engines.structure import SelfExpressiveStructure, State, Structure
-from gcsr.engines.trajectory.engine import ExpertSource
 from gcsr.equations.prior import class_correlation, class_prior
 from gcsr.methods.trajectory_matching import TrajectoryCondenser
 from gcsr.models.sparse import csr_tensor
 from gcsr.outofcore.prior import class_correlation_in_blocks
 from gcsr.starts.sample import Start
+from gcsr.training.obtain_experts import Experts
 from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import InputError, require, require_one_of
 from gcsr.utils.validation import real_number
@@ -33,7 +33,7 @@ class GCSR(TrajectoryCondenser):
         prior: whose labels the class correlation (Eq. 5) counts. ``train``: training labels;
             ``predicted``: those, and the experts' prediction for every other visible node; ``all``:
             every label, test labels included, which is what the paper does. It leaks, and results
-            say so.
+            are marked.
         regularizer: what P starts as: the class ``prior`` (the paper), the ``substructure`` of the
             sampled nodes in the real graph, or ``random``.
         alpha, beta: weights of P and of the history Z_h in the reconstruction (Eq. 8).
@@ -57,14 +57,13 @@ class GCSR(TrajectoryCondenser):
         require_one_of("regularizer", self.regularizer, ("prior", "substructure", "random"))
         require(
             self.regularizer != "substructure" or self.init == "sample",
-            "regularizer: 'substructure' needs init 'sample'; centers are no nodes of the graph.",
+            "init must be 'sample' for regularizer 'substructure', got 'clusters'.",
         )
         real_number(self, "alpha", "beta")
         real_number(self, "tau", "gamma", most=1.0)
         require(
             self.alpha + self.beta > 0,
-            f"alpha, beta: {self.alpha} + {self.beta} must be above 0, or the reconstruction has no"
-            " unique solution.",
+            f"alpha + beta must be > 0, got {self.alpha} + {self.beta}.",
         )
 
     @property
@@ -76,57 +75,46 @@ class GCSR(TrajectoryCondenser):
     def _needs_predictions(self) -> bool:
         return self.prior == "predicted" and self.regularizer == "prior"
 
-    def _graph_statistics(self, view: CondensingView, source: ExpertSource) -> dict[str, Any]:
+    def _graph_statistics(self, ctx: Context, experts: Experts) -> dict[str, Any]:
+        """The class correlation (Eq. 5) that the prior is made of."""
         if self.regularizer != "prior":
             return {}
-        return {"class_correlation": self._class_correlation(view, source).tolist()}
+        visible = ctx.view.visible
+        labels = visible.labels
+        if self.prior == "all":
+            if ctx.view.every_label is None:
+                raise InputError("prior must be 'predicted' or 'train' for this view, got 'all'.")
+            labels = ctx.view.every_label
+        elif self.prior == "predicted":
+            labels = torch.where(labels >= 0, labels, experts.predicted_classes.cpu())
+        if visible.disk is not None:
+            correlation = class_correlation_in_blocks(
+                visible.disk, labels, visible.num_classes, ctx.progress
+            )
+        else:
+            adjacency = csr_tensor(visible.adjacency, ctx.device, torch.float32)
+            correlation = class_correlation(adjacency, labels, visible.num_classes)
+        return {"class_correlation": correlation.tolist()}
 
     def _structure(
-        self,
-        view: CondensingView,
-        knowledge: dict[str, Any],
-        labels: Tensor,
-        starts: Sequence[Start],
-        seeds: Sequence[int],
+        self, ctx: Context, statistics: dict[str, Any], labels: Tensor, starts: Sequence[Start]
     ) -> tuple[Structure, State]:
         x = torch.stack([start.x for start in starts])
+        graphs, n = len(starts), labels.numel()
         if self.regularizer == "prior":
-            correlation = torch.tensor(knowledge["class_correlation"], dtype=torch.float64)
-            prior = class_prior(correlation, labels).to(x).repeat(len(seeds), 1, 1)
+            correlation = torch.tensor(statistics["class_correlation"], dtype=torch.float64)
+            prior = class_prior(correlation, labels).to(x).repeat(graphs, 1, 1)
         elif self.regularizer == "substructure":
-            prior = torch.stack([_substructure(view, start.nodes) for start in starts]).to(x)
+            among = [ctx.view.visible.among(start.nodes).toarray() for start in starts]
+            prior = torch.stack([torch.from_numpy(one) for one in among]).to(x)
         else:
-            prior = torch.stack([_random(seed, labels.numel()) for seed in seeds]).to(x)
-        history = torch.eye(labels.numel()).to(x).repeat(len(seeds), 1, 1)
-        unit = torch.ones((len(seeds), 1, 1)).to(x)
+            generators = [make_generator(seed, "random regulariser") for seed in ctx.seeds]
+            prior = torch.stack([torch.rand((n, n), generator=one) for one in generators]).to(x)
+        history = torch.eye(n).to(x).repeat(graphs, 1, 1)
+        unit = torch.ones((graphs, 1, 1)).to(x)
         if self.units == "relative":
             unit = x.square().sum(-1).mean(-1).view(-1, 1, 1)
         structure = SelfExpressiveStructure(
             self.alpha * unit, self.beta * unit, self.tau, self.gamma
         )
         return structure, (prior, history)
-
-    def _class_correlation(self, view: CondensingView, source: ExpertSource) -> Tensor:
-        visible = view.visible
-        labels = visible.labels
-        if self.prior == "all":
-            if view.every_label is None:
-                raise InputError("prior: 'all' needs labels that this view does not hold.")
-            labels = view.every_label
-        elif self.prior == "predicted":
-            predicted = source.experts.predicted_classes
-            labels = torch.where(labels >= 0, labels, predicted.cpu())
-        if visible.disk is not None:
-            return class_correlation_in_blocks(
-                visible.disk, labels, visible.num_classes, source.progress
-            )
-        adjacency = csr_tensor(visible.adjacency, source.device, torch.float32)
-        return class_correlation(adjacency, labels, visible.num_classes)
-
-
-def _substructure(view: CondensingView, nodes: Tensor) -> Tensor:
-    return torch.from_numpy(view.visible.among(nodes).toarray())
-
-
-def _random(seed: int, nodes: int) -> Tensor:
-    return torch.rand((nodes, nodes), generator=make_generator(seed, "random regulariser"))

@@ -1,4 +1,4 @@
-"""What the methods that learn a structure by gradient matching have in common."""
+"""The base classes of methods that match gradients."""
 
 from __future__ import annotations
 
@@ -13,11 +13,17 @@ from torch import Tensor
 from gcsr.data.views import CondensingView
 from gcsr.engines.divergence import DivergenceGuard
 from gcsr.engines.gradient.blocks import CondensedClasses
-from gcsr.engines.gradient.engine import Learned, Schedule, Step, StructureTerm, match_gradients
+from gcsr.engines.gradient.engine import Learned, Step, match_gradients
 from gcsr.engines.gradient.learners import LEARNERS, learner_for
 from gcsr.engines.gradient.real import Draws, RealSettings, RealSource
-from gcsr.engines.gradient.structures import Generator
-from gcsr.engines.iterates import CURVE_POINTS, BestValidated, epochs_to_look_at, looking, recorded
+from gcsr.engines.gradient.structures import Generator, TransportTerm
+from gcsr.engines.iterates import (
+    CURVE_POINTS,
+    BestValidated,
+    comparison,
+    epochs_to_compare,
+    recorded,
+)
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.engines.together import (
     PRECISIONS,
@@ -36,12 +42,10 @@ from gcsr.utils.errors import require_one_of
 from gcsr.utils.progress import Progress
 from gcsr.utils.validation import real_number, whole_number
 
-# -- What the methods that match gradients have in common: network, epochs, real side ----------------
-
 
 @dataclass(frozen=True, eq=False)
 class GradientInputs:
-    """What a method starts from: labels, the rows of every graph, and the real graph."""
+    """Labels, initial rows of every graph, and the real graph."""
 
     labels: Tensor
     starts: list[Start]
@@ -103,9 +107,8 @@ class GradientCondenser(Condenser):
         real_number(self, "feature_lr", "model_lr", above=True)
         self._check_structure()
 
-    @abstractmethod
     def _check_structure(self) -> None:
-        """Raise :class:`InputError` for a setting of the structure that cannot be used."""
+        """Raise :class:`InputError` for an invalid setting of the structure."""
 
     @property
     def _real_edges(self) -> bool:
@@ -117,7 +120,7 @@ class GradientCondenser(Condenser):
         return None
 
     def _arranged(self, start: Start, view: CondensingView, labels: Tensor) -> Start:
-        """The rows that X' starts with; aligned with the labels unless a method says otherwise."""
+        """The initial rows in the order of the labels."""
         return start
 
     def _pair_bytes(self, nodes: int) -> int:
@@ -125,64 +128,53 @@ class GradientCondenser(Condenser):
         return 0
 
     def _returned(self, adjacency: Tensor) -> Tensor:
-        """A' as it is handed out."""
+        """A' of the result."""
         return adjacency
 
     def run(self, ctx: Context) -> list[CondensationResult]:
         """One condensed graph per seed."""
-        view, nodes, seeds = ctx.view, ctx.nodes, ctx.seeds
-        device, progress = ctx.device, ctx.progress
-        given = self._given(view, nodes, seeds, device)
+        inputs = self._inputs(ctx.view, ctx.nodes, ctx.seeds, ctx.device)
 
-        def run(group: slice, report: Progress) -> list[CondensationResult]:
-            return self._run(view, given, group, seeds[group], report)
+        def run(group: slice, progress: Progress) -> list[CondensationResult]:
+            part = replace(ctx, seeds=ctx.seeds[group], progress=progress)
+            return self._run(part, replace(inputs, starts=inputs.starts[group]))
 
-        each = self._pair_bytes(nodes)
-        return advance_together(run, seeds, device, progress, bytes_each=each)
+        each = self._pair_bytes(ctx.nodes)
+        return advance_together(run, ctx.seeds, ctx.device, ctx.progress, bytes_each=each)
 
     def begin(self, view: CondensingView, seeds: Sequence[int], device: torch.device) -> Step:
         """The engine's state before the first epoch, all graphs together."""
-        given = self._given(view, self.size(view.visible.num_nodes), seeds, device)
-        return self._step(view, given, slice(None), seeds)
+        inputs = self._inputs(view, self.size(view.visible.num_nodes), seeds, device)
+        return self._step(view, inputs, seeds)
 
-    def _given(
+    def _inputs(
         self, view: CondensingView, nodes: int, seeds: Sequence[int], device: torch.device
     ) -> GradientInputs:
-        visible = view.visible
+        visible, dtype = view.visible, PRECISIONS[self.dtype]
         labels = block_labels(class_budget(visible.train_labels, visible.num_classes, nodes))
-        features = propagated_features(visible, self.num_hops, device, PRECISIONS[self.dtype])
+        features = propagated_features(visible, self.num_hops, device, dtype)
         rows = [
             sample_training_rows(features, visible, labels, make_generator(seed, "initial rows"))
             for seed in seeds
         ]
+        fan_outs = (self.fan_out, self.second_fan_out)
         source = RealSource.of(
             visible,
             learner_for(self.model, self.hidden_channels).reach,
-            RealSettings(
-                self._real_edges,
-                self.neighbors,
-                (self.fan_out, self.second_fan_out),
-                self.batch,
-            ),
+            RealSettings(self._real_edges, self.neighbors, fan_outs, self.batch),
             labels.unique(),
             device,
-            PRECISIONS[self.dtype],
+            dtype,
         )
         return GradientInputs(
             labels, [self._arranged(start, view, labels) for start in rows], source
         )
 
-    def _run(
-        self,
-        view: CondensingView,
-        given: GradientInputs,
-        group: slice,
-        seeds: Sequence[int],
-        progress: Progress,
-    ) -> list[CondensationResult]:
+    def _run(self, ctx: Context, inputs: GradientInputs) -> list[CondensationResult]:
         """Condense some graphs along one leading dimension."""
-        labels, starts, source = given.labels, given.starts[group], given.source
-        step = self._step(view, given, group, seeds)
+        view, seeds, device = ctx.view, ctx.seeds, ctx.device
+        labels, starts = inputs.labels, inputs.starts
+        step = self._step(view, inputs, seeds)
         identity = torch.eye(labels.numel()).to(step.x).expand(len(seeds), -1, -1)
 
         def adjacency() -> Tensor:
@@ -190,47 +182,51 @@ class GradientCondenser(Condenser):
             return identity if learned is None else self._returned(learned)
 
         targets = step.classes.targets.repeat(len(seeds), 1, 1)
-        chooser = None
+        best = None
         if self.iterate == "best-val":
-            chooser = BestValidated(targets, view.validation, source.device)
-        look = looking(chooser, view, seeds, targets, source.device)
-        recovery = DivergenceGuard(chooser, view.journal, seeds, source.device, unit="epoch")
+            best = BestValidated(targets, view.validation, device)
+        compare = comparison(best, view, seeds, targets, device)
+        guard = DivergenceGuard(best, view.journal, seeds, device, unit="epoch")
         losses = match_gradients(
             step,
-            Schedule(self.epochs, self.outer),
+            self.epochs,
+            self.outer,
             seeds=seeds,
-            progress=progress,
-            look=None if look is None else lambda i, at: look(i, at.x, adjacency()),
-            look_at=epochs_to_look_at(self.epochs),
-            recovery=recovery,
+            progress=ctx.progress,
+            compare=None if compare is None else lambda i: compare(i, step.x, adjacency()),
+            compare_at=epochs_to_compare(self.epochs),
+            guard=guard,
         )
         x, a = step.x, adjacency()
-        if chooser is not None and chooser.x is not None and chooser.a is not None:
-            x, a = chooser.x, chooser.a
+        if best is not None and best.x is not None and best.a is not None:
+            x, a = best.x, best.a
         every = max(1, self.epochs // CURVE_POINTS)
         total = self.epochs * self.outer
-        skipped = step.skipped.tolist()
+        skipped = [
+            (f"{int(count)} of {total} steps were skipped because their gradient was not finite",)
+            if count
+            else ()
+            for count in step.skipped.tolist()
+        ]
         return [
             CondensationResult(
                 x[g],
                 a[g],
                 labels,
-                (*starts[g].notes, *recovery.notes(g), *_skip_note(int(skipped[g]), total)),
+                (*starts[g].notes, *guard.notes(g), *skipped[g]),
                 {
                     "matching_loss": {"every": every, "values": recorded(losses[::every, g])},
-                    "neighbors": source.neighbors if self._real_edges else "none",
-                    **({} if chooser is None else {chooser.measure: chooser.curve(g)}),
+                    "neighbors": inputs.source.neighbors if self._real_edges else "none",
+                    **({} if best is None else {best.measure: best.curve(g)}),
                 },
             )
             for g in range(len(seeds))
         ]
 
-    def _step(
-        self, view: CondensingView, given: GradientInputs, group: slice, seeds: Sequence[int]
-    ) -> Step:
+    def _step(self, view: CondensingView, inputs: GradientInputs, seeds: Sequence[int]) -> Step:
         """The engine's state before the first epoch."""
-        device, dtype = given.source.device, given.source.dtype
-        x = torch.stack([start.x for start in given.starts[group]])
+        device, dtype = inputs.source.device, inputs.source.dtype
+        x = torch.stack([start.x for start in inputs.starts])
         learner = learner_for(self.model, self.hidden_channels)
         num_classes = view.visible.num_classes
         generators = [make_generator(seed, "theta of epoch 0") for seed in seeds]
@@ -240,19 +236,13 @@ class GradientCondenser(Condenser):
             feature_lr=self.feature_lr * feature_unit(x, self.units),
             structure=self._structure(view, x, seeds),
             learner=learner,
-            classes=CondensedClasses.of(given.labels, num_classes, device, dtype),
-            real=given.source.side(Draws(tuple(seeds), self.outer)),
+            classes=CondensedClasses.of(inputs.labels, num_classes, device, dtype),
+            real=inputs.source.side(Draws(tuple(seeds), self.outer)),
             theta=tuple(p.to(device, dtype) for p in theta),
             theta_rate=self.model_lr,
             inner=self.inner,
             distance=self.distance,
         )
-
-
-def _skip_note(skipped: int, steps: int) -> tuple[str, ...]:
-    if not skipped:
-        return ()
-    return (f"{skipped} of {steps} steps were skipped because their gradient was not finite",)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -281,17 +271,12 @@ class StructuredGradientCondenser(GradientCondenser):
         whole_number(self, "generator_hidden_channels", least=1)
         real_number(self, "structure_lr", "smoothness")
         real_number(self, "threshold", most=1.0)
-        self._check_generator()
-
-    @abstractmethod
-    def _check_generator(self) -> None:
-        """Raise :class:`InputError` for a setting of the generator that cannot be used."""
 
     @abstractmethod
     def _generator(self) -> Generator:
         """The map from features to edges."""
 
-    def _term(self, view: CondensingView, x: Tensor, seeds: Sequence[int]) -> StructureTerm | None:
+    def _term(self, view: CondensingView, x: Tensor, seeds: Sequence[int]) -> TransportTerm | None:
         """What is added to the loss while the generator learns."""
         return None
 

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from torch import Tensor
-
-from gcsr.data.views import CondensingView
-from gcsr.engines.structure import IdentityStructure, State, Structure
-from gcsr.engines.trajectory.engine import ExpertSource
 from gcsr.methods.trajectory_matching import TrajectoryCondenser
-from gcsr.starts.sample import Start
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,19 +21,3 @@ class MTT(TrajectoryCondenser):
     works_in_blocks: ClassVar[bool] = True
 
     num_hops: int = 0
-
-    def _check_structure(self) -> None:
-        """There is no structure to check."""
-
-    def _graph_statistics(self, view: CondensingView, source: ExpertSource) -> dict[str, Any]:
-        return {}
-
-    def _structure(
-        self,
-        view: CondensingView,
-        knowledge: dict[str, Any],
-        labels: Tensor,
-        starts: Sequence[Start],
-        seeds: Sequence[int],
-    ) -> tuple[Structure, State]:
-        return IdentityStructure(), ()

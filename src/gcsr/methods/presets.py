@@ -34,7 +34,7 @@ class Cell:
         """The published size that is nearest in ratio."""
         require(
             dataset in SIZES,
-            f"preset: {preset!r} has no settings for {dataset!r}; accepted: {', '.join(SIZES)}.",
+            f"dataset must be one of {', '.join(SIZES)} for preset {preset!r}, got {dataset!r}.",
         )
         return cls(dataset, min(SIZES[dataset], key=lambda size: abs(math.log(size / nodes))))
 
@@ -50,21 +50,21 @@ class Cell:
 # From a cell and the condensing model, if one was asked for, to a method's settings.
 Table = Callable[[Cell, str | None], dict[str, Any]]
 
-# -- Herding, K-Center and Coarsening as their authors and those who compared with them ran them -----
+# -- Herding, K-Center and Coarsening, as in the published comparisons -------------------------------
 
 
-# Weight decay of the network whose embeddings are compared.
-_WEIGHT_DECAY = {
-    "cora": 5e-4,
+# Weight decay of the network that embeds training nodes.
+EMBEDDING = {
     "citeseer": 5e-4,
+    "cora": 5e-4,
+    "ogbn-arxiv": 0.0,
     "flickr": 5e-3,
     "reddit": 0.0,
-    "ogbn-arxiv": 0.0,
 }
 
 
 def _embedded(cell: Cell, model: str | None) -> dict[str, Any]:
-    return {"weight_decay": _WEIGHT_DECAY[cell.dataset], "epochs": 600, "hidden_channels": 256}
+    return {"weight_decay": EMBEDDING[cell.dataset], "epochs": 600, "hidden_channels": 256}
 
 
 def _coarsening(cell: Cell, model: str | None) -> dict[str, Any]:
@@ -107,78 +107,72 @@ _SGDD: dict[str, tuple[float, float, float, tuple[int, int], int, int]] = {
 _WIDE_FANS = ("flickr", "reddit")
 
 
-def _gradient_matching(cell: Cell, model: str | None, default: str) -> dict[str, Any]:
+def _gradient_matching(
+    cell: Cell, model: str, rate: float, steps: tuple[int, int], epochs: int, **more: Any
+) -> dict[str, Any]:
     fans = (15, 8) if cell.dataset in _WIDE_FANS else (10, 5)
     return {
         "units": "absolute",
         "iterate": "last",
-        "model": model or default,
+        "model": model,
         "hidden_channels": 256,
         "num_hops": 0,
         "model_lr": 0.01,
         "batch": 256,
         "fan_out": fans[0],
         "second_fan_out": fans[1],
-    }
+        "feature_lr": rate,
+        "outer": steps[0],
+        "inner": steps[1],
+        "epochs": epochs,
+        "distance": "cosine",
+    } | more
 
 
 def _dcg(cell: Cell, model: str | None) -> dict[str, Any]:
-    own, rate, (outer, inner), _, _, _ = _GCOND[cell.dataset]
-    return _gradient_matching(cell, model, own) | {
-        "iterate": "best-val",
-        "feature_lr": rate,
-        "outer": outer,
-        "inner": inner,
-        "epochs": 400,
-        "distance": "cosine",
-    }
+    own, rate, steps, *_ = _GCOND[cell.dataset]
+    return _gradient_matching(cell, model or own, rate, steps, 400, iterate="best-val")
 
 
 def _gcond_x(cell: Cell, model: str | None) -> dict[str, Any]:
-    own, rate, (outer, inner), epochs, distance = _GCOND_X[cell.dataset]
-    return _gradient_matching(cell, model, own) | {
-        "iterate": "best-val",
-        "feature_lr": rate,
-        "outer": outer,
-        "inner": inner,
-        "epochs": epochs,
-        "distance": distance,
-    }
+    own, rate, steps, epochs, distance = _GCOND_X[cell.dataset]
+    more = {"iterate": "best-val", "distance": distance}
+    return _gradient_matching(cell, model or own, rate, steps, epochs, **more)
 
 
 def _gcond(cell: Cell, model: str | None) -> dict[str, Any]:
-    own, rate, (outer, inner), epochs, threshold, width = _GCOND[cell.dataset]
-    return _gradient_matching(cell, model, own) | {
-        "feature_lr": rate,
-        "structure_lr": rate,
-        "outer": outer,
-        "inner": inner,
-        "epochs": epochs,
-        "distance": "cosine",
-        "threshold": threshold,
-        "generator_hidden_channels": width,
-        "smoothness": 0.0,
-    }
+    own, rate, steps, epochs, threshold, width = _GCOND[cell.dataset]
+    return _gradient_matching(
+        cell,
+        model or own,
+        rate,
+        steps,
+        epochs,
+        structure_lr=rate,
+        threshold=threshold,
+        generator_hidden_channels=width,
+        smoothness=0.0,
+    )
 
 
 def _sgdd(cell: Cell, model: str | None) -> dict[str, Any]:
     own, _, _, _, threshold, _ = _GCOND[cell.dataset]
-    rate, structure_lr, weight, (outer, inner), epochs, samples = _SGDD[cell.dataset]
-    return _gradient_matching(cell, model, own) | {
-        "feature_lr": rate,
-        "structure_lr": structure_lr,
-        "outer": outer,
-        "inner": inner,
-        "epochs": epochs,
-        "distance": "cosine",
-        "threshold": threshold,
-        "generator_hidden_channels": 128,
-        "smoothness": 0.5,
-        "structure_loss": "stabilized",
-        "structure_weight": weight,
-        "samples": samples,
-        "sinkhorn": 5,
-    }
+    rate, structure_lr, weight, steps, epochs, samples = _SGDD[cell.dataset]
+    return _gradient_matching(
+        cell,
+        model or own,
+        rate,
+        steps,
+        epochs,
+        structure_lr=structure_lr,
+        threshold=threshold,
+        generator_hidden_channels=128,
+        smoothness=0.5,
+        structure_loss="stabilized",
+        structure_weight=weight,
+        samples=samples,
+        sinkhorn=5,
+    )
 
 
 GRADIENT: dict[str, Table] = {"dcg": _dcg, "gcond-x": _gcond_x, "gcond": _gcond, "sgdd": _sgdd}
@@ -282,14 +276,6 @@ TRAJECTORY: dict[str, Table] = {"sfgc": _sfgc, "mtt": _mtt, "gcsr": _gcsr}
 # -- SFGC as its own authors ran it: GCN experts, long spans, hundreds of student steps --------------
 
 
-# Weight decay of the network that embeds training nodes for K-Center.
-EMBEDDING = {
-    "citeseer": 5e-4,
-    "cora": 5e-4,
-    "ogbn-arxiv": 0.0,
-    "flickr": 5e-3,
-    "reddit": 0.0,
-}
 _Buffer = tuple[str, float, float, int, int]
 # Optimizer, rate, weight decay, epochs, epochs between snapshots.
 _BUFFERS: dict[str, _Buffer] = {
@@ -333,7 +319,7 @@ _SFGC_CELLS: dict[str, tuple[_SfgcNumbers, _SfgcNumbers, _SfgcNumbers]] = {
 
 def _official(cell: Cell, model: str | None) -> dict[str, Any]:
     """GCN, unless the caller's own settings name another model: it is no part of the table."""
-    optimiser, expert_lr, decay, epochs, every = _BUFFERS[cell.dataset]
+    optimizer, expert_lr, decay, epochs, every = _BUFFERS[cell.dataset]
     p, q, student_lr, rate, last_start, ridge, nodes, draws = _SFGC_CELLS[cell.dataset][cell.ratio]
     return {
         "units": "absolute",
@@ -349,7 +335,7 @@ def _official(cell: Cell, model: str | None) -> dict[str, Any]:
         "expert_epochs": epochs,
         "expert_lr": expert_lr,
         "expert_weight_decay": decay,
-        "expert_optimizer": optimiser,
+        "expert_optimizer": optimizer,
         "expert_restart": False,
         "snapshot_every": every,
         "iterate": "gntk",
@@ -367,8 +353,6 @@ OFFICIAL: dict[str, Table] = {"sfgc": _official}
 # "paper": as the GCSR paper ran a method; "official": as the method's own authors did, where that is
 # something else.
 PRESETS = ("default", "paper", "official")
-# Methods that need nothing but a size.
-_PLAIN = ("random",)
 _TABLES: dict[str, Table] = {**SELECTION, **GRADIENT, **TRAJECTORY}
 
 
@@ -377,14 +361,14 @@ def paper_settings(
 ) -> tuple[dict[str, Any], str]:
     """The authors' settings of the nearest published size, and a name for that cell.
 
-    ``model`` is the condensing model if somebody asked for one in particular.
+    ``model`` is the condensing model that was asked for, if any.
     """
-    if method in _PLAIN:
+    if method == "random":
         return {}, "paper"
-    accepted = ", ".join(sorted([*_TABLES, *_PLAIN]))
     require(
         method in _TABLES,
-        f"preset: 'paper' has no settings for method {method!r}; accepted: {accepted}.",
+        f"method must be one of {', '.join(sorted([*_TABLES, 'random']))} for preset 'paper', got"
+        f" {method!r}.",
     )
     cell = Cell.nearest(dataset, nodes)
     return _TABLES[method](cell, model), f"paper ({cell})"
@@ -398,8 +382,8 @@ def preset_settings(
         return paper_settings(method, dataset, nodes, model=model)
     require(
         method in OFFICIAL,
-        f"preset: {preset!r} has no settings for method {method!r}, accepted: {', '.join(OFFICIAL)};"
-        " for other methods 'paper' holds what their authors published.",
+        f"method must be one of {', '.join(OFFICIAL)} for preset {preset!r}, got {method!r}; preset"
+        " 'paper' has the published settings of other methods.",
     )
     cell = Cell.nearest(dataset, nodes, preset=preset)
     return OFFICIAL[method](cell, model), f"{preset} ({cell})"

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import torch
 
-from gcsr.data.views import CondensingView
+from gcsr.engines.result import Context
 from gcsr.methods.selection import SelectionCondenser
 from gcsr.outofcore.estimate import Work
 from gcsr.starts.sample import Pick
@@ -22,18 +22,10 @@ class Random(SelectionCondenser):
     summary: ClassVar[str] = "a random subset of the training nodes, class by class"
     works_in_blocks: ClassVar[bool] = True
 
-    def _check(self) -> None:
-        """The size is all there is."""
-
     def _work(self, nodes: int) -> Work:
         return Work(nodes)
 
     def _picker(
-        self,
-        view: CondensingView,
-        seed: int,
-        generator: torch.Generator,
-        device: torch.device,
-        progress: Progress,
+        self, ctx: Context, seed: int, generator: torch.Generator, progress: Progress
     ) -> Pick:
         return lambda places, count: torch.randperm(places.numel(), generator=generator)[:count]

@@ -61,9 +61,9 @@ REMOVED: dict[str, tuple[str, ...]] = {
 def register(method: M) -> M:
     """Make a method available under its ``name`` in this process; also a class decorator."""
     name = getattr(method, "name", None)
-    require(isinstance(name, str), f"name: {method.__name__} has no name; a text is needed.")
+    require(isinstance(name, str), f"name must be a string, {method.__name__} has none.")
     known = name in BUILT_IN or _REGISTERED.get(str(name), method) is not method
-    require(not known, f"name: a method called {name!r} is there already; choose another name.")
+    require(not known, f"name must be new, got {name!r}, which is another method.")
     _REGISTERED[str(name)] = method
     return method
 
@@ -106,7 +106,7 @@ def setting_name(given: str) -> str:
 
 @cache
 def setting_kinds(chosen: type[Condenser]) -> dict[str, Any]:
-    """The type of every setting of a method, those that it hands on to others included."""
+    """The type of every setting of a method, including those that it passes on to other methods."""
     kinds: dict[str, Any] = {}
     for one in (*chosen.delegates, chosen):
         hints = get_type_hints(one)
@@ -120,14 +120,13 @@ def known_setting(chosen: type[Condenser], given: str) -> str:
     key = new_name(setting_name(given), chosen.name, kinds)
     require(
         key in kinds or chosen.name not in REMOVED.get(key, ()),
-        f"{given}: was a setting of {chosen.name} until version 0.1 and is gone, because it made"
-        " results no better; leave it out.",
+        f"{given} was a setting of {chosen.name} until version 0.1; it did not improve results, leave"
+        " it out.",
     )
     of_auto = {f.name for f in fields(method("auto"))} - {"nodes", "ratio", "fixed"}
     require(
         key in kinds or key not in of_auto,
-        f"{given}: belongs to the automatic mode, not to {chosen.name}; leave the method out"
-        " (command line: --method) or say auto.",
+        f"{given} is a setting of the automatic mode, not of {chosen.name}; use method 'auto'.",
     )
     require_setting(chosen.name, key, kinds, given=given)
     return key
@@ -141,7 +140,7 @@ def build(name: str, settings: Mapping[str, Any]) -> Condenser:
     fixed: dict[str, Any] = {}
     for given, value in settings.items():
         key = known_setting(chosen, given)
-        require(key not in named and key not in fixed, f"{given}: given twice.")
+        require(key not in named and key not in fixed, f"{given} is given twice.")
         if isinstance(value, str):
             value = VALUES.get((key, value), value)  # noqa: PLW2901
         (named if key in own else fixed)[key] = value

@@ -1,4 +1,4 @@
-"""Methods that keep real training nodes: which ones is all that they differ in."""
+"""The base classes of methods that select training nodes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from gcsr.data.views import CondensingView
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.engines.selection.coreset import embed_training_nodes
 from gcsr.methods.base import Condenser
@@ -27,26 +26,19 @@ class SelectionCondenser(Condenser):
 
     @abstractmethod
     def _picker(
-        self,
-        view: CondensingView,
-        seed: int,
-        generator: torch.Generator,
-        device: torch.device,
-        progress: Progress,
+        self, ctx: Context, seed: int, generator: torch.Generator, progress: Progress
     ) -> Pick:
         """How the nodes of a class are chosen, for one seed; ``generator`` is the seed's own."""
 
     def run(self, ctx: Context) -> list[CondensationResult]:
         """One condensed graph per seed."""
-        view, nodes, seeds = ctx.view, ctx.nodes, ctx.seeds
-        device, progress = ctx.device, ctx.progress
-        visible = view.visible
-        labels = block_labels(class_budget(visible.train_labels, visible.num_classes, nodes))
+        visible = ctx.view.visible
+        labels = block_labels(class_budget(visible.train_labels, visible.num_classes, ctx.nodes))
         results = []
-        for done, seed in enumerate(seeds):
+        for done, seed in enumerate(ctx.seeds):
             generator = make_generator(seed, "initial rows")
-            part = part_of(progress, done, len(seeds))
-            pick = self._picker(view, seed, generator, device, part)
+            part = part_of(ctx.progress, done, len(ctx.seeds))
+            pick = self._picker(ctx, seed, generator, part)
             start = pick_training_rows(visible.features, visible, labels, generator, pick)
             adjacency = torch.from_numpy(visible.among(start.nodes).toarray())
             results.append(CondensationResult(start.x, adjacency, labels, start.notes))
@@ -78,18 +70,13 @@ class EmbeddedSelection(SelectionCondenser):
         """Which ``count`` rows of a class are kept."""
 
     def _picker(
-        self,
-        view: CondensingView,
-        seed: int,
-        generator: torch.Generator,
-        device: torch.device,
-        progress: Progress,
+        self, ctx: Context, seed: int, generator: torch.Generator, progress: Progress
     ) -> Pick:
         embeddings = embed_training_nodes(
-            view,
+            ctx.view,
             layer="scores",
             seed=seed,
-            device=device,
+            device=ctx.device,
             weight_decay=self.weight_decay,
             epochs=self.epochs,
             hidden_channels=self.hidden_channels,

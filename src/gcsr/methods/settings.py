@@ -20,7 +20,7 @@ def value_of(key: str, text: str, kind: Any) -> Any:
         except ValueError:
             continue
     wanted = " or ".join(_NAMES.get(choice, str(choice)) for choice in choices)
-    raise InputError(f"{key}: {text!r} is not accepted; {wanted} is.")
+    raise InputError(f"{key} must be {wanted}, got {text!r}.")
 
 
 def kinds_of(kind: Any) -> tuple[Any, ...]:
@@ -57,7 +57,7 @@ _PARSERS: dict[Any, Callable[[str], Any]] = {
     types.NoneType: _nothing,
 }
 _NAMES = {
-    int: "a whole number",
+    int: "an integer",
     float: "a number",
     bool: "true or false",
     types.NoneType: "none",

@@ -9,7 +9,6 @@ from typing import ClassVar, Literal
 from torch import Tensor
 
 from gcsr.data.views import CondensingView
-from gcsr.engines.gradient.engine import StructureTerm
 from gcsr.engines.gradient.structures import Generator, GraphonGenerator, TransportTerm
 from gcsr.methods.gradient_matching import StructuredGradientCondenser
 from gcsr.utils.errors import require_one_of
@@ -23,9 +22,9 @@ class SGDD(StructuredGradientCondenser):
     Args:
         structure_loss: ``stabilized``: on Laplacians with a scaled plan, smooth gradients and steps
             that are clipped and skipped where they are not finite; ``released``: the formula of the
-            authors' code, which stops with a sentence when it is not finite any more; or ``off``.
+            authors' code, which raises an error when it is not finite any more; or ``off``.
         structure_weight: its weight.
-        samples: real nodes that it looks at, at most.
+        samples: maximal number of real nodes in it.
         sinkhorn: rounds of scaling the plan.
     """
 
@@ -38,7 +37,8 @@ class SGDD(StructuredGradientCondenser):
     samples: int = 500
     sinkhorn: int = 5
 
-    def _check_generator(self) -> None:
+    def _check_structure(self) -> None:
+        super()._check_structure()
         require_one_of("structure_loss", self.structure_loss, ("stabilized", "released", "off"))
         real_number(self, "structure_weight")
         whole_number(self, "sinkhorn")
@@ -47,7 +47,7 @@ class SGDD(StructuredGradientCondenser):
     def _generator(self) -> Generator:
         return GraphonGenerator(self.generator_hidden_channels)
 
-    def _term(self, view: CondensingView, x: Tensor, seeds: Sequence[int]) -> StructureTerm | None:
+    def _term(self, view: CondensingView, x: Tensor, seeds: Sequence[int]) -> TransportTerm | None:
         if self.structure_loss == "off":
             return None
         return TransportTerm(

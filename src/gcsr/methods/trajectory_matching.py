@@ -1,20 +1,18 @@
-"""What the methods that match trajectories have in common: experts, student, iterations."""
+"""The base class of methods that match trajectories."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
 
-from gcsr.data.views import CondensingView, Target
 from gcsr.engines.divergence import DivergenceGuard
-from gcsr.engines.iterates import CURVE_POINTS, BestValidated, Chooser, looking, recorded
+from gcsr.engines.iterates import CURVE_POINTS, Best, BestValidated, comparison, recorded
 from gcsr.engines.result import CondensationResult, Context
-from gcsr.engines.structure import State, Structure, SyntheticFeatures
+from gcsr.engines.structure import IdentityStructure, State, Structure, SyntheticFeatures
 from gcsr.engines.together import (
     PRECISIONS,
     UNITS,
@@ -24,7 +22,6 @@ from gcsr.engines.together import (
     feature_unit,
 )
 from gcsr.engines.trajectory.engine import (
-    ExpertSource,
     Iterate,
     LearnedRate,
     Matching,
@@ -40,8 +37,8 @@ from gcsr.starts.budget import block_labels, class_budget
 from gcsr.starts.clusters import Clustering, Grouping, class_centers
 from gcsr.starts.pseudo_labels import Labeler
 from gcsr.starts.sample import Start, rows_after, sample_training_rows
-from gcsr.training.expert_recipe import ExpertRecipe
-from gcsr.training.experts import ExpertRequest
+from gcsr.training.expert_recipe import ExpertRecipe, ExpertRequest
+from gcsr.training.obtain_experts import Experts, experts_for
 from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import require, require_one_of
 from gcsr.utils.progress import Progress
@@ -56,8 +53,8 @@ class TrajectoryCondenser(Condenser):
         num_hops: hops of message passing before training rows are sampled (Eq. 3); 0 is plain sampling.
         init: ``sample``: rows of random training nodes (Eq. 4); ``clusters``: class-wise centers
             of all visible nodes, labeled by ``pseudo_labels``.
-        pseudo_labels, tempered, grouping: who labels them, at which temperature, and how nodes are
-            grouped (:class:`Clusters`).
+        pseudo_labels, tempered, grouping: their labeler, its temperature, and how nodes are grouped
+            (:class:`Clusters`).
         soft_labels: whether Y' are then the mean shares of the nodes behind a center.
         model: the condensing model (``sgc`` is linear here, as in the paper).
         iterations: K of Algorithm 1.
@@ -110,7 +107,7 @@ class TrajectoryCondenser(Condenser):
         Clustering.of(self)
         require(
             not self.soft_labels or self.init == "clusters",
-            "soft_labels: true needs init 'clusters'; sampled rows have the class of their node.",
+            "soft_labels must be false for init 'sample', got true.",
         )
         require_one_of("units", self.units, UNITS)
         require_one_of("iterate", self.iterate, self.ITERATES)
@@ -132,31 +129,25 @@ class TrajectoryCondenser(Condenser):
             whole_number(self, "expert_memory")
         self._check_structure()
         every = self._snapshot_every
-        unit = "" if every == 1 else f", in snapshots every {every} epochs,"
+        unit = "" if every == 1 else f" (in snapshots every {every} epochs)"
         require(
             self._last_snapshot * every <= self.expert_epochs,
-            f"max_start: {self.max_start} plus expert_steps {self.expert_steps}{unit} goes beyond"
-            f" expert_epochs {self.expert_epochs}.",
+            f"max_start + expert_steps - 1{unit} must be <= expert_epochs = {self.expert_epochs}, got"
+            f" max_start = {self.max_start} and expert_steps = {self.expert_steps}.",
         )
 
-    @abstractmethod
     def _check_structure(self) -> None:
-        """Raise :class:`InputError` for a setting of the structure that cannot be used."""
+        """Raise :class:`InputError` for an invalid setting of the structure."""
 
-    @abstractmethod
-    def _graph_statistics(self, view: CondensingView, source: ExpertSource) -> dict[str, Any]:
-        """What the structure wants to know of the real graph; kept with the result."""
+    def _graph_statistics(self, ctx: Context, experts: Experts) -> dict[str, Any]:
+        """Statistics of the real graph that the structure needs; they are part of the provenance."""
+        return {}
 
-    @abstractmethod
     def _structure(
-        self,
-        view: CondensingView,
-        knowledge: dict[str, Any],
-        labels: Tensor,
-        starts: Sequence[Start],
-        seeds: Sequence[int],
+        self, ctx: Context, statistics: dict[str, Any], labels: Tensor, starts: Sequence[Start]
     ) -> tuple[Structure, State]:
-        """The structure and its initial state for every graph."""
+        """The structure and its initial state for every graph; by default A' = I."""
+        return IdentityStructure(), ()
 
     def _require_blocks(self) -> None:
         super()._require_blocks()
@@ -164,8 +155,7 @@ class TrajectoryCondenser(Condenser):
             value = getattr(self, name)
             require(
                 value == needed,
-                f"{name}: {value!r} needs the whole graph in memory, and it was opened to stay on disk;"
-                f" {needed!r} works in blocks.",
+                f"{name} must be {needed!r} for a graph on disk, got {value!r}.",
             )
         require_blocks(condensing_model(self.model, self.hidden_channels))
 
@@ -182,12 +172,12 @@ class TrajectoryCondenser(Condenser):
 
     @property
     def _needs_predictions(self) -> bool:
-        """Whether the structure asks fully trained experts for predictions."""
+        """Whether the structure needs predictions of fully trained experts."""
         return False
 
     @property
     def _learned_rate(self) -> LearnedRate | None:
-        """How the student's rate is learned; ``None``: it stays ``student_lr``."""
+        """How the student's learning rate is learned; ``None``: it stays ``student_lr``."""
         return None
 
     @property
@@ -199,123 +189,101 @@ class TrajectoryCondenser(Condenser):
     def _last_snapshot(self) -> int:
         return self.max_start + self.expert_steps - 1
 
-    def _starts(
-        self,
-        view: CondensingView,
-        labels: Tensor,
-        seeds: Sequence[int],
-        device: torch.device,
-        progress: Progress,
-    ) -> list[Start]:
-        """Where the features of every graph begin; here rows of random training nodes (Eq. 4)."""
-        features = rows_after(view.visible, self.num_hops, device, PRECISIONS[self.dtype], progress)
-        return [
-            sample_training_rows(
-                features, view.visible, labels, make_generator(seed, "initial rows")
+    @property
+    def _stops_if_diverged(self) -> bool:
+        """Whether a loss that is not finite ends the run with the best iterate so far."""
+        return False
+
+    def _starts(self, ctx: Context, labels: Tensor) -> list[Start]:
+        """Initial features: rows of random training nodes (Eq. 4), or class-wise centers."""
+        visible, dtype = ctx.view.visible, PRECISIONS[self.dtype]
+        if self.init == "clusters":
+            return class_centers(
+                ctx.view,
+                torch.bincount(labels, minlength=visible.num_classes),
+                ctx.seeds,
+                Clustering.of(self),
+                device=ctx.device,
+                dtype=dtype,
+                progress=ctx.progress,
             )
-            for seed in seeds
+        features = rows_after(visible, self.num_hops, ctx.device, dtype, ctx.progress)
+        return [
+            sample_training_rows(features, visible, labels, make_generator(seed, "initial rows"))
+            for seed in ctx.seeds
         ]
 
-    def _centers(
-        self,
-        view: CondensingView,
-        labels: Tensor,
-        seeds: Sequence[int],
-        device: torch.device,
-        progress: Progress,
-    ) -> list[Start]:
-        """Class-wise centers of all visible nodes."""
-        return class_centers(
-            view,
-            torch.bincount(labels, minlength=view.visible.num_classes),
-            seeds,
-            Clustering.of(self),
-            device=device,
-            dtype=PRECISIONS[self.dtype],
-            progress=progress,
-        )
-
-    def _chooser(
-        self, targets: Tensor, validation: Target, device: torch.device
-    ) -> tuple[Chooser | None, int]:
-        """Who chooses the iterate (``None``: the last), and how many iterations apart they look."""
-        tenth = max(1, self.iterations // 10)
-        if self.iterate == "last":
-            return None, tenth
-        return BestValidated(targets, validation, device), tenth
+    def _best(self, ctx: Context, targets: Tensor) -> tuple[Best | None, int]:
+        """What keeps the best iterate (``None``: the last), and iterations between comparisons."""
+        best = None
+        if self.iterate != "last":
+            best = BestValidated(targets, ctx.view.validation, ctx.device)
+        return best, max(1, self.iterations // 10)
 
     def run(self, ctx: Context) -> list[CondensationResult]:
         """One condensed graph per seed."""
-        view, nodes, seeds = ctx.view, ctx.nodes, ctx.seeds
-        device, progress = ctx.device, ctx.progress
-        visible = view.visible
-        labels = block_labels(class_budget(visible.train_labels, visible.num_classes, nodes))
-        if self.init == "clusters":
-            starts = self._centers(view, labels, seeds, device, progress)
-        else:
-            starts = self._starts(view, labels, seeds, device, progress)
-        source = ExpertSource.of(self.expert_request, view, device, progress)
-        knowledge = self._graph_statistics(view, source)
+        visible = ctx.view.visible
+        labels = block_labels(class_budget(visible.train_labels, visible.num_classes, ctx.nodes))
+        starts = self._starts(ctx, labels)
+        request = self.expert_request
+        experts = experts_for(request, visible, device=ctx.device, progress=ctx.progress)
+        statistics = self._graph_statistics(ctx, experts)
 
-        def run(group: slice, report: Progress) -> list[CondensationResult]:
-            return self._run(view, source, knowledge, labels, starts[group], seeds[group], report)
+        def run(group: slice, progress: Progress) -> list[CondensationResult]:
+            part = replace(ctx, seeds=ctx.seeds[group], progress=progress)
+            return self._run(part, experts, statistics, labels, starts[group])
 
-        return advance_together(run, seeds, device, progress)
+        return advance_together(run, ctx.seeds, ctx.device, ctx.progress)
 
     def _run(
         self,
-        view: CondensingView,
-        source: ExpertSource,
-        knowledge: dict[str, Any],
+        ctx: Context,
+        experts: Experts,
+        statistics: dict[str, Any],
         labels: Tensor,
         starts: Sequence[Start],
-        seeds: Sequence[int],
-        progress: Progress,
     ) -> list[CondensationResult]:
         """Condense some graphs along one leading dimension."""
-        device = source.device
-        structure, state = self._structure(view, knowledge, labels, starts, seeds)
-        matching = Matching(
-            iterations=self.iterations,
-            student_steps=self.student_steps,
-            student_lr=self.student_lr,
-            expert_steps=self.expert_steps,
-            max_start=self.max_start,
-            learned_rate=self._learned_rate,
-        )
-        iterate = Iterate.begin(
-            torch.stack([start.x for start in starts]), state, matching.student_lr
-        )
+        view, seeds, device = ctx.view, ctx.seeds, ctx.device
+        structure, state = self._structure(ctx, statistics, labels, starts)
+        x = torch.stack([start.x for start in starts])
+        iterate = Iterate.begin(x, state, self.student_lr)
         one_hot = torch.nn.functional.one_hot(labels, view.visible.num_classes)
         targets = torch.stack(
             [one_hot if start.targets is None else start.targets for start in starts]
-        ).to(device, iterate.x.dtype)
+        ).to(device, x.dtype)
 
-        def adjacency(at: Iterate) -> Tensor:
+        def adjacency() -> Tensor:
             with torch.no_grad():
-                return structure.topology(SyntheticFeatures(at.x), at.state)[1]
+                return structure.topology(SyntheticFeatures(iterate.x), iterate.state)[1]
 
-        chooser, look_every = self._chooser(targets, view.validation, device)
+        best, compare_every = self._best(ctx, targets)
         tenth = max(1, self.iterations // 10)
-        look = looking(chooser, view, seeds, targets, device, every=tenth)
-        step = Step(
-            iterate,
-            targets,
-            structure,
-            student_for(source.model, labels.numel(), int(iterate.x.shape[-1])),
-            matching,
-            self.feature_lr * feature_unit(iterate.x, self.units),
-        )
-        recovery = DivergenceGuard(chooser, view.journal, seeds, device)
+        compare = comparison(best, view, seeds, targets, device, every=tenth)
+        guard = DivergenceGuard(best, view.journal, seeds, device)
         losses = match_trajectories(
-            step,
-            source.experts.trajectories,
+            Step(
+                iterate,
+                targets,
+                structure,
+                student_for(self.expert_request.model, labels.numel(), int(x.shape[-1])),
+                Matching(
+                    iterations=self.iterations,
+                    student_steps=self.student_steps,
+                    student_lr=self.student_lr,
+                    expert_steps=self.expert_steps,
+                    max_start=self.max_start,
+                    learned_rate=self._learned_rate,
+                ),
+                self.feature_lr * feature_unit(x, self.units),
+            ),
+            experts.trajectories,
             schedules=[make_generator(seed, "expert schedule") for seed in seeds],
-            progress=progress,
-            look=None if look is None else lambda i, at: look(i, at.x, adjacency(at)),
-            look_every=look_every,
-            breaks=self._breaks,
-            recovery=recovery,
+            progress=ctx.progress,
+            compare=None if compare is None else lambda i: compare(i, iterate.x, adjacency()),
+            compare_at=range(0, self.iterations, compare_every),
+            stop_if_diverged=self._stops_if_diverged,
+            guard=guard,
         )
         notes: tuple[str, ...] = ()
         if not bool(torch.isfinite(losses).all()):
@@ -323,9 +291,9 @@ class TrajectoryCondenser(Condenser):
                 f"the matching loss stopped being finite by iteration {losses.shape[0]}: the best"
                 " iterate before is returned",
             )
-        x, a = iterate.x, adjacency(iterate)
-        if chooser is not None and chooser.x is not None and chooser.a is not None:
-            x, a = chooser.x, chooser.a
+        x, a = iterate.x, adjacency()
+        if best is not None and best.x is not None and best.a is not None:
+            x, a = best.x, best.a
         rates = recorded(iterate.student_lr) if self._learned_rate is not None else None
         every = max(1, self.iterations // CURVE_POINTS)
         return [
@@ -333,23 +301,18 @@ class TrajectoryCondenser(Condenser):
                 x[g],
                 a[g],
                 targets[g] if self.soft_labels else labels,
-                (*starts[g].notes, *recovery.notes(g), *notes),
+                (*starts[g].notes, *guard.notes(g), *notes),
                 {
                     "matching_loss": {"every": every, "values": recorded(losses[::every, g])},
-                    **({} if chooser is None else {chooser.measure: chooser.curve(g)}),
+                    **({} if best is None else {best.measure: best.curve(g)}),
                     **starts[g].told,
                     **({} if rates is None else {"learned_student_rate": rates[g]}),
-                    **knowledge,
+                    **statistics,
                 },
-                {"experts": source.experts.measured},
+                {"experts": experts.measured},
             )
             for g in range(len(seeds))
         ]
-
-    @property
-    def _breaks(self) -> bool:
-        """Whether a loss that is not finite ends the run with the best iterate so far."""
-        return False
 
     def _recipe(self) -> ExpertRecipe:
         """How the experts are trained, and what of them is kept: only what can be read."""

@@ -7,24 +7,19 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gcsr.models.base import Dropout, Params, Prepared, TwoLayers, first_inputs
-from gcsr.models.mlp import affine_relu_affine, two_affine_layers
+from gcsr.models.base import Dropout, Model, Params, Prepared, TwoLayers, first_inputs
+from gcsr.models.mlp import affine_relu_affine
 from gcsr.models.topology import Topology, repeated
 
 
 @dataclass(frozen=True)
-class APPNP:
+class APPNP(Model):
     r""":math:`H = MLP(X)`, then K times :math:`Z \leftarrow (1-\alpha)\hat A Z + \alpha H`."""
 
-    hidden_channels: int = 256
     relu: bool = True
     steps: int = 2
     teleport: float = 0.1
     name: str = "appnp"
-
-    def init(self, features: int, classes: int, generator: torch.Generator) -> Params:
-        """The perceptron's layers; propagation has no weights."""
-        return two_affine_layers(features, self.hidden_channels, classes, generator)
 
     def prepare(self, x: Tensor, topology: Topology, nodes: Tensor | None = None) -> Prepared:
         """The features that the propagation steps reach."""

@@ -1,4 +1,4 @@
-"""What every model is: initial weights, what can be computed once, and the rest.
+"""The base class of models: initial weights, what is computed once per graph, and the scores.
 
 A model is a frozen dataclass without weights. Weights are plain tensors with a leading *batch*
 dimension: one for every network that is trained at the same time (the ten runs of an evaluation,
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 import scipy.sparse as sp
 import torch
@@ -77,34 +76,32 @@ class TwoLayers:
     bias_propagates: bool
 
 
-@runtime_checkable
-class TwoLayerModel(Protocol):
-    """A model that is two layers with a ReLU between them."""
+@dataclass(frozen=True)
+class Model:
+    """A graph neural network over any :class:`~gcsr.models.topology.Topology`, without weights.
 
-    def two_layers(self, operator: Tensor) -> TwoLayers | None:
-        """Its layers for a normalized adjacency; ``None`` if it is configured to be another form."""
-        ...
+    ``name`` is its name in the registry.
+    """
 
-
-class Model(Protocol):
-    """A graph neural network over any :class:`~gcsr.models.topology.Topology`."""
-
-    @property
-    def name(self) -> str:
-        """Its name in the registry."""
-        ...
+    hidden_channels: int = 256
+    name: str = ""
 
     def init(self, features: int, classes: int, generator: torch.Generator) -> Params:
-        """Fresh weights of one network (a batch of one), on the CPU."""
-        ...
+        """Fresh weights of one network (a batch of one), on the CPU: here of two affine layers."""
+        first = uniform_layer(features, self.hidden_channels, generator)
+        return (*first, *uniform_layer(self.hidden_channels, classes, generator))
 
     def prepare(self, x: Tensor, topology: Topology, nodes: Tensor | None = None) -> Prepared:
         """Everything that does not depend on weights; ``nodes`` limits the output to these."""
-        ...
+        raise NotImplementedError
 
     def logits(self, params: Params, prepared: Prepared, dropout: Dropout | None = None) -> Tensor:
         """Class scores ``(batch, n, C)``."""
-        ...
+        raise NotImplementedError
+
+    def two_layers(self, operator: Tensor) -> TwoLayers | None:
+        """Its two layers for a normalized adjacency; ``None`` if it has another form."""
+        return None
 
 
 def linear(inputs: Tensor | SparseOperator, weight: Tensor) -> Tensor:
@@ -176,8 +173,12 @@ def init_batch(
     model: Model, features: int, classes: int, generators: Sequence[torch.Generator]
 ) -> Params:
     """A batch of fresh networks, each from its own generator: the first is the same in any batch."""
-    networks = [model.init(features, classes, generator) for generator in generators]
-    return tuple(torch.cat(parts) for parts in zip(*networks, strict=True))
+    return joined([model.init(features, classes, generator) for generator in generators])
+
+
+def joined(networks: Sequence[Params], dim: int = 0) -> Params:
+    """Weights (or gradients) of several networks along one dimension."""
+    return tuple(torch.cat(parts, dim) for parts in zip(*networks, strict=True))
 
 
 # A sparse product does this many times the work per stored number that a dense one does per number.

@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from gcsr.models.base import Dropout, Params, Prepared, TwoLayers, hidden_layer, rows, uniform_layer
-from gcsr.models.pair import pair_layers, pair_logits, prepare_pair
-from gcsr.models.topology import Topology
+from gcsr.models.base import (
+    Dropout,
+    Model,
+    Params,
+    Prepared,
+    TwoLayers,
+    hidden_layer,
+    rows,
+    uniform_layer,
+)
+from gcsr.models.sage import SAGE
+from gcsr.models.topology import Operator, Topology
 
 
 @dataclass(frozen=True)
-class PaperCheby:
+class PaperCheby(Model):
     r"""The network the paper calls Cheby: per layer :math:`(X + \hat A X) W + b`.
 
     One weight shared by both terms and no scaled Laplacian; :math:`\hat A` is Eq. 2 everywhere.
     """
 
-    hidden_channels: int = 256
     relu: bool = True
     name: str = "cheby-paper"
 
@@ -54,22 +63,14 @@ class PaperCheby:
 
 
 @dataclass(frozen=True)
-class Cheby:
+class Cheby(SAGE):
     r"""Textbook, K = 2: :math:`X W_0 + \tilde L X W_1 + b` with
     :math:`\tilde L = 2L/\lambda_{max} - I = -D^{-1/2} A D^{-1/2}` for :math:`\lambda_{max} = 2`.
     """
 
-    hidden_channels: int = 256
     name: str = "cheby"
+    sign: ClassVar[float] = -1.0
 
-    def init(self, features: int, classes: int, generator: torch.Generator) -> Params:
-        """Two layers, each with one weight per Chebyshev term."""
-        return pair_layers(features, self.hidden_channels, classes, generator)
-
-    def prepare(self, x: Tensor, topology: Topology, nodes: Tensor | None = None) -> Prepared:
-        """Features beside their first Chebyshev term."""
-        return prepare_pair(x, topology.loopless, nodes, sign=-1.0)
-
-    def logits(self, params: Params, prepared: Prepared, dropout: Dropout | None = None) -> Tensor:
-        """Class scores."""
-        return pair_logits(params, prepared, dropout, sign=-1.0)
+    @staticmethod
+    def _operator(topology: Topology) -> Operator:
+        return topology.loopless

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gcsr.models.base import Dropout, Params, Prepared, linear, uniform_layer
+from gcsr.models.base import Dropout, Model, Params, Prepared, linear, uniform_layer
 from gcsr.models.topology import IdentityOperator, Limited, Topology
 from gcsr.utils.errors import require
 
@@ -15,7 +15,7 @@ SLOPE = 0.2
 
 
 @dataclass(frozen=True)
-class GAT:
+class GAT(Model):
     r"""Two attention layers: ``heads`` heads side by side, then one.
 
     .. math:: \alpha_{ij} \propto w_{ij} \exp(\mathrm{LeakyReLU}(a^\top [W x_i \Vert W x_j]))
@@ -25,7 +25,6 @@ class GAT:
     nodes is joined, it is what keeps the structure.
     """
 
-    hidden_channels: int = 256
     heads: int = 8
     name: str = "gat"
 
@@ -33,8 +32,7 @@ class GAT:
         """Per layer a weight, a bias and the two halves of the attention vector of every head."""
         require(
             self.hidden_channels >= self.heads,
-            f"hidden_channels: {self.hidden_channels} is not accepted; gat needs at least"
-            f" {self.heads}.",
+            f"hidden_channels must be >= {self.heads} for gat, got {self.hidden_channels}.",
         )
         width = self.hidden_channels // self.heads
         w1, b1 = uniform_layer(features, self.heads * width, generator)

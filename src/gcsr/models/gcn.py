@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from gcsr.models.base import (
     Dropout,
+    Model,
     Params,
     Prepared,
     TwoLayers,
@@ -20,25 +20,19 @@ from gcsr.models.base import (
     prefers_sparse,
     rows,
 )
-from gcsr.models.mlp import two_affine_layers
 from gcsr.models.topology import Topology
 
 
 @dataclass(frozen=True)
-class GCN:
+class GCN(Model):
     r""":math:`\hat A\, \sigma(\hat A X W_1 + b_1) W_2 + b_2`; :math:`\hat A X` is computed once.
 
     The paper's GraphSAGE is the same network (root weight off, weighted sums), so ``sage-paper``
     is this class under another name; GraphSAGE itself is :class:`~gcsr.models.sage.SAGE`.
     """
 
-    hidden_channels: int = 256
     relu: bool = True
     name: str = "gcn"
-
-    def init(self, features: int, classes: int, generator: torch.Generator) -> Params:
-        """Two layers, biases after propagation."""
-        return two_affine_layers(features, self.hidden_channels, classes, generator)
 
     def prepare(self, x: Tensor, topology: Topology, nodes: Tensor | None = None) -> Prepared:
         """Features after one hop, at the nodes and their neighbors."""

@@ -4,33 +4,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from gcsr.models.base import (
     Dropout,
+    Model,
     Params,
     Prepared,
     TwoLayers,
     first_inputs,
     hidden_layer,
     in_chunks,
-    uniform_layer,
 )
 from gcsr.models.sparse import SparseOperator
 from gcsr.models.topology import Topology
 
 
 @dataclass(frozen=True)
-class MLP:
+class MLP(Model):
     r""":math:`\sigma(X W_1 + b_1) W_2 + b_2`."""
 
-    hidden_channels: int = 256
     name: str = "mlp"
-
-    def init(self, features: int, classes: int, generator: torch.Generator) -> Params:
-        """Two affine layers."""
-        return two_affine_layers(features, self.hidden_channels, classes, generator)
 
     def prepare(self, x: Tensor, topology: Topology, nodes: Tensor | None = None) -> Prepared:
         """The features of the nodes asked for."""
@@ -43,15 +37,6 @@ class MLP:
     def two_layers(self, operator: Tensor) -> TwoLayers:
         """No propagation at all."""
         return TwoLayers(None, None, bias_propagates=True)
-
-
-def two_affine_layers(
-    features: int, hidden_channels: int, classes: int, generator: torch.Generator
-) -> Params:
-    """``W1, b1, W2, b2`` of a two-layer network."""
-    first = uniform_layer(features, hidden_channels, generator)
-    second = uniform_layer(hidden_channels, classes, generator)
-    return (*first, *second)
 
 
 def affine_relu_affine(

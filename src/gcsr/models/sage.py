@@ -3,30 +3,49 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from gcsr.models.base import Dropout, Params, Prepared
-from gcsr.models.pair import pair_layers, pair_logits, prepare_pair
-from gcsr.models.topology import Topology
+from gcsr.models.base import Dropout, Model, Params, Prepared, hidden_layer, rows, uniform_layer
+from gcsr.models.topology import Operator, Topology
 
 
 @dataclass(frozen=True)
-class SAGE:
-    r"""Per layer :math:`X W_0 + \bar X W_1 + b` with :math:`\bar X` the mean over neighbors."""
+class SAGE(Model):
+    r"""Per layer :math:`X W_0 + s T X W_1 + b`; T is the mean over neighbors and s = 1.
 
-    hidden_channels: int = 256
+    Both weights of a layer are one tensor: stacked by rows in the first layer, ``(2d, h)``, side by
+    side in the second, ``(h, 2C)``.
+    """
+
     name: str = "sage"
+    sign: ClassVar[float] = 1.0
 
     def init(self, features: int, classes: int, generator: torch.Generator) -> Params:
         """Two layers, each with a weight for the node and one for its neighbors."""
-        return pair_layers(features, self.hidden_channels, classes, generator)
+        w1, b1 = uniform_layer(2 * features, self.hidden_channels, generator, bound_fan=features)
+        w2, b2 = uniform_layer(self.hidden_channels, 2 * classes, generator)
+        return w1, b1, w2, b2[..., :classes].clone()
 
     def prepare(self, x: Tensor, topology: Topology, nodes: Tensor | None = None) -> Prepared:
-        """Own features beside the neighbors' mean."""
-        return prepare_pair(x, topology.mean, nodes, sign=1.0)
+        """Own features beside those of the neighborhood."""
+        operator = self._operator(topology)
+        outer = operator.limited_to(nodes)
+        both = torch.cat([x, self.sign * operator(x)], -1)
+        return Prepared(rows(both, outer.support), outer=(outer,))
 
     def logits(self, params: Params, prepared: Prepared, dropout: Dropout | None = None) -> Tensor:
         """Class scores."""
-        return pair_logits(params, prepared, dropout, sign=1.0)
+        w1, b1, w2, b2 = params
+        hidden = hidden_layer(prepared.inputs, w1, b1)
+        if dropout is not None:
+            hidden = dropout(hidden)
+        own, neighbors = (hidden @ w2).chunk(2, -1)
+        (outer,) = prepared.outer
+        return outer.pick(own) + self.sign * outer.operator(neighbors) + b2
+
+    @staticmethod
+    def _operator(topology: Topology) -> Operator:
+        return topology.mean

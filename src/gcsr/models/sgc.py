@@ -9,6 +9,7 @@ from torch import Tensor
 
 from gcsr.models.base import (
     Dropout,
+    Model,
     Params,
     Prepared,
     TwoLayers,
@@ -16,13 +17,14 @@ from gcsr.models.base import (
     in_chunks,
     linear,
     rows,
+    uniform_layer,
 )
-from gcsr.models.mlp import affine_relu_affine, two_affine_layers
+from gcsr.models.mlp import affine_relu_affine
 from gcsr.models.topology import Topology, repeated
 
 
 @dataclass(frozen=True)
-class SGC:
+class SGC(Model):
     r""":math:`\hat A^2 [\sigma(X W_1 + b_1) W_2 + b_2]`: biases come *before* propagation.
 
     With ``relu=False`` (the condensing model of the paper) everything is linear and propagation is
@@ -30,14 +32,9 @@ class SGC:
     :math:`(H W_1 + s b_1) W_2 + s b_2`.
     """
 
-    hidden_channels: int = 256
     relu: bool = True
     hops: int = 2
     name: str = "sgc"
-
-    def init(self, features: int, classes: int, generator: torch.Generator) -> Params:
-        """Two affine layers."""
-        return two_affine_layers(features, self.hidden_channels, classes, generator)
 
     def prepare(self, x: Tensor, topology: Topology, nodes: Tensor | None = None) -> Prepared:
         """Linear: the propagated features. Otherwise: the operators from the inside out."""
@@ -72,3 +69,27 @@ class SGC:
         if not self.relu:
             return None
         return TwoLayers(None, torch.linalg.matrix_power(operator, self.hops), bias_propagates=True)
+
+
+@dataclass(frozen=True)
+class SingleSGC(Model):
+    r""":math:`\hat A^2 X W + b` (Wu et al., 2019), as gradient matching uses it."""
+
+    hops: int = 2
+    name: str = "sgc-single"
+
+    def init(self, features: int, classes: int, generator: torch.Generator) -> Params:
+        """One affine layer."""
+        return uniform_layer(features, classes, generator)
+
+    def prepare(self, x: Tensor, topology: Topology, nodes: Tensor | None = None) -> Prepared:
+        """The propagated features."""
+        operator = topology.normalized
+        for _ in range(self.hops):
+            x = operator(x)
+        return Prepared(rows(x, nodes))
+
+    def logits(self, params: Params, prepared: Prepared, dropout: Dropout | None = None) -> Tensor:
+        """Class scores; there is no hidden layer to drop units of."""
+        weight, bias = params
+        return linear(prepared.inputs, weight) + bias

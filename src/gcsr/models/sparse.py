@@ -19,30 +19,26 @@ from gcsr.utils.products import weighted_sums
 WIDE = 64
 
 
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """A sparse matrix on a device, by rows."""
+# Row pointers, columns and values of a sparse matrix on a device.
+_Rows = tuple[Tensor, Tensor, Tensor]
 
-    pointers: Tensor
-    columns: Tensor
-    values: Tensor
 
-    @classmethod
-    def of(cls, matrix: sp.csr_array, device: torch.device, dtype: torch.dtype) -> _Rows:
-        index = np.int32 if max(matrix.nnz, *matrix.shape) < 2**31 else np.int64
-        return cls(
-            torch.from_numpy(matrix.indptr.astype(index)).to(device),
-            torch.from_numpy(matrix.indices.astype(index)).to(device),
-            torch.from_numpy(matrix.data.copy()).to(device, dtype),
-        )
+def _rows_of(matrix: sp.csr_array, device: torch.device, dtype: torch.dtype) -> _Rows:
+    index = np.int32 if max(matrix.nnz, *matrix.shape) < 2**31 else np.int64
+    return (
+        torch.from_numpy(matrix.indptr.astype(index)).to(device),
+        torch.from_numpy(matrix.indices.astype(index)).to(device),
+        torch.from_numpy(matrix.data.copy()).to(device, dtype),
+    )
 
-    def times(self, signal: Tensor) -> Tensor:
-        """The product with a dense matrix.
 
-        A weighted bag of embeddings is exactly that. Every row is summed in order, so the result is
-        the same bytes every time, which cuSPARSE does not promise; on a CPU it is also faster.
-        """
-        return weighted_sums(self.pointers, self.columns, self.values, signal.contiguous())
+def _times(rows: _Rows, signal: Tensor) -> Tensor:
+    """The product with a dense matrix.
+
+    A weighted bag of embeddings is exactly that. Every row is summed in order, so the result is the
+    same bytes every time, which cuSPARSE does not promise; on a CPU it is also faster.
+    """
+    return weighted_sums(*rows, signal.contiguous())
 
 
 class _SparseProduct(torch.autograd.Function):
@@ -51,11 +47,11 @@ class _SparseProduct(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, operator: SparseOperator, signal: Tensor) -> Tensor:
         ctx.operator = operator
-        return operator.rows.times(signal)
+        return _times(operator.rows, signal)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[None, Tensor]:
-        return None, ctx.operator.transposed_rows.times(gradient)
+        return None, _times(ctx.operator.transposed_rows, gradient)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,12 +65,12 @@ class SparseOperator:
     @cached_property
     def rows(self) -> _Rows:
         """What signals are multiplied with."""
-        return _Rows.of(self.matrix, self.device, self.dtype)
+        return _rows_of(self.matrix, self.device, self.dtype)
 
     @cached_property
     def transposed_rows(self) -> _Rows:
         """What gradients are multiplied with."""
-        return _Rows.of(self.matrix.T.tocsr(), self.device, self.dtype)
+        return _rows_of(self.matrix.T.tocsr(), self.device, self.dtype)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -98,7 +94,7 @@ class SparseOperator:
         if signal.requires_grad and torch.is_grad_enabled():
             result: Tensor = _SparseProduct.apply(self, signal)  # type: ignore[no-untyped-call]
             return result
-        return self.rows.times(signal)
+        return _times(self.rows, signal)
 
     def limited_to(self, nodes: Tensor | None) -> Limited:
         """Selected rows, and only the columns they touch."""

@@ -23,7 +23,7 @@ from gcsr.utils.errors import require
 from gcsr.utils.progress import Progress, silent
 from gcsr.utils.renamed import accepts_old_keywords
 from gcsr.utils.safe_io import part
-from gcsr.utils.validation import require_int
+from gcsr.utils.validation import require_integer
 
 NEAREST = 3
 MOST_SAMPLED = 20_000
@@ -116,10 +116,10 @@ def report(
     several = not isinstance(results, CondensedGraph)
     graphs = [results] if isinstance(results, CondensedGraph) else list(results)
     require(bool(graphs), "results must have at least one condensed graph, got none.")
-    require_int("tsne_nodes", tsne_nodes, most=MOST_SAMPLED)
-    require_int("subsets", subsets, 1)
+    require_integer("tsne_nodes", tsne_nodes, most=MOST_SAMPLED)
+    require_integer("subsets", subsets, 1)
     for small in graphs:
-        require_int("num_classes", small.num_classes, most=MOST_CLASSES)
+        require_integer("num_classes", small.num_classes, most=MOST_CLASSES)
     pairs = list(zip(_names(graphs, names), graphs, strict=True))
     require_one_dataset(pairs)
     full = TrainingRecipe()

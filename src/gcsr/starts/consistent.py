@@ -66,9 +66,9 @@ def consistent_prediction(
         lambda params: accuracy(model, params, judged, labels, at_once=NETWORKS),
     )
     for epoch in range(1, RECIPE.epochs + 1):
-        run.teach()
+        run.step()
         if epoch % RECIPE.validate_every == 0 or epoch == RECIPE.epochs:
-            run.judge()
+            run.validate()
         progress("training pseudo-labelers", epoch, RECIPE.epochs)
     everyone = Prepared(material.undropped)
     with torch.no_grad():

@@ -39,7 +39,7 @@ def cache_folder() -> Path:
 
 
 def scratch_folder() -> Path:
-    """Where trajectories lie that memory cannot hold, while a process uses them."""
+    """The folder of trajectories that memory cannot hold."""
     return cache_folder() / "scratch"
 
 
@@ -56,7 +56,7 @@ class ExpertCache:
         self.folder = (folder or cache_folder()) / "experts"
 
     def path(self, key: str) -> Path:
-        """Where the experts of a key lie."""
+        """The file of a key."""
         return self.folder / f"{key}{SUFFIX}"
 
     def load(
@@ -82,7 +82,7 @@ class ExpertCache:
             if any(shapes[str(i)][1] < p.shape[1] for i, p in enumerate(like)):
                 return None
             found = {str(i): torch.empty_like(p, device=device) for i, p in enumerate(like)}
-            said: Tensor | None = None
+            mean: Tensor | None = None
             checksum = 0
             for name in sorted(shapes):
                 checksum = zlib.crc32(name.encode(), checksum)
@@ -91,17 +91,17 @@ class ExpertCache:
                     if name != PREDICTION:
                         _put(part[0], found[name][i])
                     elif prediction:
-                        said = part.to(device, copy=True)
+                        mean = part.to(device, copy=True)
             if metadata.get("checksum") != str(checksum):
                 raise ValueError("not what was written")
         except _REFUSED as error:
             logger.debug("%s is ignored: %s", path, reason(error))
             return None
         self.touch(key)
-        return tuple(found[str(i)] for i in range(len(like))), said
+        return tuple(found[str(i)] for i in range(len(like))), mean
 
     def touch(self, key: str) -> bool:
-        """Mark a key as used just now; whether it is there."""
+        """Mark a key as used; returns whether it exists."""
         try:
             os.utime(self.path(key))
         except OSError:
@@ -128,7 +128,7 @@ class ExpertCache:
                 if not self._make_room(size):
                     return
                 try:
-                    # No fsync: after a crash the checksum tells.
+                    # No fsync: the checksum detects a crash.
                     save_file(tensors, part, metadata)
                     part.replace(self.path(key))
                 finally:

@@ -1,10 +1,10 @@
-"""What experts depend on, as one name: equal names, equal weights."""
+"""How experts are trained, and a key of everything that their weights depend on."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Literal
 
 import numpy as np
@@ -15,11 +15,8 @@ from gcsr.models.base import Model
 from gcsr.utils.devices import arithmetic
 from gcsr.version import __version__
 
-# -- How experts are trained -------------------------------------------------------------------------
-
-
 Optimizer = Literal["adam", "sgd"]
-OPTIMISERS: tuple[Optimizer, ...] = ("adam", "sgd")
+OPTIMIZERS: tuple[Optimizer, ...] = ("adam", "sgd")
 
 
 @dataclass(frozen=True)
@@ -36,7 +33,7 @@ class ExpertRecipe:
         seed: experts depend on this seed and the graph only, so that condensed graphs of different
             seeds learn from the same experts, as in the paper.
         snapshot_every: epochs from one snapshot to the next.
-        optimiser: ``adam``, or plain ``sgd``.
+        optimizer: ``adam``, or plain ``sgd``.
         restart: whether the rate drops to a tenth, with fresh moments, in the middle.
         unread: snapshots from the first of these up to, not including, the second are never looked
             up and not kept.
@@ -50,7 +47,7 @@ class ExpertRecipe:
     weight_decay: float
     seed: int
     snapshot_every: int = 1
-    optimiser: Optimizer = "adam"
+    optimizer: Optimizer = "adam"
     restart: bool = True
     unread: tuple[int, int] = (0, 0)
 
@@ -72,37 +69,38 @@ class ExpertRecipe:
         return snapshot if snapshot < first else snapshot - (end - first)
 
 
-def expert_key(
-    model: Model,
-    visible: VisibleGraph,
-    recipe: ExpertRecipe,
-    device: torch.device,
-    dtype: torch.dtype,
-) -> str:
+@dataclass(frozen=True, eq=False)
+class ExpertRequest:
+    """Which experts a method needs, and the memory and disk space that their trajectories may take.
+
+    ``predictions`` asks for their mean prediction.
+    """
+
+    model: Model
+    recipe: ExpertRecipe
+    dtype: torch.dtype = torch.float32
+    predictions: bool = False
+    memory_bytes: int | None = None
+    disk_bytes: int = 0
+
+
+def expert_key(request: ExpertRequest, visible: VisibleGraph, device: torch.device) -> str:
     """SHA-256 over the visible graph, the model, the recipe and the machine's arithmetic.
 
-    How many epochs are kept is left out: a longer run holds every shorter one with the same gap.
-    Labels other than the training nodes' do not reach experts and are left out too.
+    The number of kept epochs is not part of it: a longer run contains every shorter one with the same
+    gap. Neither are labels of other nodes than training nodes, which experts never see.
     """
+    model, recipe = request.model, request.recipe
     kind = type(model)
     head = {
         "model": [f"{kind.__module__}.{kind.__qualname__}", repr(sorted(vars(model).items()))],
         "recipe": {
-            name: getattr(recipe, name)
-            for name in (
-                "count",
-                "epochs",
-                "rate",
-                "weight_decay",
-                "seed",
-                "snapshot_every",
-                "optimiser",
-                "restart",
-                "unread",
-            )
+            "optimiser" if name == "optimizer" else name: value  # keys of stored experts stay
+            for name, value in asdict(recipe).items()
+            if name not in ("trained_epochs", "kept_epochs")
         },
         "classes": visible.num_classes,
-        "dtype": str(dtype),
+        "dtype": str(request.dtype),
         "versions": [__version__, torch.__version__],
         "arithmetic": arithmetic(device),
     }

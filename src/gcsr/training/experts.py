@@ -1,4 +1,4 @@
-"""What the experts think of every visible node."""
+"""Training of experts on the training nodes, and their mean prediction."""
 
 from __future__ import annotations
 
@@ -6,23 +6,22 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 from torch import Tensor
 
 from gcsr.data.views import VisibleGraph
 from gcsr.equations.trajectory import cross_entropy
-from gcsr.models.base import Model, Params, Prepared, init_batch
+from gcsr.models.base import Model, Params, Prepared, init_batch, joined
 from gcsr.models.sparse import SparseTopology
 from gcsr.outofcore.predict import prepare_on
+from gcsr.training.adam import adam_step
 from gcsr.training.expert_recipe import ExpertRecipe
 from gcsr.training.trajectories import Trajectories
 from gcsr.utils.devices import free_memory_bytes, make_generator, within_memory
-from gcsr.utils.parallel import part_of, run_jobs, single_threaded
+from gcsr.utils.parallel import run_jobs_on, single_threaded
 from gcsr.utils.progress import Progress, silent
-
-# -- The training nodes as experts see them, in parts where they are too many at once ----------------
-
 
 # Activations of one expert, forwards and backwards, stay below this many numbers.
 ACTIVATION_BUDGET = {"cpu": 2**28, "cuda": 2**31}
@@ -58,19 +57,16 @@ class TrainingRows:
 
     def gradients(self, params: Params) -> tuple[Tensor, ...]:
         """Gradients of every network's mean loss over all training nodes."""
-        parts = self._gradients(params)
-        total = next(parts)
-        for gradients in parts:
-            for added, gradient in zip(total, gradients, strict=True):
-                added.add_(gradient)
-        return total
-
-    def _gradients(self, params: Params) -> Iterator[tuple[Tensor, ...]]:
+        total: tuple[Tensor, ...] = ()
         for prepared, targets in self.parts:
             loss = cross_entropy(self._model.logits(params, prepared), targets).sum()
             if len(self.parts) > 1:
                 loss = loss * (targets.shape[0] / self._count)
-            yield torch.autograd.grad(loss, params)
+            gradients = torch.autograd.grad(loss, params)
+            for added, gradient in zip(total, gradients, strict=bool(total)):
+                added.add_(gradient)
+            total = total or gradients
+        return total
 
 
 def _cut(whole: Prepared, rows: Tensor) -> Prepared | None:
@@ -79,33 +75,6 @@ def _cut(whole: Prepared, rows: Tensor) -> Prepared | None:
         return None
     ones = whole.ones
     return replace(whole, inputs=whole.inputs[rows], ones=None if ones is None else ones[rows])
-
-
-# -- Experts as they are asked for: all that decides their weights, and what they may take -----------
-
-
-@dataclass(frozen=True, eq=False)
-class ExpertRequest:
-    """What a method will ask :func:`~gcsr.training.obtain_experts.experts_for` for.
-
-    Args:
-        model: the network.
-        recipe: how it is trained.
-        dtype: in which precision.
-        predictions: whether the mean prediction is wanted.
-        memory_bytes: what trajectories may take in memory.
-        disk_bytes: what they may take on disk.
-    """
-
-    model: Model
-    recipe: ExpertRecipe
-    dtype: torch.dtype = torch.float32
-    predictions: bool = False
-    memory_bytes: int | None = None
-    disk_bytes: int = 0
-
-
-# -- Training many experts at once on the training nodes ---------------------------------------------
 
 
 # Experts trained together on CUDA keep weights, moments and activations below this many numbers.
@@ -132,38 +101,30 @@ def train_experts(
     ``on_trained`` gets the numbers and the last weights of every group of experts when its training
     ends, on the thread that trained it.
     """
-    school = ExpertTrainer(model, visible, recipe, device, dtype)
+    trainer = ExpertTrainer(model, visible, recipe, device, dtype)
     budget = default_budget(device) if memory_bytes is None else memory_bytes
-    trajectories = Trajectories.within(budget, school, disk_bytes)
-    group = school.group_size if trajectories.keeps_everything else 1
+    trajectories = Trajectories.within(budget, trainer, disk_bytes)
+    group = trainer.group_size if trajectories.keeps_everything else 1
 
-    def job(first: int) -> Callable[[Progress], None]:
-        experts = range(first, min(first + group, recipe.count))
+    def train(experts: range, progress: Progress, size: int) -> list[tuple[range, Params]]:
+        trained = []
+        for start in range(0, len(experts), size):
+            some = experts[start : start + size]
+            for epoch, state in trainer.states(some):
+                trajectories.record(some, epoch, state)
+                progress("training experts", epoch, recipe.trained_epochs)
+            trained.append((some, state.params))
+        return trained
 
-        def lessons(size: int, report: Progress) -> list[tuple[range, Params]]:
-            trained = []
-            for start in range(0, len(experts), size):
-                some = experts[start : start + size]
-                for epoch, state in school.lessons(some):
-                    trajectories.record(some, epoch, state)
-                    report("training experts", epoch, recipe.trained_epochs)
-                trained.append((some, state.params))
-            return trained
+    def job(experts: range, progress: Progress) -> None:
+        trained = within_memory(partial(train, experts, progress), len(experts), "experts")
+        if on_trained is not None:
+            for some, params in trained:
+                on_trained(some, params)
 
-        def teach(report: Progress) -> None:
-            trained = within_memory(lambda size: lessons(size, report), len(experts), "experts")
-            if on_trained is not None:
-                for some, params in trained:
-                    on_trained(some, params)
-
-        return teach
-
-    jobs = [job(first) for first in range(0, recipe.count, group)]
-    if device.type == "cpu":
-        run_jobs(jobs, progress)
-    else:
-        for done, teach in enumerate(jobs):
-            teach(part_of(progress, done, len(jobs)))
+    everyone = range(recipe.count)
+    jobs = [partial(job, everyone[i : i + group]) for i in range(0, recipe.count, group)]
+    run_jobs_on(device, jobs, progress)
     return trajectories
 
 
@@ -179,19 +140,19 @@ def train_part(
 
     One expert at a time, as on a CPU.
     """
-    school = ExpertTrainer(model, visible, replace(recipe, count=len(experts)), device, dtype)
-    trajectories = Trajectories.within(sys.maxsize, school)
+    trainer = ExpertTrainer(model, visible, replace(recipe, count=len(experts)), device, dtype)
+    trajectories = Trajectories.within(sys.maxsize, trainer)
     last = []
     with single_threaded():
         for place, expert in enumerate(experts):
-            for epoch, state in school.lessons(range(expert, expert + 1)):
+            for epoch, state in trainer.states(range(expert, expert + 1)):
                 trajectories.record(range(place, place + 1), epoch, state)
             last.append(state.params)
-    return trajectories.kept, tuple(map(torch.cat, zip(*last, strict=True)))
+    return trajectories.kept, joined(last)
 
 
 def default_budget(device: torch.device) -> int:
-    """Bytes that trajectories may take unless told otherwise."""
+    """Bytes that trajectories may take by default."""
     return free_memory_bytes(device) // 4
 
 
@@ -210,7 +171,7 @@ class TrainingState:
 
 
 class ExpertTrainer:
-    """Knows how an epoch is taught; the store of trajectories uses it to replay."""
+    """Trains experts epoch by epoch; :class:`Trajectories` uses it to repeat epochs."""
 
     def __init__(
         self,
@@ -244,19 +205,19 @@ class ExpertTrainer:
     def begin(self, experts: range) -> TrainingState:
         """The state before the first epoch."""
         params = self.initial(experts)
-        moving = params if self.recipe.optimiser == "adam" else ()
+        moving = params if self.recipe.optimizer == "adam" else ()
         first, second = (tuple(torch.zeros_like(p) for p in moving) for _ in range(2))
         return TrainingState(params, first, second, 0)
 
-    def lessons(self, experts: range) -> Iterator[tuple[int, TrainingState]]:
+    def states(self, experts: range) -> Iterator[tuple[int, TrainingState]]:
         """States after epoch 0 (the start), 1, 2, ... up to the last."""
         state = self.begin(experts)
         yield 0, state
         for epoch in range(self.recipe.trained_epochs):
-            self.teach(state, epoch)
+            self.step(state, epoch)
             yield epoch + 1, state
 
-    def teach(self, state: TrainingState, epoch: int) -> None:
+    def step(self, state: TrainingState, epoch: int) -> None:
         """One full-batch step, in place."""
         recipe = self.recipe
         rate = recipe.rate
@@ -273,21 +234,11 @@ class ExpertTrainer:
         with torch.no_grad():
             for i, (p, g) in enumerate(zip(state.params, gradients, strict=True)):
                 decayed = g.add(p, alpha=recipe.weight_decay)
-                if recipe.optimiser == "sgd":
+                if recipe.optimizer == "sgd":
                     p.sub_(decayed, alpha=rate)
                 else:
                     moments = state.first[i], state.second[i]
-                    adam_step(p, decayed, *moments, rate=rate, steps=state.steps)
-
-
-def adam_step(
-    p: Tensor, gradient: Tensor, first: Tensor, second: Tensor, *, rate: float, steps: int
-) -> None:
-    """One step of Adam (Kingma and Ba, 2015) in place, with the usual constants."""
-    first.lerp_(gradient, 0.1)
-    second.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
-    scale = second.sqrt().div_((1 - 0.999**steps) ** 0.5).add_(1e-8)
-    p.addcdiv_(first, scale, value=-rate / (1 - 0.9**steps))
+                    adam_step(p, decayed, *moments, lr=rate, steps=state.steps)
 
 
 class MeanPrediction:

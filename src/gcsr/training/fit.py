@@ -17,12 +17,11 @@ from torch import Tensor
 from gcsr.equations.trajectory import cross_entropy, over_labeled
 from gcsr.models.base import Dropout, Model, Params, Prepared, init_batch
 from gcsr.models.topology import DenseTopology, EmptyTopology, Topology
+from gcsr.training.adam import fused_adam
 from gcsr.utils.capture import record, warm_up
 from gcsr.utils.devices import make_generator
-from gcsr.utils.errors import require
 from gcsr.utils.renamed import AcceptsOldNames, generator_name
-
-# -- Predictions and accuracy of a batch of networks -------------------------------------------------
+from gcsr.utils.validation import real_number, whole_number
 
 
 def predictions(model: Model, params: Params, prepared: Prepared, *, at_once: int) -> Tensor:
@@ -60,7 +59,7 @@ class TrainingRecipe(metaclass=AcceptsOldNames):
         lr: Adam's learning rate.
         weight_decay: its weight decay.
         dropout: share of hidden units that are dropped (the paper: 0.5 on Reddit, else 0).
-        validate_every: epochs between two looks at the validation nodes.
+        validate_every: epochs between two validations.
     """
 
     old_names: ClassVar[dict[str, str]] = {"rate": "lr"}
@@ -72,19 +71,10 @@ class TrainingRecipe(metaclass=AcceptsOldNames):
     validate_every: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "validate_every"):
-            value = getattr(self, name)
-            fine = isinstance(value, int) and not isinstance(value, bool) and value >= 1
-            require(fine, f"{name}: {value!r} is not accepted; a whole number >= 1 is.")
-        require(self.lr > 0, f"lr: {self.lr!r} is not accepted; a number > 0 is.")
-        require(
-            self.weight_decay >= 0,
-            f"weight_decay: {self.weight_decay!r} is not accepted; a number >= 0 is.",
-        )
-        require(
-            0 <= self.dropout < 1,
-            f"dropout: {self.dropout!r} is not accepted; a number >= 0 and < 1 is.",
-        )
+        whole_number(self, "epochs", "validate_every", least=1)
+        real_number(self, "lr", above=True)
+        real_number(self, "weight_decay")
+        real_number(self, "dropout", most=1.0, below=True)
 
 
 def paper_recipe(dataset: str) -> TrainingRecipe:
@@ -151,32 +141,29 @@ def fit(
             model, params, validate, validation_labels, at_once=networks_at_once(model, validate)
         ),
     )
-    teach, judge = run.teach, run.judge
-    recorded = device.type == "cuda" and recipe.epochs > RECORDED_EPOCHS
+    step, score = run.step, run.validate
+    captured = device.type == "cuda" and recipe.epochs > RECORDED_EPOCHS
     generators = [] if dropout is None else [dropout.generator]
     for epoch in range(recipe.epochs):
-        if epoch == WARM_EPOCHS and recorded:
-            teach = record(run.teach, generators)
-            judge = record(run.judge) if recipe.validate_every <= WARM_EPOCHS else run.judge
+        if epoch == WARM_EPOCHS and captured:
+            step = record(run.step, generators)
+            score = record(run.validate) if recipe.validate_every <= WARM_EPOCHS else run.validate
         if epoch == recipe.epochs // 2 and epoch > 0:
             run.restart()
         last = epoch == recipe.epochs - 1
         due = epoch % recipe.validate_every == recipe.validate_every - 1 or last
-        if epoch < WARM_EPOCHS and recorded:
-            warm_up(teach, 1)
-            if due:
-                warm_up(judge, 1)
-        else:
-            teach()
-            if due:
-                judge()
+        for work in (step, score) if due else (step,):
+            if epoch < WARM_EPOCHS and captured:
+                warm_up(work, 1)
+            else:
+                work()
         if on_epoch is not None:
             on_epoch(epoch + 1)
     return Fitted(run.best, run.best_accuracy, run.best_epoch)
 
 
 class Run:
-    """Networks on their way; every tensor is updated in place.
+    """Networks in training; every tensor is updated in place.
 
     ``loss`` is the sum of the networks' losses, ``score`` how well each of them validates.
     """
@@ -206,33 +193,24 @@ class Run:
         )
         self._steps = [torch.zeros((), dtype=torch.float32, device=device) for _ in params]
 
-    def teach(self) -> None:
+    def step(self) -> None:
         """One epoch of training."""
         gradients = torch.autograd.grad(self._loss(self.params), self.params)
         with torch.no_grad():
             torch._foreach_add_(self._steps, 1.0)
-            # torch.optim.Adam(fused=True) without its class, whose first use imports the compiler for
-            # seconds. In one pass over the weights: on a CPU Adam is bound by memory, on CUDA by
-            # launches. The kernel reads gradients as if they lay in memory as the weights do.
-            torch._fused_adam_(
+            fused_adam(
                 list(self.params),
                 [gradient.contiguous() for gradient in gradients],
                 self._first,
                 self._second,
-                [],
                 self._steps,
                 lr=self._rate,
-                beta1=0.9,
-                beta2=0.999,
                 weight_decay=self._weight_decay,
-                eps=1e-8,
-                amsgrad=False,
-                maximize=False,
             )
         self._epoch.add_(1)
 
-    def judge(self) -> None:
-        """Keep the networks that validate better than ever before."""
+    def validate(self) -> None:
+        """Keep the weights of networks that validate better than before."""
         score = self._score(self.params)
         better = score > self.best_accuracy
         # On CUDA asking whether any improved would make the device wait.

@@ -1,4 +1,4 @@
-"""Where an expert was at every snapshot, within a memory budget."""
+"""Weights of experts at every snapshot, within a memory budget."""
 
 from __future__ import annotations
 
@@ -14,15 +14,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gcsr.models.base import Params
+from gcsr.models.base import Params, joined
 from gcsr.training.expert_cache import scratch_folder
 from gcsr.training.expert_recipe import ExpertRecipe
 
 if TYPE_CHECKING:
     from gcsr.training.experts import ExpertTrainer, TrainingState
-
-# -- Tensors that live in a file instead of in memory: for trajectories that memory cannot hold ------
-
 
 logger = logging.getLogger(__name__)
 
@@ -63,7 +60,7 @@ class Trajectories:
 
     Everything that can be asked for is ``kept`` where it fits into a budget of bytes, or on disk
     (``mapped``). Otherwise a checkpoint (weights and Adam's moments) is kept every ``stride`` epochs
-    and the epochs after it are trained again, by the ``school`` that trained them, when asked for.
+    and the epochs after it are trained again, by ``trainer``, when they are needed.
     """
 
     def __init__(
@@ -71,21 +68,21 @@ class Trajectories:
         recipe: ExpertRecipe,
         kept: Params = (),
         *,
-        school: ExpertTrainer | None = None,
+        trainer: ExpertTrainer | None = None,
         stride: int = 1,
         mapped: bool = False,
     ) -> None:
         self.recipe, self.kept, self.stride, self.mapped = recipe, kept, stride, mapped
-        self._school = school
+        self._trainer = trainer
         self._checkpoints: dict[tuple[int, int], tuple[tuple[Tensor, ...], int]] = {}
         self._rows: Tensor | None = None
         if kept and recipe.rows <= recipe.last_snapshot:
             self._rows = _rows_of_positions(recipe).to(kept[0].device)
 
     @classmethod
-    def within(cls, budget: int, school: ExpertTrainer, disk: int = 0) -> Trajectories:
-        """Room for what a school teaches: ``budget`` bytes of memory, else ``disk`` bytes of a file."""
-        recipe, one = school.recipe, school.initial(range(1))
+    def within(cls, budget: int, trainer: ExpertTrainer, disk: int = 0) -> Trajectories:
+        """Memory of at most ``budget`` bytes, else a file of at most ``disk`` bytes."""
+        recipe, one = trainer.recipe, trainer.initial(range(1))
         per_state = sum(p.nbytes for p in one)
         whole = recipe.count * recipe.rows * per_state
         shapes = [(recipe.count, recipe.rows, *p.shape[1:]) for p in one]
@@ -97,7 +94,7 @@ class Trajectories:
             mapped = scratch_tensors(shapes, one[0].dtype, scratch_folder())
             if mapped is not None:
                 return cls(recipe, mapped, mapped=True)
-        return cls(recipe, school=school, stride=_stride(recipe, per_state, budget))
+        return cls(recipe, trainer=trainer, stride=_stride(recipe, per_state, budget))
 
     @property
     def keeps_everything(self) -> bool:
@@ -111,7 +108,7 @@ class Trajectories:
         return kept + sum(t.nbytes for tensors, _ in self._checkpoints.values() for t in tensors)
 
     def record(self, experts: range, epoch: int, state: TrainingState) -> None:
-        """Take note of a group of experts after an epoch."""
+        """Keep the weights of a group of experts after an epoch."""
         recipe = self.recipe
         if epoch > recipe.kept_epochs:
             return
@@ -141,9 +138,7 @@ class Trajectories:
             return self.at(where), self.at(where + steps)
         replayed = [self._replay(e, s, steps) for e, s in zip(experts, starts, strict=True)]
         first, last = zip(*replayed, strict=True)
-        return tuple(map(torch.cat, zip(*first, strict=True))), tuple(
-            map(torch.cat, zip(*last, strict=True))
-        )
+        return joined(first), joined(last)
 
     def position(self, expert: int, snapshot: int) -> int:
         """Where an expert's snapshot lies for :meth:`at`; the next snapshot follows it."""
@@ -162,25 +157,27 @@ class Trajectories:
         return tuple(kept[expert : expert + 1, row] for kept in self.kept)
 
     def _replay(self, expert: int, start: int, steps: int) -> tuple[Params, Params]:
-        school = self._school
-        if school is None:
-            raise RuntimeError("trajectories without a school cannot be replayed")
+        trainer = self._trainer
+        if trainer is None:
+            raise RuntimeError("trajectories without a trainer cannot be replayed")
         first, last = (s * self.recipe.snapshot_every for s in (start, start + steps))
-        epoch, state = self._nearest(school, expert, first)
+        epoch, state = self._nearest(trainer, expert, first)
         for done in range(epoch, first):
-            school.teach(state, done)
+            trainer.step(state, done)
         at_start = tuple(p.clone() for p in state.params)
         epoch = first
         if last - last % self.stride > first:
             # A checkpoint lies on the way: what is before it need not be walked.
-            epoch, state = self._nearest(school, expert, last)
+            epoch, state = self._nearest(trainer, expert, last)
         for done in range(epoch, last):
-            school.teach(state, done)
+            trainer.step(state, done)
         return at_start, state.params
 
-    def _nearest(self, school: ExpertTrainer, expert: int, epoch: int) -> tuple[int, TrainingState]:
+    def _nearest(
+        self, trainer: ExpertTrainer, expert: int, epoch: int
+    ) -> tuple[int, TrainingState]:
         """The last checkpoint up to an epoch, or the start, and the state there."""
-        state = school.begin(range(expert, expert + 1))
+        state = trainer.begin(range(expert, expert + 1))
         checkpoint = epoch - epoch % self.stride
         if checkpoint:
             tensors, state.steps = self._checkpoints[expert, checkpoint]
@@ -192,7 +189,7 @@ class Trajectories:
 
 def _stride(recipe: ExpertRecipe, per_state: int, budget: int) -> int:
     """The densest checkpoints that fit; the start itself is made again from its seed."""
-    tensors = 3 if recipe.optimiser == "adam" else 1
+    tensors = 3 if recipe.optimizer == "adam" else 1
     every = recipe.snapshot_every
     for stride in range(2 * every, recipe.kept_epochs + 1, every):
         checkpoints = recipe.count * (recipe.kept_epochs // stride)

@@ -25,7 +25,7 @@ from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import InputError, require
 from gcsr.utils.locks import lock_file
 from gcsr.utils.safe_io import UNREADABLE, reason
-from gcsr.utils.validation import require_int
+from gcsr.utils.validation import require_integer
 
 if TYPE_CHECKING:
     import optuna
@@ -78,8 +78,8 @@ class StudySpec:
         graphs: int,
     ) -> StudySpec:
         """Everything checked that can be checked before the first trial."""
-        require_int("seed", seed)
-        require_int("graphs", graphs, 1)
+        require_integer("seed", seed)
+        require_integer("graphs", graphs, 1)
         whole = space_for(method, space, changes)
         base, _ = make_condenser(
             graph, nodes=nodes, ratio=ratio, method=method, preset=preset, settings={}

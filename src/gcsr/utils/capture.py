@@ -1,4 +1,4 @@
-"""Work on a CUDA device that is recorded once and replayed without the host.
+"""CUDA graphs: work that is recorded once and replayed without the host.
 
 Small kernels take less time than launching them one by one. What is recorded must read and write the
 same tensors every time and must never wait for the device.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
@@ -31,7 +31,7 @@ def record(
 ) -> Callable[[], None]:
     """The work, recorded but not run; what it did before must be warm. Falls back to itself.
 
-    A recorded graph knows addresses, not tensors: the result keeps ``body``, and with it what it
+    A recorded graph has addresses, not tensors: the result keeps ``body``, and with it what it
     reads, alive. ``generators`` are those it draws from: every replay then draws anew.
     """
     graph = torch.cuda.CUDAGraph()
@@ -44,6 +44,16 @@ def record(
         logger.debug("CUDA graph capture failed, running eagerly: %s", error)
         return Eager(body)
     return _Replayed(graph, body)
+
+
+def capture(body: Callable[[], object], buffers: Sequence[torch.Tensor]) -> Callable[[], None]:
+    """The work, recorded but not run. ``buffers`` are all tensors that it changes."""
+    before = tuple(buffer.clone() for buffer in buffers)
+    for _ in range(2):
+        warm_up(body, 1)
+        for buffer, saved in zip(buffers, before, strict=True):
+            buffer.copy_(saved)
+    return record(body)
 
 
 @contextmanager

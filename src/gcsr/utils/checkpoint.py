@@ -1,4 +1,4 @@
-"""The open checkpoint of a run: parts are read once and written now and then, each by one thread."""
+"""Checkpoints: the state of a run in a folder, in parts that are each written by one thread."""
 
 from __future__ import annotations
 
@@ -27,26 +27,29 @@ from gcsr.utils.files import write_atomically
 from gcsr.utils.locks import lock_file
 from gcsr.utils.safe_io import UNREADABLE, reason
 
-# -- Where a run writes down how far it is, and how often --------------------------------------------
-
-
+logger = logging.getLogger(__name__)
+# The share of a run's time that writing may take.
+SHARE = 0.01
+# Expected time of a first writing: latency in seconds, and bytes per second.
+LATENCY, THROUGHPUT = 0.02, 5e7
 SUFFIX = ".part"
 RUN = "run.json"
 LOCK = "lock"
 STAGE = "result"
+FORMAT = "gcsr-checkpoint/1"
+_REFUSED: tuple[type[Exception], ...] = (SafetensorError, *UNREADABLE)
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A folder with the state of a run; who runs the same again continues there.
+    """A folder with the state of a run. The same run continues from it.
 
     Args:
-        path: the folder, made where it is not there. The folder around it must exist.
-        every: seconds between two writings of a state at least; by default as many as keep the time
-            spent writing at one hundredth. It changes no result.
-        fresh: begin anew, whatever lies there.
-        keep: leave the folder when the run is finished, for a caller who has something to do before
-            the result is safe and calls :meth:`discard` then.
+        path: the folder; it is created, its parent must exist.
+        every: seconds between two writings at least; by default writing takes one hundredth of the
+            time. It changes no result.
+        fresh: begin anew and remove what is there.
+        keep: keep the folder when the run is finished; the caller then calls :meth:`discard`.
     """
 
     path: Path
@@ -56,18 +59,17 @@ class Checkpoint:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", Path(self.path))
-        fine = self.every is None or (
-            isinstance(self.every, int | float) and 0 <= self.every < math.inf
-        )
-        require(fine, f"checkpoint: every {self.every!r} is not accepted; seconds >= 0 are.")
+        seconds = self.every is None or isinstance(self.every, int | float)
+        fine = seconds and 0 <= (self.every or 0) < math.inf
+        require(fine, f"every must be seconds >= 0, got {self.every!r}.")
 
     @classmethod
     def of(cls, given: Checkpoint | str | os.PathLike[str] | None) -> Checkpoint | None:
-        """A path stands for a checkpoint with nothing else said."""
+        """A checkpoint from a path."""
         if given is None or isinstance(given, Checkpoint):
             return given
         fine = isinstance(given, str | os.PathLike)
-        require(fine, f"checkpoint: the name of a folder is needed, not {type(given).__name__}.")
+        require(fine, f"checkpoint must be the path of a folder, got {type(given).__name__}.")
         return cls(Path(given))
 
     @property
@@ -77,12 +79,8 @@ class Checkpoint:
 
     @property
     def exists(self) -> bool:
-        """Whether a state lies there."""
-        return any(True for _ in self.parts())
-
-    def parts(self) -> Iterator[Path]:
-        """Files that hold a state."""
-        yield from self.path.glob(f"*{SUFFIX}")
+        """Whether the folder has a state."""
+        return any(self.path.glob(f"*{SUFFIX}"))
 
     def discard(self) -> None:
         """Remove what belongs to the checkpoint, and the folder if that was all."""
@@ -108,15 +106,8 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-# -- How a state lies in a file: named tensors and plain values, with a checksum over both -----------
-
-
-FORMAT = "gcsr-checkpoint/1"
-_REFUSED: tuple[type[Exception], ...] = (SafetensorError, *UNREADABLE)
-
-
 class UnreadableError(Exception):
-    """A file is not what was written; the message says why."""
+    """A file is not what was written."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,19 +116,6 @@ class State:
 
     tensors: Mapping[str, Tensor] = field(default_factory=dict)
     values: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the tensors."""
-        return sum(tensor.nbytes for tensor in self.tensors.values())
-
-    def on(self, device: torch.device, placed: Mapping[str, str]) -> State:
-        """The same with the tensors back where they were: on the host or on ``device``."""
-        moved = {
-            name: tensor if placed[name] == "cpu" else tensor.to(device)
-            for name, tensor in self.tensors.items()
-        }
-        return State(moved, self.values)
 
 
 def packed(state: State, run: str) -> bytes:
@@ -171,7 +149,11 @@ def unpacked(path: Path, run: str, device: torch.device) -> State:
         values, placed = (json.loads(metadata[name]) for name in ("values", "placed"))
         if not isinstance(values, dict) or not isinstance(placed, dict):
             raise UnreadableError("it is not what was written")
-        return State(tensors, values).on(device, placed)
+        on_device = {
+            name: tensor if placed[name] == "cpu" else tensor.to(device)
+            for name, tensor in tensors.items()
+        }
+        return State(on_device, values)
     except _REFUSED as error:
         raise UnreadableError(reason(error)) from None
 
@@ -185,26 +167,19 @@ def _checksum(tensors: Mapping[str, Tensor], values: str) -> str:
     return str(checksum)
 
 
-logger = logging.getLogger(__name__)
-# The share of a run's time that writing may take.
-SHARE = 0.01
-# What a first writing is expected to take: waiting for the disk, and bytes per second.
-LATENCY, THROUGHPUT = 0.02, 5e7
-
-
 @contextmanager
-def opened(checkpoint: Checkpoint | None, run: Mapping[str, Any]) -> Iterator[Journal | None]:
-    """The journal of a run, which ``run`` describes by name; nobody else may use it meanwhile.
+def opened(checkpoint: Checkpoint | None, run: Mapping[str, Any]) -> Iterator[CheckpointLog | None]:
+    """The checkpoint of a run, locked for this process. ``run`` describes the run.
 
-    A folder with the state of another run is refused, unless ``fresh`` says that it may go.
+    A folder with the state of another run is refused, unless the checkpoint is ``fresh``.
     """
     if checkpoint is None:
         yield None
         return
     with _alone(checkpoint.path):
-        journal = Journal(checkpoint, run)
+        log = CheckpointLog(checkpoint, run)
         try:
-            yield journal
+            yield log
         except BaseException:
             if not checkpoint.exists:
                 checkpoint.discard()
@@ -213,8 +188,8 @@ def opened(checkpoint: Checkpoint | None, run: Mapping[str, Any]) -> Iterator[Jo
             checkpoint.discard()
 
 
-class Journal:
-    """States of one run by the name of their part."""
+class CheckpointLog:
+    """The open checkpoint of a run: states by the name of their part."""
 
     def __init__(self, checkpoint: Checkpoint, run: Mapping[str, Any]) -> None:
         self.checkpoint = checkpoint
@@ -229,11 +204,6 @@ class Journal:
         self._before = 0.0
         self._resumed = False
         self._make_ready()
-
-    @property
-    def resumed(self) -> bool:
-        """Whether something of an earlier process was used."""
-        return self._resumed
 
     @property
     def seconds(self) -> float:
@@ -251,7 +221,7 @@ class Journal:
         return Part(self, self.checkpoint.path / f"{name}{SUFFIX}", device)
 
     def load(self, path: Path, device: torch.device) -> State | None:
-        """The state of a part; one that cannot be read counts as absent, and that is said."""
+        """The state of a part; one that cannot be read is ignored with a warning."""
         if not path.is_file():
             return None
         try:
@@ -276,7 +246,7 @@ class Journal:
         return self._spent + expected <= SHARE * (now - self._began)
 
     def save(self, path: Path, state: State) -> None:
-        """Write a part's state whole; a disk that cannot take it is said once and stops nothing."""
+        """Write the state of a part; a failure is a warning, once, and the run continues."""
         began = time.perf_counter()
         values = {**state.values, "seconds": self.seconds}
         try:
@@ -295,7 +265,7 @@ class Journal:
             self._writes += 1
 
     def _make_ready(self) -> None:
-        """Empty the folder of what this run cannot use; refuse to where that would lose a state."""
+        """Remove files that this run cannot use; refuse a folder with the state of another run."""
         folder = self.checkpoint.path
         if not self.checkpoint.fresh and self.checkpoint.exists:
             found = _described(folder / RUN)
@@ -313,30 +283,28 @@ class Journal:
                 remove(path)
 
 
+Journal = CheckpointLog  # until all modules use the new name
+
+
 class Part:
     """The state of one part of a run, read and written by one thread."""
 
-    def __init__(self, journal: Journal, path: Path, device: torch.device) -> None:
-        self._journal, self._path, self._device = journal, path, device
+    def __init__(self, log: CheckpointLog, path: Path, device: torch.device) -> None:
+        self._log, self.path, self._device = log, path, device
         self._last = time.perf_counter()
 
-    @property
-    def path(self) -> Path:
-        """The file."""
-        return self._path
-
     def load(self) -> State | None:
-        """What was saved last, by whichever process; ``None`` where there is nothing."""
-        return self._journal.load(self._path, self._device)
+        """The last saved state, of this or an earlier process; ``None`` if there is none."""
+        return self._log.load(self.path, self._device)
 
     def offer(self, nbytes: int, state: Callable[[], State]) -> None:
         """Save a state of about so many bytes if it is time to."""
-        if self._journal.due(self._last, nbytes):
+        if self._log.due(self._last, nbytes):
             self.save(state())
 
     def save(self, state: State) -> None:
         """Save a state now."""
-        self._journal.save(self._path, state)
+        self._log.save(self.path, state)
         self._last = time.perf_counter()
 
 
@@ -372,7 +340,7 @@ def _locked(folder: Path) -> int:
         try:
             descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
         except FileNotFoundError:
-            continue  # whoever had it finished between the two lines
+            continue  # another process removed the folder between the two lines
         try:
             lock_file(descriptor, wait=False)
             with suppress(FileNotFoundError):
@@ -396,7 +364,7 @@ def _differences(folder: Path, found: Mapping[str, Any], wanted: Mapping[str, An
     names = [name for name in {**wanted, **found} if found.get(name) != wanted.get(name)]
     if "method" in names:  # whose settings then differ too
         names = ["method"]
-    told = [
+    differences = [
         "other data"
         if name == "data"
         else f"no {name}"
@@ -405,8 +373,8 @@ def _differences(folder: Path, found: Mapping[str, Any], wanted: Mapping[str, An
         for name in names
     ]
     return (
-        f"checkpoint: {folder} is of another run, which had {'; '.join(told)}: the settings of that one"
-        " continue it, and --fresh (fresh=True) begins anew."
+        f"checkpoint: {folder} is of another run, which had {'; '.join(differences)}: the settings of"
+        " that one continue it, and --fresh (fresh=True) begins anew."
     )
 
 

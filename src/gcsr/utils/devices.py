@@ -1,4 +1,4 @@
-"""Where work runs, how much memory it took, and random numbers that do not depend on the device."""
+"""Devices, their memory, and random numbers that do not depend on the device."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import torch
 from gcsr.utils.errors import InputError
 
 logger = logging.getLogger(__name__)
-# What a small machine can spare; for systems that do not tell.
-UNTOLD_MEMORY = 2**31
+# Assumed where the system does not report its memory.
+UNKNOWN_MEMORY = 2**31
 T = TypeVar("T")
 
 
@@ -30,11 +30,11 @@ def pick_device(name: str | torch.device = "auto") -> torch.device:
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise InputError(f"device: {name!r} is not known; accepted: auto, cpu, cuda.") from None
+        raise InputError(f"device must be auto, cpu or cuda, got {name!r}.") from None
     if device.type == "cuda" and not torch.cuda.is_available():
-        raise InputError(f"device: {name!r} was asked for but no CUDA device is available.")
+        raise InputError(f"device must be auto or cpu without a CUDA device, got {name!r}.")
     if device.type not in ("cpu", "cuda"):
-        raise InputError(f"device: {name!r} is not supported; accepted: auto, cpu, cuda.")
+        raise InputError(f"device must be auto, cpu or cuda, got {name!r}.")
     return device
 
 
@@ -61,30 +61,27 @@ def peak_memory_bytes(device: torch.device) -> int | None:
 
     A process's peak is that of all it has done: after a second condensation in one process it is the
     larger of the two, and of what came before. It is not reset, because others may be reading it.
-    ``None`` where the system does not tell (Windows).
+    ``None`` where the system does not report it (Windows).
     """
     if device.type == "cuda":
         return int(torch.cuda.max_memory_allocated(device))
-    try:
-        lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-        fields = dict(line.split(":", 1) for line in lines)
-        return int(fields["VmHWM"].split()[0]) * 1024
-    except (OSError, KeyError, ValueError):
-        pass
+    peak = _proc_bytes("/proc/self/status", "VmHWM")
+    if peak is not None:
+        return peak
     try:
         import resource  # noqa: PLC0415 - not on every system
     except ImportError:
         return None
     # On Linux this would include the peak of the process that started this one.
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return int(peak if sys.platform == "darwin" else peak * 1024)
+    largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return int(largest if sys.platform == "darwin" else largest * 1024)
 
 
 def within_memory(work: Callable[[int], T], size: int, what: str) -> T:
     """``work(size)``, and once more with half the size where the device's memory does not suffice.
 
-    If that does not suffice either, or there is no half, one sentence says so. ``what`` names what
-    is done so many at a time.
+    If that does not suffice either, it raises :class:`InputError`. ``what`` names the items of which
+    ``size`` are processed at a time.
     """
     try:
         return work(size)
@@ -111,12 +108,18 @@ def free_memory_bytes(device: torch.device) -> int:
     """Memory that can still be taken on the device."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        fields = dict(line.split(":", 1) for line in lines)
-        return int(fields["MemAvailable"].split()[0]) * 1024
-    except (OSError, KeyError, ValueError):
-        pass
+    available = _proc_bytes("/proc/meminfo", "MemAvailable")
+    if available is not None:
+        return available
     if not hasattr(os, "sysconf"):
-        return UNTOLD_MEMORY
+        return UNKNOWN_MEMORY
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+
+
+def _proc_bytes(path: str, field: str) -> int | None:
+    """A field in kB of a file of Linux's /proc; ``None`` where it cannot be read."""
+    try:
+        lines = Path(path).read_text(encoding="ascii").splitlines()
+        return int(dict(line.split(":", 1) for line in lines)[field].split()[0]) * 1024
+    except (OSError, KeyError, ValueError):
+        return None

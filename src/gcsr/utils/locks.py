@@ -1,7 +1,6 @@
 """Locks between processes on files; they die with their process, whatever kills it.
 
-They are POSIX locks. Where the system has none (Windows), taking one is an ``OSError`` that says so:
-everything can be imported there, and what needs a lock is refused in one sentence.
+They are POSIX locks. Where the system has none (Windows), taking one raises ``OSError``.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TypeVar
@@ -88,6 +88,15 @@ def run_jobs(jobs: Sequence[Callable[[Progress], T]], progress: Progress) -> lis
                 raise together.first_failure(futures) or error from None
 
 
+def run_jobs_on(
+    device: torch.device, jobs: Sequence[Callable[[Progress], T]], progress: Progress
+) -> list[T]:
+    """:func:`run_jobs` on a CPU; on CUDA, whose work is batched, one job after the other."""
+    if device.type == "cpu":
+        return run_jobs(jobs, progress)
+    return [job(part_of(progress, done, len(jobs))) for done, job in enumerate(jobs)]
+
+
 def limit_jobs(most: int) -> None:
     """From now on this process runs at most that many jobs at a time, whatever torch may use."""
     _limit[:] = [most]
@@ -126,14 +135,10 @@ class _Together:
         return report
 
     @staticmethod
-    def first_failure(futures: Sequence[object]) -> BaseException | None:
+    def first_failure(futures: Sequence[Future[T]]) -> BaseException | None:
         """The failure that came first, not the stops it caused."""
         for future in futures:
-            failure = (
-                future.exception()  # type: ignore[attr-defined]
-                if future.done() and not future.cancelled()  # type: ignore[attr-defined]
-                else None
-            )
+            failure = future.exception() if future.done() and not future.cancelled() else None
             if failure is not None and not isinstance(failure, _StoppedError):
-                return failure  # type: ignore[no-any-return]
+                return failure
         return None

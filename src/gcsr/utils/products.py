@@ -98,7 +98,7 @@ class RowBlock:
         )
 
     def sums(self) -> Tensor:
-        """The product with a column of ones, which nobody needs to read."""
+        """The product with a column of ones, which is not stored."""
         alone = RowBlock(self.pointers, np.zeros_like(self.columns), self.values)
         return alone.times(torch.ones((1, 1)))
 
@@ -147,7 +147,7 @@ def _continued(counts: Array, rows: RowBlock) -> RowBlock:
 
 
 def read_only(array: Array) -> Tensor:
-    """A tensor over memory that nobody writes to."""
+    """A tensor over read-only memory."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="The given NumPy array is not writ")
         return torch.from_numpy(array)

@@ -1,4 +1,4 @@
-"""How long work reports where it is; nothing here knows about terminals."""
+"""Progress callbacks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    """Called with what is being done, how much of it is done and how much there is."""
+    """Called with the stage, the steps done and their number."""
 
     def __call__(self, stage: str, done: int, total: int) -> None:
         """Report ``done`` of ``total`` steps of ``stage``."""
@@ -15,19 +15,19 @@ class Progress(Protocol):
 
 
 class Watch(Protocol):
-    """Called with how the iterates of a condensation validate, while it runs; may raise to end it."""
+    """Called with validation accuracies while a condensation runs; may raise to end it."""
 
     def __call__(self, iteration: int, scores: Mapping[int, float]) -> None:
-        """Hear the validation accuracy of an iterate, by the seed of its graph.
+        """Validation accuracy of an iterate, by the seed of its graph.
 
-        Graphs that are made together may be told of one by one and from several threads; the
+        Graphs that are condensed together may be reported one by one and from several threads; the
         iterations of each come in order.
         """
         ...
 
 
 def silent(stage: str, done: int, total: int) -> None:
-    """Report to nobody."""
+    """Ignore the report."""
 
 
 def prefixed(progress: Progress, what: str) -> Progress:

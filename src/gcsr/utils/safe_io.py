@@ -1,7 +1,7 @@
-"""What a file from a stranger may cost, and how its failure is told.
+"""Limits for untrusted files.
 
-Whatever a reader unfolds is bounded by the bytes that are really there: a header may claim anything,
-and a few bytes may stand for many (compression, sparse matrices, repeated references).
+The memory that a reader allocates is bounded by the size of the file: a header may claim anything, and
+a few bytes may stand for many (compression, sparse matrices, repeated references).
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def part(values: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def reason(error: BaseException) -> str:
-    """What an error says, as a short part of one sentence."""
+    """The text of an error, shortened, as a part of a sentence."""
     words = " ".join(str(error).split()) or type(error).__name__
     plain = "".join(c if c.isprintable() else "?" for c in words)
     return plain if len(plain) <= _LONGEST_REASON else f"{plain[:_LONGEST_REASON]}…"

@@ -1,4 +1,4 @@
-"""Checks that hyper-parameters pass before any data is touched."""
+"""Validation of settings, before any data is read."""
 
 from __future__ import annotations
 
@@ -10,39 +10,34 @@ from gcsr.utils.errors import InputError, require, suggestion
 
 
 def require_setting(method: str, key: str, known: Iterable[str], *, given: str = "") -> None:
-    """``key`` must be a setting of the method; the sentence guesses which one was meant.
-
-    ``given`` is how the user wrote it, where that differs.
-    """
+    """``key`` must be a setting of the method. ``given`` is how the user wrote it."""
     accepted = sorted(known)
     if key not in accepted:
         meant = suggestion(key, accepted)
         raise InputError(
-            f"{given or key}: not a setting of {method}{meant}; accepted: {', '.join(accepted)}."
+            f"{given or key} is not a setting of {method}{meant}; accepted: {', '.join(accepted)}."
         )
 
 
-def require_int(name: str, value: object, least: int = 0, most: int | None = None) -> None:
+def require_integer(name: str, value: object, least: int = 0, most: int | None = None) -> None:
     """``value`` must be an integer of at least ``least`` and at most ``most``."""
     fine = isinstance(value, int) and not isinstance(value, bool) and value >= least
     fine = fine and (most is None or value <= most)  # type: ignore[operator]
     upper = "" if most is None else f" and <= {most}"
-    require(fine, f"{name} must be a whole number >= {least}{upper}, got {value!r}.")
+    require(fine, f"{name} must be an integer >= {least}{upper}, got {value!r}.")
 
 
 def whole_number(settings: object, *names: str, least: int = 0) -> None:
     """Each named field must be an integer of at least ``least``."""
     for name in names:
-        value: Any = getattr(settings, name)
-        fine = isinstance(value, int) and not isinstance(value, bool) and value >= least
-        require(fine, f"{name}: {value!r} is not accepted; a whole number >= {least} is.")
+        require_integer(name, getattr(settings, name), least)
 
 
 def truth_value(settings: object, *names: str) -> None:
     """Each named field must be true or false."""
     for name in names:
         value: Any = getattr(settings, name)
-        require(isinstance(value, bool), f"{name}: {value!r} is not accepted; a truth value is.")
+        require(isinstance(value, bool), f"{name} must be true or false, got {value!r}.")
 
 
 def real_number(
@@ -51,13 +46,18 @@ def real_number(
     least: float = 0.0,
     most: float = math.inf,
     above: bool = False,
+    below: bool = False,
 ) -> None:
-    """Each named field must be a finite number in the range (``above``: the lower end excluded)."""
+    """Each named field must be a finite number in the range.
+
+    ``above`` excludes the lower end, ``below`` the upper end.
+    """
+    bounds = f"{'>' if above else '>='} {least:g}"
+    if math.isfinite(most):
+        bounds += f" and {'<' if below else '<='} {most:g}"
     for name in names:
         value: Any = getattr(settings, name)
         number = isinstance(value, int | float) and not isinstance(value, bool)
         fine = number and math.isfinite(value) and least <= value <= most
-        fine = fine and not (above and value == least)
-        bounds = f"{'>' if above else '>='} {least:g}"
-        bounds += f" and <= {most:g}" if math.isfinite(most) else ""
-        require(fine, f"{name}: {value!r} is not accepted; a number {bounds} is.")
+        fine = fine and not (above and value == least) and not (below and value == most)
+        require(fine, f"{name} must be a number {bounds}, got {value!r}.")

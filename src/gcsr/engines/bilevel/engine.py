@@ -24,15 +24,15 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from gcsr.engines.adam import Adam
 from gcsr.engines.bilevel.real_loss import RealLoss
 from gcsr.engines.bilevel.window import InnerAdam, SmallGraph, Students, Window
 from gcsr.engines.divergence import MOST_ROLLBACKS, DivergenceGuard
+from gcsr.engines.loop import OuterStep, optimize
 from gcsr.engines.structure import SelfExpressiveStructure, SyntheticFeatures
 from gcsr.models.mlp import MLP
+from gcsr.training.adam import Adam
 from gcsr.utils.capture import Eager, record, warm_up
 from gcsr.utils.devices import make_generator
-from gcsr.utils.errors import InputError
 from gcsr.utils.progress import Progress
 
 # How often losses are checked and states are kept; on CUDA a check waits for the device.
@@ -84,7 +84,7 @@ class BilevelSchedule:
         return 0.5 * (1 + math.cos(math.pi * iteration / self.iterations))
 
 
-class BilevelStep:
+class BilevelStep(OuterStep):
     """One outer step of several condensed graphs; every tensor is updated in place.
 
     Args:
@@ -147,16 +147,13 @@ class BilevelStep:
             *self.state,
         )
 
-    def __call__(self, iteration: int, slower: Tensor | None = None) -> Tensor:
-        """Take a step; returns the mean real loss of every graph's students.
-
-        ``slower`` is a factor of the rates by graph, after a divergence.
-        """
+    def __call__(self, iteration: int, lr_scale: Tensor | None = None) -> Tensor:
+        """Take a step; returns the mean real loss of every graph's students."""
         for student in self.schedule.replaced_at(iteration):
             self._renew(iteration, student)
         share = self.schedule.lr_share(iteration)
         for rate, full in (self._feature_lr, self._label_lr):
-            rate.copy_(full * share if slower is None else full * share * slower)
+            rate.copy_(full * share if lr_scale is None else full * share * lr_scale)
         self._run("window", self._advance)
         if self.real is None:
             raise RuntimeError("a step needs a real loss")
@@ -242,6 +239,14 @@ class BilevelStep:
         else:
             body()
 
+    def divergence_message(self, iteration: int) -> str:
+        """The error after too many rollbacks."""
+        return (
+            f"feature_lr: the real loss stopped being finite by iteration {iteration}, also after the"
+            f" rates were halved {MOST_ROLLBACKS} times; a lower feature_lr or scaled features are"
+            " needed"
+        )
+
     def release(self) -> None:
         """Free what was recorded on a device: it and this object refer to each other."""
         self._recorded.clear()
@@ -294,46 +299,12 @@ def learn(
     ``look`` is called before the iterations in ``look_at`` and at the end. A graph that diverges goes
     back to the last good state with half of its rates.
     """
-    try:
-        losses = _learned(step, look=look, look_at=look_at, progress=progress, recovery=recovery)
-    finally:
-        step.release()
-    if look is not None:
-        look(step.schedule.iterations)
-    return losses.cpu()
-
-
-def _learned(
-    step: BilevelStep,
-    *,
-    look: Callable[[int], None] | None,
-    look_at: frozenset[int],
-    progress: Progress,
-    recovery: DivergenceGuard,
-) -> Tensor:
-    schedule = step.schedule
-    losses = torch.zeros((schedule.iterations, step.x.shape[0]), device=step.x.device)
-    one = torch.ones_like(step.x[:, :1, :1])
-    i, _ = recovery.begin(step.buffers(), losses)
-    while i < schedule.iterations:
-        if look is not None and i in look_at:
-            look(i)
-        losses[i] = step(i, recovery.scaled_lr(one) if recovery.rollbacks else None)
-        i += 1
-        if i % CHECK_EVERY and i < schedule.iterations:
-            continue
-        bad = ~torch.isfinite(losses[(i - 1) // CHECK_EVERY * CHECK_EVERY : i]).all(0)
-        bad |= ~torch.isfinite(step.x.flatten(1)).all(1)
-        if not bool(bad.any()):
-            recovery.accept(i, step.buffers(), losses)
-            progress("condensing", i, schedule.iterations)
-            continue
-        back = recovery.rollback(i, bad, step.buffers(), losses)
-        if back is None:
-            raise InputError(
-                f"feature_lr: the real loss stopped being finite by iteration {i}, also after the"
-                f" rates were halved {MOST_ROLLBACKS} times; a lower feature_lr or scaled features are"
-                f" needed{recovery.saved_at}."
-            )
-        i = back
-    return losses
+    return optimize(
+        step,
+        step.schedule.iterations,
+        guard=recovery,
+        progress=progress,
+        check_every=CHECK_EVERY,
+        compare=look,
+        compare_at=look_at,
+    )

@@ -8,68 +8,40 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from functools import partial
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from gcsr.engines.adam import Adam
 from gcsr.engines.divergence import DivergenceGuard
 from gcsr.engines.gradient.blocks import CondensedClasses
-from gcsr.engines.gradient.learners import ClassGradients, Condensed, Learner, condensed_inputs
+from gcsr.engines.gradient.learners import ClassGradients, Learner, condensed_inputs
 from gcsr.engines.gradient.real import RealSide
-from gcsr.engines.gradient.structures import Generator
+from gcsr.engines.gradient.structures import Generator, TransportTerm
+from gcsr.engines.loop import OuterStep, optimize
 from gcsr.equations.gradient_distance import cosine_distance, squared_distance
 from gcsr.equations.propagation import normalized_adjacency
 from gcsr.models.base import Params, init_batch
-from gcsr.utils.capture import record, warm_up
+from gcsr.training.adam import Adam
+from gcsr.utils.capture import capture
 from gcsr.utils.devices import make_generator
-from gcsr.utils.errors import InputError
 from gcsr.utils.progress import Progress
-
-# -- One outer step of gradient matching, for several condensed graphs at once -----------------------
-
 
 Distance = Literal["cosine", "squared"]
 # Guarded steps are scaled down to this norm.
 LARGEST_NORM = 1.0
 
 
-class StructureTerm(Protocol):
-    """An addition to the loss that compares A' with the real structure (SGDD)."""
-
-    guarded: bool
-    divergence_message: str
-    # The epoch of the current sample; ``None`` before the first.
-    sampled: int | None
-
-    @property
-    def params(self) -> Params:
-        """Its own weights, which learn with the generator's."""
-        ...
-
-    def begin(self, epoch: int, optimiser: Adam) -> None:
-        """Prepare an epoch in which the generator learns."""
-        ...
-
-    def sample(self, epoch: int) -> object:
-        """Look at the real nodes of an epoch's sample, and leave its own weights as they are."""
-        ...
-
-    def value(self, adjacency: Tensor, params: Params) -> Tensor:
-        """The weighted term of every graph."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """A structure that is learned: the generator, its weights, and what the loss says about A'."""
+    """A structure that is learned: the generator, its weights, and its terms of the loss."""
 
     generator: Generator
     params: Params
     rate: float
     smoothness: float = 0.0
-    term: StructureTerm | None = None
+    term: TransportTerm | None = None
 
 
 @dataclass(eq=False)
@@ -111,6 +83,10 @@ class Step:
             self.term_adam = None if term is None else Adam(term.params, rate)
 
     @property
+    def _term(self) -> TransportTerm | None:
+        return None if self.structure is None else self.structure.term
+
+    @property
     def buffers(self) -> tuple[Tensor, ...]:
         """Everything that a step changes."""
         optional = (self.structure_adam, self.term_adam)
@@ -121,27 +97,22 @@ class Step:
     @property
     def values(self) -> dict[str, Any]:
         """What else belongs to the state, as plain values."""
-        term = None if self.structure is None else self.structure.term
-        return {} if term is None else {"sampled": term.sampled}
+        return {} if self._term is None else {"sampled": self._term.sampled}
 
-    def go_on(self, values: Mapping[str, Any], recovery: DivergenceGuard) -> None:
-        """After the buffers got an earlier run's state, take over the rest of it."""
-        term = None if self.structure is None else self.structure.term
-        if term is not None and values.get("sampled") is not None:
-            term.sample(int(values["sampled"]))
-        self.slow_down(recovery)
+    def resume(self, values: Mapping[str, Any]) -> None:
+        """Take over :attr:`values` of a checkpoint, after its tensors were copied to the buffers."""
+        if self._term is not None and values.get("sampled") is not None:
+            self._term.sample(int(values["sampled"]))
 
-    def slow_down(self, recovery: DivergenceGuard) -> None:
-        """Take the rates that rollbacks left."""
-        self.feature_adam.rate = recovery.scaled_lr(self.feature_lr)
-        if recovery.rollbacks and self.structure_adam is not None and self.structure is not None:
-            rate = self.x.new_full((self.x.shape[0], 1, 1), self.structure.rate)
-            self.structure_adam.rate = recovery.scaled_lr(rate)
+    def scale_lr(self, lr_scale: Tensor) -> None:
+        """Scale the learning rates of X' and of the generator, one factor per graph."""
+        self.feature_adam.rate = self.feature_lr * lr_scale
+        if self.structure_adam is not None and self.structure is not None:
+            self.structure_adam.rate = self.structure.rate * lr_scale
 
     def capturable(self, structural: bool) -> bool:
         """Whether a step needs nothing of the host."""
-        term = None if self.structure is None else self.structure.term
-        return self.real.capturable and not (structural and term is not None)
+        return self.real.capturable and not (structural and self._term is not None)
 
     def begin(self, epoch: int, theta: Params, structural: bool) -> None:
         """A fresh network and the draws of an epoch."""
@@ -150,7 +121,7 @@ class Step:
         self.theta_adam.reset()
         self.loss.zero_()
         self.real.begin(epoch)
-        term = None if self.structure is None else self.structure.term
+        term = self._term
         if structural and term is not None and self.term_adam is not None:
             term.begin(epoch, self.term_adam)
 
@@ -158,7 +129,7 @@ class Step:
         """Train the network unless the epoch just began; match; move X' or the generator."""
         loss, gradients = self.loss_and_gradients(structural=structural, train=train)
         with torch.no_grad():
-            if self._guarded:
+            if self._term is not None and self._term.guarded:
                 gradients, allowed = _guarded(loss, gradients)
                 self.skipped += 1 - allowed
                 self.loss += torch.where(allowed > 0, loss, 0)
@@ -172,8 +143,7 @@ class Step:
         if not structural:
             self.feature_adam.step(gradients, allowed)
             return
-        if self.structure_adam is None:
-            raise TypeError("a graph without a generator has no structural step")
+        assert self.structure_adam is not None
         count = len(self.structure_adam.params)
         self.structure_adam.step(gradients[:count], allowed)
         if self.term_adam is not None:
@@ -196,13 +166,16 @@ class Step:
         operator = None if adjacency is None else normalized_adjacency(adjacency)
         condensed = condensed_inputs(x, operator, self.learner.reach)
         with torch.no_grad():
-            if train:
-                self._train(condensed.detach())
+            inputs = condensed.detach()
+            for _ in range(self.inner if train else 0):
+                self.theta_adam.step(
+                    self.learner.training_gradients(self.theta, inputs, self.classes.targets)
+                )
             theirs = self.real.gradients(self.learner, self.theta)
         ours = self.learner.condensed_gradients(self.theta, condensed, self.classes)
         loss = self._distance(ours, theirs)
         if adjacency is not None:
-            loss = loss + self._about(adjacency, weights, structural)
+            loss = loss + self._structure_loss(adjacency, weights, structural)
         gradients = torch.autograd.grad(loss.sum(), leaves)
         return loss.detach(), gradients
 
@@ -213,8 +186,8 @@ class Step:
 
     @property
     def divergence_message(self) -> str:
-        """What to say when a loss is not finite."""
-        term = None if self.structure is None else self.structure.term
+        """The error if a loss is not finite."""
+        term = self._term
         if term is not None and not term.guarded:
             return term.divergence_message
         return (
@@ -222,21 +195,10 @@ class Step:
             " structure_lr is needed."
         )
 
-    @property
-    def _guarded(self) -> bool:
-        term = None if self.structure is None else self.structure.term
-        return term is not None and term.guarded
-
     def _adjacency(self, x: Tensor, weights: Params) -> Tensor | None:
         if self.structure is None:
             return None
         return self.structure.generator.adjacency(x, weights[: len(self.structure.params)])
-
-    def _train(self, condensed: Condensed) -> None:
-        for _ in range(self.inner):
-            self.theta_adam.step(
-                self.learner.training_gradients(self.theta, condensed, self.classes.targets)
-            )
 
     def _distance(self, ours: ClassGradients, theirs: ClassGradients) -> Tensor:
         products = self.learner.products
@@ -251,10 +213,9 @@ class Step:
             )
         return (by_class * self.classes.importance).sum(-1)
 
-    def _about(self, adjacency: Tensor, weights: Params, structural: bool) -> Tensor:
-        """What the loss says about A' itself."""
-        if self.structure is None:
-            raise TypeError("there is no structure")
+    def _structure_loss(self, adjacency: Tensor, weights: Params, structural: bool) -> Tensor:
+        """The terms of the loss that depend on A' alone."""
+        assert self.structure is not None
         total = adjacency.new_zeros(adjacency.shape[0])
         if self.structure.smoothness:
             total = self.structure.smoothness * label_roughness(adjacency, self.classes.targets)
@@ -275,7 +236,7 @@ def label_roughness(adjacency: Tensor, targets: Tensor) -> Tensor:
 
 
 def _guarded(loss: Tensor, gradients: Params) -> tuple[Params, Tensor]:
-    """Clip every graph's gradient; say which graphs have one that is finite."""
+    """Clipped gradients, and which graphs have finite ones."""
     squares = torch.stack([g.flatten(1).square().sum(1) for g in gradients]).sum(0)
     allowed = (torch.isfinite(squares) & torch.isfinite(loss)).to(loss.dtype)
     factor = (LARGEST_NORM / (squares.sqrt() + 1e-12)).clamp_max(1).view(-1, 1, 1)
@@ -284,71 +245,81 @@ def _guarded(loss: Tensor, gradients: Params) -> tuple[Params, Tensor]:
 
 # Of every PERIOD epochs the first STRUCTURAL move the generator, the others X'.
 PERIOD, STRUCTURAL = 50, 10
-# Epochs between two states that a run could go back to; copying one takes as long as a few steps.
-REMEMBER_EVERY = 10
+# Epochs between two states that a run can go back to. Copying one takes as long as a few steps.
+KEEP_EVERY = 10
 
 
-@dataclass(frozen=True)
-class Schedule:
-    """How long the loop is."""
+def is_structural(epoch: int) -> bool:
+    """Whether an epoch moves the generator instead of X'."""
+    return epoch % PERIOD < STRUCTURAL
 
-    epochs: int
-    outer: int
 
-    @staticmethod
-    def structural(epoch: int) -> bool:
-        """Whether an epoch moves the generator."""
-        return epoch % PERIOD < STRUCTURAL
+class MatchGradients(OuterStep):
+    """An epoch of outer steps with a network of its own."""
+
+    def __init__(self, step: Step, outer: int, seeds: Sequence[int]) -> None:
+        self.x, self._step, self._outer, self._seeds = step.x, step, outer, seeds
+        self._advance = Advance(step)
+        self._lr_scale: Tensor | None = None
+
+    def buffers(self) -> tuple[Tensor, ...]:
+        """Features, generator, network, and their moments."""
+        return self._step.buffers
+
+    def values(self) -> dict[str, Any]:
+        """The epoch of the current sample of the real graph."""
+        return self._step.values
+
+    def resume(self, values: Mapping[str, Any]) -> None:
+        """Draw that sample again."""
+        self._step.resume(values)
+
+    def __call__(self, iteration: int, lr_scale: Tensor | None = None) -> Tensor:
+        """Run an epoch; returns the mean loss of its outer steps."""
+        step = self._step
+        if lr_scale is not None and lr_scale is not self._lr_scale:
+            step.scale_lr(lr_scale)
+            self._advance, self._lr_scale = Advance(step), lr_scale
+        structural = step.structure is not None and is_structural(iteration)
+        step.begin(iteration, fresh_networks(step, self._seeds, iteration), structural)
+        for outer in range(self._outer):
+            self._advance(structural=structural, train=outer > 0)
+        return step.loss / self._outer
+
+    def divergence_message(self, iteration: int) -> str:
+        """The error after too many rollbacks."""
+        return self._step.divergence_message.removesuffix(".")
+
+    def release(self) -> None:
+        """Free the captured steps."""
+        self._advance = Advance(self._step)
 
 
 def match_gradients(
     step: Step,
-    schedule: Schedule,
+    epochs: int,
+    outer: int,
     *,
     seeds: Sequence[int],
     progress: Progress,
-    look: Callable[[int, Step], None] | None = None,
-    look_at: Container[int] = (),
-    recovery: DivergenceGuard | None = None,
+    compare: Callable[[int], None] | None = None,
+    compare_at: Container[int] = (),
+    guard: DivergenceGuard | None = None,
 ) -> Tensor:
     """Run the loop in place; returns the mean matching loss of every epoch ``(epochs, graphs)``.
 
-    ``look`` is called before the epochs ``look_at`` names and at the end. A graph whose loss is not
-    finite goes back to the last good state with half of its rates; if that does not help it is an
-    error. ``recovery`` knows where the run was when its process ended, and tells of what happened.
+    For ``compare`` and the other arguments see :func:`~gcsr.engines.loop.optimize`.
     """
-    recovery = recovery or DivergenceGuard()
-    losses = torch.zeros((schedule.epochs, len(seeds)), dtype=torch.float64)
-    epoch, values = recovery.begin(step.buffers, losses)
-    step.go_on(values, recovery)
-    advance = Advance(step)
-    while epoch < schedule.epochs:
-        if look is not None and epoch in look_at:
-            look(epoch, step)
-        structural = step.structure is not None and schedule.structural(epoch)
-        step.begin(epoch, fresh_networks(step, seeds, epoch), structural)
-        for outer in range(schedule.outer):
-            advance(structural=structural, train=outer > 0)
-        losses[epoch] = step.loss.cpu() / schedule.outer
-        bad = ~torch.isfinite(losses[epoch])
-        epoch += 1
-        remembered = epoch % REMEMBER_EVERY == 0 or epoch == schedule.epochs
-        if remembered:
-            bad |= ~torch.isfinite(step.x.flatten(1)).all(1).cpu()
-        if not bool(bad.any()):
-            if remembered:
-                recovery.accept(epoch, step.buffers, losses, step.values)
-            progress("condensing", epoch, schedule.epochs)
-            continue
-        back = recovery.rollback(epoch, bad, step.buffers, losses)
-        if back is None:
-            raise InputError(step.divergence_message.removesuffix(".") + recovery.saved_at + ".")
-        epoch = back
-        step.slow_down(recovery)
-        advance = Advance(step)
-    if look is not None:
-        look(schedule.epochs, step)
-    return losses
+    return optimize(
+        MatchGradients(step, outer, seeds),
+        epochs,
+        guard=guard or DivergenceGuard(),
+        progress=progress,
+        check_every=1,
+        keep_every=KEEP_EVERY,
+        compare=compare,
+        compare_at=compare_at,
+    )
 
 
 def fresh_networks(step: Step, seeds: Sequence[int], epoch: int) -> Params:
@@ -372,21 +343,6 @@ class Advance:
             return
         kind = (structural, train)
         if kind not in self._recorded:
-            self._recorded[kind] = self._record(structural, train)
+            body = partial(self._step, structural=structural, train=train)
+            self._recorded[kind] = capture(body, self._step.buffers)
         self._recorded[kind]()
-
-    def _record(self, structural: bool, train: bool) -> Callable[[], None]:
-        buffers = self._step.buffers
-        before = tuple(buffer.clone() for buffer in buffers)
-
-        def restore() -> None:
-            for buffer, saved in zip(buffers, before, strict=True):
-                buffer.copy_(saved)
-
-        def body() -> None:
-            self._step(structural=structural, train=train)
-
-        for _ in range(2):
-            warm_up(body, 1)
-            restore()
-        return record(body)

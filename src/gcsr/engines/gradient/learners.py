@@ -1,10 +1,10 @@
-"""Learners by the name of their network."""
+"""Networks of gradient matching, with their gradients in closed form."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -13,13 +13,9 @@ from gcsr.engines.gradient.blocks import CondensedClasses
 from gcsr.equations.gradient_distance import unit_products
 from gcsr.models.base import Model, Params, linear
 from gcsr.models.gcn import GCN
-from gcsr.models.sgc import SGC
-from gcsr.models.single import SingleSGC
+from gcsr.models.sgc import SGC, SingleSGC
 from gcsr.models.sparse import SparseOperator
 from gcsr.utils.errors import require_one_of
-
-# -- What a network is to the gradient engine: gradients in closed form ------------------------------
-
 
 # Gradients of all classes, weight by weight: ``(graphs, blocks, in, out)`` or a factor of that.
 ClassGradients = tuple[Tensor, ...]
@@ -44,7 +40,7 @@ class Condensed:
 
     Attributes:
         inputs: what the first layer multiplies, ``(graphs, n', d)``, with a column for the bias where
-            :class:`Propagation` says so.
+            :class:`Propagation` needs one.
         outer: the dense matrix that scores are propagated with; ``None`` for the identity.
     """
 
@@ -76,42 +72,6 @@ class RealBatch:
     outer_transposed: SparseOperator | None = None
 
 
-class Learner(Protocol):
-    """A network with its gradients."""
-
-    @property
-    def model(self) -> Model:
-        """The same network for autograd, and its initial weights."""
-        ...
-
-    @property
-    def reach(self) -> Propagation:
-        """How far its two ends reach."""
-        ...
-
-    def params(self, network: Params) -> Params:
-        """The model's weights in the form that this learner trains."""
-        ...
-
-    def real_gradients(self, params: Params, batch: RealBatch) -> ClassGradients:
-        """Gradients of the mean loss of every class on the real graph."""
-        ...
-
-    def condensed_gradients(
-        self, params: Params, condensed: Condensed, classes: CondensedClasses
-    ) -> ClassGradients:
-        """The same on condensed graphs, differentiable in them."""
-        ...
-
-    def products(self, params: Params, ours: ClassGradients, theirs: ClassGradients) -> Tensor:
-        """Inner products of the two gradients, all output units of all weights side by side."""
-        ...
-
-    def training_gradients(self, params: Params, condensed: Condensed, targets: Tensor) -> Params:
-        """Gradients of the mean loss over all condensed nodes, biases included."""
-        ...
-
-
 def error(scores: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
     """Gradient of a weighted sum of cross-entropies before the softmax."""
     return (scores.softmax(-1) - targets) * weights
@@ -133,70 +93,76 @@ def condensed_inputs(x: Tensor, operator: Tensor | None, reach: Propagation) -> 
     return Condensed(inputs, outer)
 
 
-# -- Networks without an activation: the SGC of one layer, and that of two ---------------------------
-
-
 @dataclass(frozen=True)
 class SingleLayer:
-    r""":math:`[\hat A^2X, 1] M`: the SGC of GCond's scripts for Cora, Citeseer and Reddit."""
+    r""":math:`[\hat A^2X, 1] M`: the SGC of GCond's scripts for Cora, Citeseer and Reddit.
 
-    model: Model = field(default_factory=SingleSGC)
-    reach: Propagation = field(default_factory=lambda: Propagation(2, 0, "ones"))
+    ``model`` is the same network for autograd, ``reach`` has its hops.
+    """
+
+    reach: ClassVar[Propagation] = Propagation(2, 0, "ones")
+
+    @property
+    def model(self) -> Model:
+        """The network."""
+        return SingleSGC()
 
     def params(self, network: Params) -> Params:
-        """The bias is the last row of M."""
+        """The model's weights as they are trained here: the bias is the last row of M."""
         return (torch.cat(network, -2),)
 
     def real_gradients(self, params: Params, batch: RealBatch) -> ClassGradients:
-        """One product for all classes."""
-        return (_real(params[0], batch),)
+        """Gradients of the mean loss of every class on the real graph."""
+        blocks = batch.inputs
+        scores = _on_blocks(blocks, self._product(params)).unflatten(1, tuple(blocks.shape[1:3]))
+        return (blocks.mT @ error(scores, batch.targets, batch.weights.unsqueeze(-1)),)
 
     def condensed_gradients(
         self, params: Params, condensed: Condensed, classes: CondensedClasses
     ) -> ClassGradients:
-        """One product for all classes."""
-        return (_condensed(params[0], condensed, classes),)
+        """The same on condensed graphs, differentiable in them."""
+        scores = condensed.inputs @ self._product(params)
+        blocks = classes.split(error(scores, classes.targets, classes.share.sum(0)))
+        if not classes.even:
+            blocks = blocks * (classes.blocks.weights > 0).unsqueeze(-1)
+        return (classes.split(condensed.inputs).mT @ blocks,)
 
     def products(self, params: Params, ours: ClassGradients, theirs: ClassGradients) -> Tensor:
-        """Column by column, the bias left out."""
+        """Inner products of two gradients by output unit, without biases."""
         return unit_products(ours[0][..., :-1, :], theirs[0][..., :-1, :])
 
     def training_gradients(self, params: Params, condensed: Condensed, targets: Tensor) -> Params:
-        """The mean over all nodes."""
-        return (_training(params[0], condensed, targets),)
+        """Gradients of the mean loss over all condensed nodes, with biases."""
+        h = condensed.inputs
+        scores = torch.bmm(h, self._product(params))
+        return (torch.bmm(h.mT, (scores.softmax(-1) - targets).mul_(1 / h.shape[-2])),)
+
+    @staticmethod
+    def _product(params: Params) -> Tensor:
+        return params[0]
 
 
 @dataclass(frozen=True)
-class TwoLinearLayers:
+class TwoLinearLayers(SingleLayer):
     r""":math:`[\hat A^2X, \hat A^21]\, V_1 W_2 + \hat A^2 1 b_2`, the linear SGC of the GCSR paper.
 
-    With :math:`g_c` as above the gradients are :math:`g_cW_2^\top` and :math:`V_1^\top g_c`. The first,
-    d x hidden for every class, is never formed: with rows :math:`w_j` of :math:`W_2`, the inner product
-    of two of its columns is :math:`w_j^\top (g_c^\top g'_c) w_j`.
+    With the gradient :math:`g_c` of the product M the gradients are :math:`g_cW_2^\top` and
+    :math:`V_1^\top g_c`. The first, d x hidden for every class, is never formed: with rows :math:`w_j`
+    of :math:`W_2`, the inner product of two of its columns is :math:`w_j^\top (g_c^\top g'_c) w_j`.
     """
 
     hidden_channels: int = 256
-    reach: Propagation = field(default_factory=lambda: Propagation(2, 0, "propagated"))
+    reach: ClassVar[Propagation] = Propagation(2, 0, "propagated")
 
     @property
     def model(self) -> Model:
-        """The same for autograd."""
+        """The network."""
         return SGC(self.hidden_channels, relu=False, name="sgc-linear")
 
     def params(self, network: Params) -> Params:
         """The first bias is the last row of V1."""
         w1, b1, w2, b2 = network
         return torch.cat([w1, b1], -2), w2, b2
-
-    def real_gradients(self, params: Params, batch: RealBatch) -> ClassGradients:
-        """The factor that both weights share."""
-        return (_real(self._product(params), batch),)
-
-    def condensed_gradients(
-        self, params: Params, condensed: Condensed, classes: CondensedClasses
-    ) -> ClassGradients:
-        """The factor that both weights share."""
-        return (_condensed(self._product(params), condensed, classes),)
 
     def products(self, params: Params, ours: ClassGradients, theirs: ClassGradients) -> Tensor:
         """Hidden units first, then classes."""
@@ -209,7 +175,7 @@ class TwoLinearLayers:
     def training_gradients(self, params: Params, condensed: Condensed, targets: Tensor) -> Params:
         """Both layers and the second bias."""
         v1, w2, _ = params
-        g = _training(self._product(params), condensed, targets)
+        (g,) = super().training_gradients(params, condensed, targets)
         return g @ w2.mT, v1.mT @ g, g[:, -1:]
 
     @staticmethod
@@ -219,36 +185,18 @@ class TwoLinearLayers:
         return torch.cat([m[:, :-1], m[:, -1:] + b2], -2)
 
 
-def _real(m: Tensor, batch: RealBatch) -> Tensor:
-    blocks = batch.inputs
-    size = tuple(blocks.shape[1:3])
+def _on_blocks(blocks: Tensor, weight: Tensor) -> Tensor:
+    """Inputs ``(graphs or 1, blocks, width, d)`` times the weight of every graph."""
     flat = blocks.flatten(1, 2)
-    scores = linear(flat[0] if flat.shape[0] == 1 else flat, m).unflatten(1, size)
-    return blocks.mT @ error(scores, batch.targets, batch.weights.unsqueeze(-1))
-
-
-def _condensed(m: Tensor, condensed: Condensed, classes: CondensedClasses) -> Tensor:
-    weights = classes.share.sum(0)
-    wrong = error(condensed.inputs @ m, classes.targets, weights)
-    valid = (classes.blocks.weights > 0).unsqueeze(-1)
-    blocks = classes.split(wrong)
-    if not classes.even:
-        blocks = blocks * valid
-    return classes.split(condensed.inputs).mT @ blocks
-
-
-def _training(m: Tensor, condensed: Condensed, targets: Tensor) -> Tensor:
-    h = condensed.inputs
-    wrong = (torch.bmm(h, m).softmax(-1) - targets).mul_(1 / h.shape[-2])
-    return torch.bmm(h.mT, wrong)
-
-
-# -- Two layers with a ReLU between them: GCN, and the SGC of GCond's scripts for Arxiv and Flickr ---
+    return linear(flat[0] if flat.shape[0] == 1 else flat, weight)
 
 
 @dataclass(frozen=True)
 class TwoReluLayers:
-    """``sgc`` propagates its scores twice, biases included; ``gcn`` once before every bias."""
+    """Two layers with a ReLU: GCN, and the SGC of GCond's scripts for Arxiv and Flickr.
+
+    ``sgc`` propagates its scores twice, biases included; ``gcn`` once before every bias.
+    """
 
     kind: str = "gcn"
     hidden_channels: int = 256
@@ -272,8 +220,7 @@ class TwoReluLayers:
         w1, b1, w2, b2 = params
         blocks = batch.inputs
         size = tuple(blocks.shape[1:3])
-        flat = blocks.flatten(1, 2)
-        before = linear(flat[0] if flat.shape[0] == 1 else flat, w1) + b1
+        before = _on_blocks(blocks, w1) + b1
         hidden = before.relu()
         scores = self._biased(hidden @ w2, b2, batch.outer)
         scores = scores.unflatten(1, tuple(batch.weights.shape[-2:]))
@@ -329,6 +276,7 @@ class TwoReluLayers:
         return scores + bias if self.kind == "gcn" else scores
 
 
+Learner = SingleLayer | TwoReluLayers
 # sgc: one layer; sgc2: two linear layers; sgc-relu: two layers with a ReLU; all propagate twice.
 LEARNERS: dict[str, Callable[[int], Learner]] = {
     "sgc": lambda hidden_channels: SingleLayer(),

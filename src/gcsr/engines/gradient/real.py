@@ -1,10 +1,10 @@
-"""Which form the real side takes for a network and a graph."""
+"""Gradients on the real graph, for all classes at once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,37 +14,12 @@ from torch import Tensor
 from gcsr.data.views import VisibleGraph
 from gcsr.engines.gradient.blocks import Blocks, Chain, chain, walks_from
 from gcsr.engines.gradient.learners import ClassGradients, Learner, Propagation, RealBatch
-from gcsr.models.base import Params
+from gcsr.models.base import Params, joined
 from gcsr.models.sparse import SparseOperator, SparseTopology
 from gcsr.utils.devices import make_generator
 
-# -- Gradients on the real graph, for all classes at once --------------------------------------------
-
-
 # Rows of neighborhoods that a network sees at once; classes beyond them come after.
 ROWS_AT_ONCE = 200_000
-
-
-class RealSide(Protocol):
-    """The real graph as a source of gradients."""
-
-    @property
-    def capturable(self) -> bool:
-        """Whether a step needs nothing of the host."""
-        ...
-
-    @property
-    def buffers(self) -> tuple[Tensor, ...]:
-        """What a step changes."""
-        ...
-
-    def begin(self, epoch: int) -> None:
-        """Draw what the steps of an epoch need."""
-        ...
-
-    def gradients(self, learner: Learner, params: Params) -> ClassGradients:
-        """Gradients of the next step."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +54,7 @@ class ClassSampler:
 
 @dataclass(frozen=True)
 class Draws:
-    """Who draws: the seeds of the graphs, and how many steps an epoch has."""
+    """Random draws: the seeds of the graphs, and the steps of an epoch."""
 
     seeds: tuple[int, ...]
     steps: int
@@ -142,40 +117,25 @@ class ConstantRows:
         return Blocks.of(groups, self._sampler.classes, dtype)
 
 
-@dataclass(frozen=True, eq=False)
-class Surroundings:
-    """The real graph for networks that need neighborhoods.
-
-    Attributes:
-        features: ``(n, d)`` on the host: propagated over the inner hops if every neighbor is taken,
-            raw if neighbors are sampled. It has a column of ones for a bias that propagates.
-        operator: the normalized adjacency.
-        fan_outs: of the hops from the batch outwards; ``None`` takes every neighbor.
-    """
-
-    features: np.ndarray
-    operator: sp.csr_array
-    train: np.ndarray
-    reach: Propagation
-    fan_outs: tuple[int | None, ...]
-
-
 class Neighborhoods:
-    """Inputs with the nodes they are propagated from, drawn and assembled on the host."""
+    """Inputs with the nodes they are propagated from, drawn and assembled on the host.
+
+    ``fan_outs`` are those of the hops from the batch outwards; ``None`` takes every neighbor.
+    """
 
     def __init__(
         self,
-        around: Surroundings,
+        source: RealSource,
+        fan_outs: tuple[int | None, ...],
         sampler: ClassSampler,
         draws: Draws,
-        num_classes: int,
-        device: torch.device,
-        dtype: torch.dtype,
     ) -> None:
-        self._around, self._sampler, self._draws = around, sampler, draws
-        self._num_classes, self._device, self._dtype = num_classes, device, dtype
+        self._source, self._fan_outs, self._sampler, self._draws = source, fan_outs, sampler, draws
+        self.rows_at_once = ROWS_AT_ONCE
+        self._features = source.features.cpu().numpy()
+        self._train = np.asarray(source.visible.train)
         self._generators: list[torch.Generator] = []
-        constant = sampler.constant and all(fan is None for fan in around.fan_outs)
+        constant = sampler.constant and all(fan is None for fan in fan_outs)
         self._whole = self._batches(draws.generators(0)[0]) if constant else None
 
     @property
@@ -195,25 +155,24 @@ class Neighborhoods:
     def gradients(self, learner: Learner, params: Params) -> ClassGradients:
         """Of the whole classes, or graph by graph on batches of their own."""
         if self._whole is not None:
-            return _joined([learner.real_gradients(params, part) for part in self._whole], 1)
+            return joined([learner.real_gradients(params, part) for part in self._whole], 1)
         by_graph = []
         for g, generator in enumerate(self._generators):
             own = tuple(p[g : g + 1] for p in params)
             parts = [learner.real_gradients(own, part) for part in self._batches(generator)]
-            by_graph.append(_joined(parts, 1))
-        return _joined(by_graph, 0)
+            by_graph.append(joined(parts, 1))
+        return joined(by_graph, 0)
 
     def _batches(self, generator: torch.Generator) -> list[RealBatch]:
         """All classes, as many at a time as memory is meant for."""
-        around = self._around
         groups = self._sampler.draw(generator)
         rng = np.random.default_rng(int(torch.randint(2**62, (1,), generator=generator)))
         ways = [
-            chain(around.operator, around.train[group.numpy()], around.fan_outs, rng)
+            chain(self._source.operator.matrix, self._train[group.numpy()], self._fan_outs, rng)
             for group in groups
         ]
         widest = max(way.support.size for way in ways)
-        size = max(1, ROWS_AT_ONCE // widest)
+        size = max(1, self.rows_at_once // widest)
         return [
             self._batch(
                 groups[i : i + size], ways[i : i + size], self._sampler.classes[i : i + size]
@@ -222,19 +181,19 @@ class Neighborhoods:
         ]
 
     def _batch(self, groups: list[Tensor], ways: list[Chain], classes: Tensor) -> RealBatch:
-        around, outer_hops = self._around, self._around.reach.outer
+        source, outer_hops = self._source, self._source.reach.outer
         inputs = []
         for way in ways:
-            rows = around.features[way.support]
+            rows = self._features[way.support]
             inner = way.product(outer_hops, len(way.hops))
             inputs.append(rows if inner is None else inner @ rows)
         outers = [way.product(0, outer_hops) for way in ways]
-        blocks = Blocks.of(groups, classes, self._dtype).to(self._device)
-        padded = _padded(inputs, around.reach.bias == "ones")
+        blocks = Blocks.of(groups, classes, source.dtype).to(source.device)
+        padded = _padded(inputs, source.reach.bias == "ones")
         return RealBatch(
-            torch.from_numpy(padded).to(self._device, self._dtype).unsqueeze(0),
+            torch.from_numpy(padded).to(source.device, source.dtype).unsqueeze(0),
             blocks.weights,
-            blocks.targets(self._num_classes),
+            blocks.targets(source.visible.num_classes),
             *self._operators(outers, blocks.index.shape[1], padded.shape[1]),
         )
 
@@ -250,14 +209,11 @@ class Neighborhoods:
         data = np.concatenate([part.data for part in parts])
         shape = (len(parts) * height, len(parts) * width)
         matrix = sp.csr_array((data, (rows, columns)), shape=shape)
-        make: Callable[[sp.csr_array], SparseOperator] = lambda m: SparseOperator(  # noqa: E731
-            m, self._device, self._dtype
+        forward, back = (
+            SparseOperator(sp.csr_array(m), self._source.device, self._source.dtype)
+            for m in (matrix, matrix.T)
         )
-        return make(matrix), make(sp.csr_array(matrix.T))
-
-
-def _joined(parts: Sequence[ClassGradients], dimension: int) -> ClassGradients:
-    return tuple(torch.cat(part, dimension) for part in zip(*parts, strict=True))
+        return forward, back
 
 
 def _padded(parts: Sequence[np.ndarray], with_ones: bool) -> np.ndarray:
@@ -271,6 +227,7 @@ def _padded(parts: Sequence[np.ndarray], with_ones: bool) -> np.ndarray:
     return result
 
 
+RealSide = ConstantRows | Neighborhoods
 Neighbors = Literal["auto", "all", "sampled"]
 # From this many rows on, all neighbors of the batches are too many for a network with a ReLU.
 MANY_ROWS = 200_000
@@ -288,7 +245,11 @@ class RealSettings:
 
 @dataclass(frozen=True, eq=False)
 class RealSource:
-    """What every group of graphs shares of the real graph; made once."""
+    """The real graph, shared by all condensed graphs.
+
+    ``features`` are ``(n, d)``: propagated over the inner hops if all neighbors are used, raw if they
+    are sampled. They have a column of ones for a bias that propagates.
+    """
 
     visible: VisibleGraph
     reach: Propagation
@@ -337,14 +298,7 @@ class RealSource:
         fan_outs: tuple[int | None, ...] = (None,) * hops
         if self.neighbors == "sampled":
             fan_outs = self.settings.fan_outs[:hops]
-        around = Surroundings(
-            self.features.cpu().numpy(),
-            self.operator.matrix,
-            np.asarray(self.visible.train),
-            self.reach,
-            fan_outs,
-        )
-        return Neighborhoods(around, sampler, draws, num_classes, self.device, self.dtype)
+        return Neighborhoods(self, fan_outs, sampler, draws)
 
 
 def _neighbors(

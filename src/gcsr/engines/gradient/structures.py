@@ -1,17 +1,16 @@
-"""SGDD's structure term: A' should carry the same signals as a sample of the real structure."""
+"""Learned structures of gradient matching: generators of A', and SGDD's structure term."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from gcsr.engines.adam import Adam
 from gcsr.equations.transport import (
     kept_singular_values,
     released_signal_transport,
@@ -19,54 +18,32 @@ from gcsr.equations.transport import (
     signal_transport,
     transport_plan,
 )
-from gcsr.models.base import Params, uniform_layer
+from gcsr.models.base import Params, joined, uniform_layer
 from gcsr.models.sparse import SparseTopology
+from gcsr.training.adam import Adam
 from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import require
-
-# -- The edge generator of GCond (Jin et al., 2022): an MLP on pairs of condensed nodes --------------
-
 
 EPSILON = 1e-5
 
 
-class Generator(Protocol):
-    """A learned map from features to a symmetric A' with entries between 0 and 1."""
-
-    def init(self, features: int, seeds: Sequence[int]) -> Params:
-        """Fresh weights, one set per graph, on the CPU."""
-        ...
-
-    def adjacency(self, x: Tensor, params: Params) -> Tensor:
-        """A' of every graph; differentiable in both."""
-        ...
-
-
 @dataclass(frozen=True)
 class EdgeGenerator:
-    """See the module."""
+    """GCond's map from features to A' (Jin et al., 2022): an MLP on pairs of condensed nodes."""
 
     hidden_channels: int = 128
 
     def init(self, features: int, seeds: Sequence[int]) -> Params:
         """As ``torch.nn.Linear`` and ``BatchNorm1d`` begin."""
-        return stacked(
-            [
-                branch(features, self.hidden_channels, make_generator(s, "edge generator"))
-                for s in seeds
-            ]
-        )
+        generators = [make_generator(seed, "edge generator") for seed in seeds]
+        return joined([_branch(features, self.hidden_channels, one) for one in generators])
 
     def adjacency(self, x: Tensor, params: Params) -> Tensor:
         """A' of every graph."""
-        left, right, *rest = params
-        scale, shift, middle, scale2, shift2, last, bias = rest
-        pairs = first_layer((x @ left).mT, (x @ right).mT, scale, shift)
-        pairs = next_layer(pairs, middle, scale2, shift2)
-        return finished(torch.baddbmm(bias, last, pairs), x.shape[-2])
+        return _adjacency(_last(_second(_first(x, params), params), params), x.shape[-2])
 
 
-def branch(features: int, hidden_channels: int, generator: torch.Generator) -> Params:
+def _branch(features: int, hidden_channels: int, generator: torch.Generator) -> Params:
     """Weights of one branch; channels come first but for the two that features are multiplied with."""
     first, _ = uniform_layer(2 * features, hidden_channels, generator)
     middle, _ = uniform_layer(hidden_channels, hidden_channels, generator)
@@ -83,13 +60,10 @@ def branch(features: int, hidden_channels: int, generator: torch.Generator) -> P
     )
 
 
-def stacked(graphs: Sequence[Params]) -> Params:
-    """Weights of several graphs along the first dimension."""
-    return tuple(torch.cat(parts) for parts in zip(*graphs, strict=True))
-
-
-def first_layer(left: Tensor, right: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
-    """ReLU of the normalized ``left_i + right_j``: ``(graphs, h, n)`` twice to ``(graphs, h, n²)``."""
+def _first(inputs: Tensor, params: Params) -> Tensor:
+    """ReLU of the normalized ``left_i + right_j`` of all pairs, ``(graphs, h, n²)``."""
+    left, right, scale, shift = params[:4]
+    left, right = (inputs @ left).mT, (inputs @ right).mT
     left = left - left.mean(-1, keepdim=True)
     right = right - right.mean(-1, keepdim=True)
     variance = left.square().mean(-1, keepdim=True) + right.square().mean(-1, keepdim=True)
@@ -98,8 +72,9 @@ def first_layer(left: Tensor, right: Tensor, scale: Tensor, shift: Tensor) -> Te
     return pairs.relu().flatten(-2)
 
 
-def next_layer(pairs: Tensor, weight: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+def _second(pairs: Tensor, params: Params) -> Tensor:
     """Linear map, normalization over all pairs, ReLU."""
+    weight, scale, shift = params[4:7]
     mapped = torch.bmm(weight, pairs)
     if mapped.shape[-1] == 1:
         # One pair is its own mean; the kernel below refuses it.
@@ -116,14 +91,16 @@ def next_layer(pairs: Tensor, weight: Tensor, scale: Tensor, shift: Tensor) -> T
     return flat.view_as(mapped).relu()
 
 
-def finished(scores: Tensor, nodes: int) -> Tensor:
+def _last(pairs: Tensor, params: Params) -> Tensor:
+    weight, bias = params[7:]
+    return torch.baddbmm(bias, weight, pairs)
+
+
+def _adjacency(scores: Tensor, nodes: int) -> Tensor:
     """From scores of all pairs ``(graphs, 1, n²)`` to A'."""
     q = scores.view(-1, nodes, nodes)
     off_diagonal = 1 - torch.eye(nodes, dtype=q.dtype, device=q.device)
     return ((q + q.mT) / 2).sigmoid() * off_diagonal
-
-
-# -- The generator of SGDD (Yang et al., 2023): a graphon that features modulate ---------------------
 
 
 # The share of the features' branch in the scores.
@@ -134,16 +111,17 @@ _LENGTH = 9
 
 @dataclass(frozen=True)
 class GraphonGenerator:
-    """See the module."""
+    """SGDD's map from features to A' (Yang et al., 2023): a graphon that features modulate."""
 
     hidden_channels: int = 128
 
     def init(self, features: int, seeds: Sequence[int]) -> Params:
         """Weights of the features' branch, then of the grid's."""
-        return stacked(
+        width = self.hidden_channels
+        return joined(
             [
-                branch(features, self.hidden_channels, make_generator(seed, "graphon features"))
-                + branch(1, self.hidden_channels, make_generator(seed, "graphon grid"))
+                _branch(features, width, make_generator(seed, "graphon features"))
+                + _branch(1, width, make_generator(seed, "graphon grid"))
                 for seed in seeds
             ]
         )
@@ -157,34 +135,22 @@ class GraphonGenerator:
         of_features = _second(of_features, c)
         of_grid = _second(of_grid, u) * of_features
         scores = (1 - SHARE) * _last(of_grid, u) + SHARE * _last(of_features, c)
-        return finished(scores, x.shape[-2])
+        return _adjacency(scores, x.shape[-2])
 
 
-def _first(inputs: Tensor, params: Params) -> Tensor:
-    left, right, scale, shift = params[:4]
-    return first_layer((inputs @ left).mT, (inputs @ right).mT, scale, shift)
-
-
-def _second(pairs: Tensor, params: Params) -> Tensor:
-    return next_layer(pairs, *params[4:7])
-
-
-def _last(pairs: Tensor, params: Params) -> Tensor:
-    weight, bias = params[7:]
-    return torch.baddbmm(bias, weight, pairs)
-
-
+Generator = EdgeGenerator | GraphonGenerator
 Form = Literal["stabilized", "released"]
 # A new sample of the real graph is drawn once in so many epochs (the stabilized form).
 RESAMPLE = 50
 
 
 class TransportTerm:
-    """See :func:`~gcsr.equations.transport.signal_transport`.
+    """SGDD's addition to the loss, which compares A' with a sample of the real structure.
 
-    The plan is learned, one row per sampled real node; a new sample begins with a new plan. Everything
-    is computed in float64. ``stabilized`` keeps A' finite; ``released`` is the published formula on one
-    sample.
+    See :func:`~gcsr.equations.transport.signal_transport`. The plan is learned, one row per sampled
+    node; a new sample begins with a new plan. Everything is computed in float64. ``stabilized`` keeps
+    A' finite; ``released`` is the published formula on one sample. ``sampled`` is the epoch of the
+    sample, ``None`` before the first.
     """
 
     def __init__(
@@ -218,15 +184,15 @@ class TransportTerm:
         """The plan before it is scaled."""
         return (self._plan,)
 
-    def begin(self, epoch: int, optimiser: Adam) -> None:
-        """Draw a sample of the real graph when it is due; ``optimiser`` is the plan's own."""
+    def begin(self, epoch: int, optimizer: Adam) -> None:
+        """Draw a sample of the real graph when it is due; ``optimizer`` is the plan's own."""
         due = self.sampled is None or (self.guarded and epoch % RESAMPLE == 0)
         if due:
             self._plan.copy_(torch.stack(self.sample(epoch)))
-            optimiser.reset()
+            optimizer.reset()
 
     def sample(self, epoch: int) -> list[Tensor]:
-        """Look at the real nodes of an epoch's sample; returns the plans that begin with it."""
+        """Draw the real nodes of an epoch's sample; returns the initial plans."""
         plans, inverses = [], []
         for seed in self._seeds:
             generator = make_generator(seed, f"structure sample of epoch {epoch}")

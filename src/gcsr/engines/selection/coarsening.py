@@ -1,4 +1,4 @@
-"""A whole graph, component by component."""
+"""Coarsening of a graph: neighborhoods become super-nodes, component by component."""
 
 from __future__ import annotations
 
@@ -16,25 +16,17 @@ from scipy.sparse.linalg import LinearOperator, lobpcg
 
 from gcsr.utils.progress import Progress
 
-# -- How many super-nodes each connected component gets ----------------------------------------------
-
-
+STAGE = "contracting"
+# How many times progress is reported at most.
+REPORTS = 1000
 # Smaller components count only if they hold a training or validation node.
 SMALL_COMPONENT = 10
 
 
-@dataclass(frozen=True, eq=False)
-class Share:
-    """A component's nodes and how many super-nodes they become."""
-
-    nodes: np.ndarray
-    target: int
-
-
 def shares(
     weights: sp.csr_array, target: int, train: np.ndarray, validation: np.ndarray
-) -> list[Share]:
-    """``target`` super-nodes over the components, in proportion to their nodes.
+) -> list[tuple[np.ndarray, int]]:
+    """The nodes of every component and its share of ``target`` super-nodes, proportional to its size.
 
     Whole parts first; what is left goes, one each, to components with training nodes, those with the
     largest remainder first, then to the others. A component without a super-node is dropped, and so
@@ -54,10 +46,7 @@ def shares(
     while (left := target - int(whole.sum())) > 0:
         whole[order[(whole < sizes)[order] & counts[order]][:left]] += 1
     by_component = np.split(np.argsort(component, kind="stable"), np.cumsum(sizes)[:-1])
-    return [Share(by_component[c], int(whole[c])) for c in np.flatnonzero(whole)]
-
-
-# -- The smooth directions of a graph, which coarsening is to keep -----------------------------------
+    return [(by_component[c], int(whole[c])) for c in np.flatnonzero(whole)]
 
 
 # Up to this many nodes all eigenpairs are computed: exact, and no slower.
@@ -91,9 +80,14 @@ def smooth_directions(weights: sp.csr_array, count: int, generator: torch.Genera
         values, vectors = values[1 : wanted + 1], vectors[:, 1 : wanted + 1]
     else:
         values, vectors = _smallest(matrix, wanted, generator)
-    kept = values > ZERO * max(values.max(initial=0.0), 0.0)
-    directions: np.ndarray = vectors * np.where(kept, 1 / np.sqrt(np.where(kept, values, 1.0)), 0.0)
+    directions: np.ndarray = vectors * _inverse_roots(values)
     return directions
+
+
+def _inverse_roots(values: np.ndarray) -> np.ndarray:
+    """One over the roots of eigenvalues; zero where an eigenvalue is."""
+    kept = values > ZERO * max(values.max(initial=0.0), 0.0)
+    return np.where(kept, 1 / np.sqrt(np.where(kept, values, 1.0)), 0.0)
 
 
 def residual(weights: sp.csr_array, directions: np.ndarray) -> float:
@@ -118,7 +112,7 @@ def _smallest(
         dtype=np.float64,
     )
     with warnings.catch_warnings():
-        # Whoever asked is told of the residual.
+        # The residual is part of the result.
         warnings.simplefilter("ignore", UserWarning)
         values, vectors = lobpcg(
             matrix,
@@ -136,13 +130,8 @@ def rescaled(basis: np.ndarray, weights: sp.csr_array) -> np.ndarray:
     r""":math:`B (B^\top L B)^{-1/2}`, the pseudo-inverse root: :math:`V d^{-1/2} V^\top`."""
     energy = basis.T @ (laplacian(weights) @ basis)
     values, vectors = np.linalg.eigh((energy + energy.T) / 2)
-    kept = values > ZERO * max(values.max(initial=0.0), 0.0)
-    roots = np.where(kept, 1 / np.sqrt(np.where(kept, values, 1.0)), 0.0)
-    result: np.ndarray = basis @ (vectors * roots) @ vectors.T
+    result: np.ndarray = basis @ (vectors * _inverse_roots(values)) @ vectors.T
     return result
-
-
-# -- How much the smooth directions of a graph lose when some of its nodes become one ----------------
 
 
 class Variation:
@@ -207,8 +196,8 @@ class Variation:
 def _towards_hubs(weights: sp.csr_array) -> sp.csr_array:
     """Every edge once, from the node with fewer neighbors to the one with more.
 
-    Whoever looks for the edges inside a set then never reads the long list of a hub: no row has more
-    than the square root of twice the edges.
+    So the edges inside a set are found without the long list of a hub: no row has more entries than
+    the square root of twice the edges.
     """
     neighbors = np.diff(weights.indptr)
     rank = np.empty(neighbors.size, dtype=np.int64)
@@ -217,9 +206,6 @@ def _towards_hubs(weights: sp.csr_array) -> sp.csr_array:
     rows, columns = coo.row, coo.col
     kept = rank[rows] < rank[columns]
     return sp.csr_array((coo.data[kept], (rows[kept], columns[kept])), shape=weights.shape)
-
-
-# -- Which nodes of a level become one: cheap sets first, none overlapping ---------------------------
 
 
 def contract_neighborhoods(weights: sp.csr_array, variation: Variation, budget: int) -> np.ndarray:
@@ -282,13 +268,7 @@ def coarse_weights(weights: sp.csr_array, groups: np.ndarray) -> sp.csr_array:
     assignment = sp.csr_array(
         (np.ones(groups.size), (np.arange(groups.size), groups)), shape=(groups.size, count)
     )
-    summed = sp.coo_array(assignment.T @ weights @ assignment)
-    rows, columns = summed.row, summed.col
-    off = rows != columns
-    return sp.csr_array((summed.data[off], (rows[off], columns[off])), shape=(count, count))
-
-
-# -- Level by level, from a connected graph to a given number of super-nodes -------------------------
+    return without_loops(assignment.T @ weights @ assignment)
 
 
 # A level that removes no more nodes than this is the last that contracts neighborhoods.
@@ -338,7 +318,9 @@ def coarsen(
     generator: torch.Generator,
     report: Callable[[int], None],
 ) -> Coarse:
-    """Contract a connected graph to exactly ``target`` nodes; ``report`` hears how many are gone.
+    """Contract a connected graph to exactly ``target`` nodes.
+
+    ``report`` is called with the number of nodes removed.
 
     Neighborhoods alone may not get there: those left can all be larger than what remains to be
     removed. Then, or when the levels are used up, single edges are contracted, of which a connected
@@ -368,19 +350,12 @@ def coarsen(
         shares *= share[step[groups]]
         groups = step[groups]
         weights = coarse_weights(weights, step)
-        basis = _level_matrix(step, share) @ basis
+        # C of this level: a row per super-node, 1/sqrt(s) at its members.
+        basis = sp.csr_array((share[step], (step, np.arange(step.size)))) @ basis
         directions = rescaled(basis, weights)
         sizes.append(members.size)
         report(n - members.size)
     return Coarse(weights, groups, shares, tuple(sizes), edges, off)
-
-
-def _level_matrix(step: np.ndarray, share: np.ndarray) -> sp.csr_array:
-    """C of one level: a row per super-node, 1/sqrt(s) at its members."""
-    return sp.csr_array((share[step], (step, np.arange(step.size))))
-
-
-# -- What super-nodes carry: features and labels of the nodes that they stand for --------------------
 
 
 Projection = Literal["auto", "sum", "mean"]
@@ -437,11 +412,6 @@ def super_labels(
     return np.where(decided, votes.argmax(1), -1)
 
 
-STAGE = "contracting"
-# How many times progress is reported at most.
-REPORTS = 1000
-
-
 @dataclass(frozen=True, eq=False)
 class Whole:
     """A coarse graph of several components.
@@ -473,18 +443,18 @@ def coarsen_graph(
     """Exactly ``target`` super-nodes; components get their share of them."""
     weights = without_loops(adjacency)
     parts = shares(weights, target, train, validation)
-    total = sum(part.nodes.size - part.target for part in parts)
+    total = sum(nodes.size - count for nodes, count in parts)
     made: list[Coarse] = []
     before = 0
-    for part in parts:
-        inside = sp.csr_array(weights[part.nodes][:, part.nodes])
+    for nodes, count in parts:
+        inside = sp.csr_array(weights[nodes][:, nodes])
         report = _throttled(progress, before, total)
-        made.append(coarsen(inside, part.target, rules, generator, report))
-        before += part.nodes.size - part.target
+        made.append(coarsen(inside, count, rules, generator, report))
+        before += nodes.size - count
     progress(STAGE, total + 1, total + 1)
-    firsts = np.cumsum([0, *(part.target for part in parts)])
+    firsts = np.cumsum([0, *(count for _, count in parts)])
     groups = np.concatenate([one.groups + first for one, first in zip(made, firsts, strict=False)])
-    columns = np.concatenate([part.nodes for part in parts])
+    columns = np.concatenate([nodes for nodes, _ in parts])
     return Whole(
         matrix=sp.csr_array(
             (np.concatenate([one.shares for one in made]), (groups, columns)),
@@ -502,9 +472,8 @@ def without_loops(adjacency: sp.csr_array) -> sp.csr_array:
     coo = sp.coo_array(adjacency)
     rows, columns = coo.row, coo.col
     off = rows != columns
-    return sp.csr_array(
-        (coo.data[off].astype(np.float64), (rows[off], columns[off])), shape=adjacency.shape
-    )
+    data = coo.data[off].astype(np.float64)
+    return sp.csr_array((data, (rows[off], columns[off])), shape=adjacency.shape)
 
 
 def _throttled(progress: Progress, before: int, total: int) -> Callable[[int], None]:

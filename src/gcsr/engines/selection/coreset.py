@@ -1,4 +1,4 @@
-"""K-Center: a few rows such that no row is far from all of them (Sener and Savarese, 2018)."""
+"""Selection of training nodes by their embeddings: herding and K-Center."""
 
 from __future__ import annotations
 
@@ -12,9 +12,6 @@ from gcsr.models.gcn import GCN
 from gcsr.models.sparse import SparseTopology
 from gcsr.training.fit import TrainingRecipe, fit
 from gcsr.utils.progress import Progress, silent
-
-# -- Training nodes as a trained GCN sees them, for methods that choose among them -------------------
-
 
 Layer = Literal["scores", "hidden_channels"]
 
@@ -66,11 +63,8 @@ def embed_training_nodes(
         return model.logits(fitted.params, train)[0].log_softmax(-1)
 
 
-# -- Herding: a few rows whose running mean stays near the mean of all (Welling, 2009) ---------------
-
-
 def herd(embeddings: Tensor, count: int) -> Tensor:
-    r"""Indices of ``count`` rows (at most as many as there are), greedily.
+    r"""Indices of ``count`` rows whose running mean stays near the mean of all (Welling, 2009).
 
     The i-th choice, i = 1, 2, ..., is the unused row e that minimizes
     :math:`\| i \mu - \sum_{chosen} e' - e \|_2`, where :math:`\mu` is the mean of all rows. Ties go
@@ -93,7 +87,7 @@ def herd(embeddings: Tensor, count: int) -> Tensor:
 
 
 def k_center(embeddings: Tensor, count: int) -> Tensor:
-    """Indices of ``count`` rows (at most as many as there are), greedily.
+    """Indices of ``count`` rows such that no row is far from all of them (Sener and Savarese, 2018).
 
     The first is the row nearest the mean; each further one is the row whose distance to the nearest
     chosen row is largest. Ties go to the first row; no row is chosen twice.

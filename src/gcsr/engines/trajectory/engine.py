@@ -1,71 +1,37 @@
 """The trajectory engine: the loop of Algorithm 1 for several condensed graphs at once.
 
-Graphs lie along a leading dimension and never see each other; each has its own schedule of experts
-and its own random numbers. On CUDA a whole iteration, from looking up the expert's weights to writing
-down the loss, is captured once and replayed.
+The graphs lie along the first dimension and are independent: each has its own schedule of experts and
+its own random numbers. On CUDA an iteration, including the lookup of the expert's weights, is captured
+once and replayed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
 from torch import Tensor
 
-from gcsr.data.views import CondensingView
 from gcsr.engines.divergence import MOST_ROLLBACKS, DivergenceGuard
+from gcsr.engines.loop import OuterStep, finite_graphs, optimize
 from gcsr.engines.structure import State, Structure, SyntheticFeatures
 from gcsr.engines.trajectory.students import MatchingInputs, Student
-from gcsr.models.base import Model, Params
-from gcsr.training.experts import ExpertRequest
-from gcsr.training.obtain_experts import Experts, experts_for
+from gcsr.models.base import Params
+from gcsr.training.adam import FusedAdam
 from gcsr.training.trajectories import Trajectories
-from gcsr.utils.capture import record, warm_up
-from gcsr.utils.errors import InputError
-from gcsr.utils.progress import Progress, silent
+from gcsr.utils.capture import capture
+from gcsr.utils.errors import require
+from gcsr.utils.progress import Progress
 
-# -- The experts that a condensed graph's students are compared with ---------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class ExpertSource:
-    """The condensing model and its trained experts."""
-
-    model: Model
-    experts: Experts
-    device: torch.device
-    progress: Progress = silent
-
-    @classmethod
-    def of(
-        cls, order: ExpertRequest, view: CondensingView, device: torch.device, progress: Progress
-    ) -> ExpertSource:
-        """The experts that were ordered, from wherever they are at hand."""
-        experts = experts_for(
-            order.model,
-            view.visible,
-            order.recipe,
-            device=device,
-            dtype=order.dtype,
-            predictions=order.predictions,
-            memory_bytes=order.memory_bytes,
-            disk_bytes=order.disk_bytes,
-            progress=progress,
-        )
-        return cls(order.model, experts, device, progress)
-
-
-# How often the loss is looked at; on CUDA looking makes the device wait for the host.
+# Iterations between two checks of the loss. On CUDA a check waits for the device.
 CHECK_EVERY = {"cpu": 50, "cuda": 250}
-# Iterations that are tried out before one is recorded.
-WARM_UPS = 2
 
 
 @dataclass(frozen=True)
 class LearnedRate:
-    """SGD with momentum on the student's rate (SFGC)."""
+    """SGD with momentum on the student's learning rate (SFGC)."""
 
     rate: float = 1e-6
     momentum: float = 0.5
@@ -73,7 +39,7 @@ class LearnedRate:
 
 @dataclass(frozen=True)
 class Matching:
-    """Numbers of Algorithm 1 that the engine needs, under the names of the paper's text."""
+    """Numbers of Algorithm 1."""
 
     iterations: int
     student_steps: int
@@ -87,41 +53,29 @@ class Matching:
 class Iterate:
     """Features and structure state of every graph, with Adam's moments.
 
-    ``student_lr`` is one rate per graph, which changes only where it is learned.
+    ``student_lr`` is one learning rate per graph. It changes only if it is learned.
     """
 
     x: Tensor
     state: State
-    first: Tensor
-    second: Tensor
-    count: Tensor
+    adam: FusedAdam
     student_lr: Tensor
     rate_velocity: Tensor
 
     @classmethod
     def begin(cls, x: Tensor, state: State, student_lr: float) -> Iterate:
-        """Before the first iteration."""
-        count = torch.zeros((), dtype=torch.float32, device=x.device)
+        """The state before the first iteration."""
         rate = torch.full_like(x[:, 0, 0], student_lr)
-        return cls(
-            x,
-            state,
-            torch.zeros_like(x),
-            torch.zeros_like(x),
-            count,
-            rate,
-            torch.zeros_like(rate),
-        )
+        return cls(x, state, FusedAdam(x), rate, torch.zeros_like(rate))
 
     def buffers(self) -> tuple[Tensor, ...]:
-        """Everything an iteration changes."""
-        moments = (self.first, self.second, self.count, self.rate_velocity)
-        return (self.x, *self.state, *moments, self.student_lr)
+        """Every tensor that an iteration changes."""
+        return (self.x, *self.state, *self.adam.moments, self.rate_velocity, self.student_lr)
 
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One iteration of Algorithm 1 (lines 5-13) as a function of the expert's weights."""
+    """One iteration of Algorithm 1 (lines 5-13), given the expert's weights."""
 
     iterate: Iterate
     targets: Tensor
@@ -135,7 +89,7 @@ class Step:
         it = self.iterate
         loss, (gradient, *rate_gradient), adjacency = self.loss_and_gradients(start, goal)
         with torch.no_grad():
-            self._adam(gradient)
+            it.adam.step(gradient, self._lrs)
             learned = self.matching.learned_rate
             if learned is not None:
                 it.rate_velocity.mul_(learned.momentum).add_(rate_gradient[0])
@@ -144,37 +98,10 @@ class Step:
                 kept.copy_(new)
         return loss
 
-    def scaled_lr(self, recovery: DivergenceGuard) -> Step:
-        """The same step of the same iterate with the rates that rollbacks left."""
-        return replace(self, feature_lr=recovery.scaled_lr(self.feature_lr))
-
     @cached_property
-    def _rates(self) -> list[float]:
-        graphs = self.iterate.x.shape[0]
-        return [float(rate) for rate in self.feature_lr.reshape(-1).expand(graphs)]
-
-    def _adam(self, gradient: Tensor) -> None:
-        """Adam (Kingma and Ba, 2015) on X', one pass over memory for every graph."""
-        it = self.iterate
-        it.count += 1
-        # The kernel reads gradients as if they lay in memory as X' does.
-        gradient = gradient.contiguous()
-        for g, rate in enumerate(self._rates):
-            torch._fused_adam_(
-                [it.x[g]],
-                [gradient[g]],
-                [it.first[g]],
-                [it.second[g]],
-                [],
-                [it.count],
-                lr=rate,
-                beta1=0.9,
-                beta2=0.999,
-                weight_decay=0.0,
-                eps=1e-8,
-                amsgrad=False,
-                maximize=False,
-            )
+    def _lrs(self) -> list[float]:
+        # Read from the device once, which a captured iteration cannot do.
+        return self.feature_lr.reshape(-1).expand(self.iterate.x.shape[0]).tolist()
 
     def loss_and_gradients(
         self, start: Params, goal: Params
@@ -185,12 +112,96 @@ class Step:
         learned = (rate.requires_grad_(),) if self.matching.learned_rate is not None else ()
         topology, adjacency = self.structure.topology(points, self.iterate.state)
         steps = self.matching.student_steps
-        lesson = MatchingInputs(
+        inputs = MatchingInputs(
             points, topology, self.targets, start, goal, steps, rate.view(-1, 1, 1)
         )
-        loss = self.student(lesson)
+        loss = self.student(inputs)
         gradients = points.gradients(loss.sum(), learned)
         return loss.detach(), gradients, adjacency.detach()
+
+
+class MatchTrajectories(OuterStep):
+    """:class:`Step` along each graph's schedule of experts, captured on CUDA."""
+
+    def __init__(
+        self, step: Step, trajectories: Trajectories, schedules: Sequence[torch.Generator]
+    ) -> None:
+        self.x = step.iterate.x
+        self._step, self._trajectories = step, trajectories
+        self._draws = [schedule(trajectories, step.matching, one) for one in schedules]
+        self._captures = self.x.is_cuda and trajectories.keeps_everything
+        self._run: Callable[[int], Tensor] | None = None
+        self._lr_scale: Tensor | None = None
+
+    def buffers(self) -> tuple[Tensor, ...]:
+        """Features, structure state, moments, and the students' learning rates."""
+        return self._step.iterate.buffers()
+
+    def is_finite(self) -> Tensor:
+        """Whether X' and the structure state of each graph are finite."""
+        return finite_graphs(self.x, *self._step.iterate.state)
+
+    def __call__(self, iteration: int, lr_scale: Tensor | None = None) -> Tensor:
+        """Run an iteration."""
+        if self._run is None or lr_scale is not self._lr_scale:
+            step = self._step
+            if lr_scale is not None:
+                step = replace(step, feature_lr=step.feature_lr * lr_scale)
+            self._run = self._captured(step, iteration) if self._captures else self._eager(step)
+            self._lr_scale = lr_scale
+        losses = self._run(iteration)
+        if iteration == 0:
+            require(
+                bool(torch.isfinite(losses).all()),
+                "expert_lr: the matching loss is not a number from the start, because the experts did"
+                " not move or diverged, the features are all zero, or alpha + beta is too small.",
+            )
+        return losses
+
+    def divergence_message(self, iteration: int) -> str:
+        """The error after too many rollbacks."""
+        return (
+            f"feature_lr: the matching loss stopped being finite by iteration {iteration}, also after"
+            f" the rate was halved {MOST_ROLLBACKS} times; a lower feature_lr or student_lr, or a"
+            " higher alpha + beta, is needed"
+        )
+
+    def release(self) -> None:
+        """Free the captured iteration."""
+        self._run = None
+
+    def _eager(self, step: Step) -> Callable[[int], Tensor]:
+        def run(iteration: int) -> Tensor:
+            experts, starts = zip(*(draw[iteration] for draw in self._draws), strict=True)
+            pair = self._trajectories.pairs(experts, starts, step.matching.expert_steps)
+            return step(*pair).float()
+
+        return run
+
+    def _captured(self, step: Step, first: int) -> Callable[[int], Tensor]:
+        """Iterations from ``first`` on, one after the other; the device counts them."""
+        at = self._trajectories.position
+        index = torch.tensor(
+            [[at(*draw) for draw in draws] for draws in zip(*self._draws, strict=True)],
+            device=self.x.device,
+        )
+        counter = torch.full((1,), first, dtype=torch.long, device=self.x.device)
+        losses = torch.zeros(self.x.shape[0], device=self.x.device)
+
+        def body() -> None:
+            (where,) = index.index_select(0, counter)
+            start = self._trajectories.at(where)
+            goal = self._trajectories.at(where + step.matching.expert_steps)
+            losses.copy_(step(start, goal))
+            counter.add_(1)
+
+        replay = capture(body, (*self.buffers(), counter))
+
+        def run(iteration: int) -> Tensor:
+            replay()
+            return losses
+
+        return run
 
 
 def match_trajectories(
@@ -199,51 +210,26 @@ def match_trajectories(
     *,
     schedules: Sequence[torch.Generator],
     progress: Progress,
-    look: Callable[[int, Iterate], None] | None = None,
-    look_every: int = 0,
-    breaks: bool = False,
-    recovery: DivergenceGuard | None = None,
+    compare: Callable[[int], None] | None = None,
+    compare_at: Container[int] = (),
+    stop_if_diverged: bool = False,
+    guard: DivergenceGuard | None = None,
 ) -> Tensor:
     """Run Algorithm 1 in place; returns the matching losses ``(iterations, graphs)``.
 
-    ``look`` is called before the first iteration, every ``look_every`` iterations and at the end. A
-    graph whose loss is not finite goes back to the last good state with half of its rate; if that
-    does not help it is an error, or, where ``breaks``, the end: the losses stop there. ``recovery``
-    knows where the run was when its process ended, and tells of what happened.
+    ``schedules`` are one generator per graph. For the other arguments see
+    :func:`~gcsr.engines.loop.optimize`.
     """
-    matching, iterate = step.matching, step.iterate
-    recovery = recovery or DivergenceGuard()
-    draws = [schedule(trajectories, matching, generator) for generator in schedules]
-    losses = torch.zeros((matching.iterations, len(draws)), device=iterate.x.device)
-    i, _ = recovery.begin(iterate.buffers(), losses)
-    advance = _advance_function(step.scaled_lr(recovery), trajectories, draws, losses, i)
-    every = CHECK_EVERY[iterate.x.device.type]
-    while i < matching.iterations:
-        if look is not None and i % look_every == 0:
-            look(i, iterate)
-        advance(i)
-        i += 1
-        if i % every and i < matching.iterations:
-            continue
-        recent = losses[(i - 1) // every * every : i]
-        bad = _not_finite(recent, iterate)
-        if not bool(bad.any()):
-            recovery.accept(i, iterate.buffers(), losses)
-            progress("condensing", i, matching.iterations)
-            continue
-        begun = bool(torch.isfinite(losses[0]).all())
-        back = recovery.rollback(i, bad, iterate.buffers(), losses) if begun else None
-        if back is not None:
-            i = back
-            advance = _advance_function(step.scaled_lr(recovery), trajectories, draws, losses, i)
-        elif begun and breaks:
-            progress("condensing", matching.iterations, matching.iterations)
-            return losses[:i].cpu()
-        else:
-            raise InputError(_complaint(i, begun) + recovery.saved_at + ".")
-    if look is not None:
-        look(matching.iterations, iterate)
-    return losses.cpu()
+    return optimize(
+        MatchTrajectories(step, trajectories, schedules),
+        step.matching.iterations,
+        guard=guard or DivergenceGuard(),
+        progress=progress,
+        check_every=CHECK_EVERY[step.iterate.x.device.type],
+        compare=compare,
+        compare_at=compare_at,
+        stop_if_diverged=stop_if_diverged,
+    )
 
 
 def schedule(
@@ -255,76 +241,3 @@ def schedule(
     experts = [torch.randperm(count, generator=generator) for _ in range(rounds)]
     starts = torch.randint(matching.max_start, (matching.iterations,), generator=generator)
     return list(zip(torch.cat(experts).tolist() if experts else [], starts.tolist(), strict=False))
-
-
-def _advance_function(
-    step: Step,
-    trajectories: Trajectories,
-    draws: list[list[tuple[int, int]]],
-    losses: Tensor,
-    first: int,
-) -> Callable[[int], object]:
-    """A function that runs iteration i, from the first on, the fastest way that works here."""
-    later = step.matching.expert_steps
-
-    def eager(i: int) -> None:
-        experts, starts = zip(*(draw[i] for draw in draws), strict=True)
-        losses[i] = step(*trajectories.pairs(experts, starts, later))
-
-    if step.iterate.x.is_cuda and trajectories.keeps_everything and step.matching.iterations > 1:
-        index = torch.tensor(
-            [[trajectories.position(*draw[i]) for draw in draws] for i in range(len(draws[0]))],
-            device=losses.device,
-        )
-        return _Captured(step, trajectories, index, losses, first)
-    return eager
-
-
-class _Captured:
-    """An iteration recorded as a CUDA graph; the device itself counts the iterations."""
-
-    def __init__(
-        self, step: Step, trajectories: Trajectories, index: Tensor, losses: Tensor, first: int
-    ) -> None:
-        # Trying it out takes two iterations, which must be there.
-        start = min(first, losses.shape[0] - WARM_UPS)
-        counter = torch.full((1,), start, dtype=torch.long, device=losses.device)
-
-        def body() -> None:
-            (where,) = index.index_select(0, counter)
-            start = trajectories.at(where)
-            goal = trajectories.at(where + step.matching.expert_steps)
-            losses.index_copy_(0, counter, step(start, goal).unsqueeze(0).to(losses.dtype))
-            counter.add_(1)
-
-        buffers = (*step.iterate.buffers(), counter, losses)
-        before = tuple(buffer.clone() for buffer in buffers)
-        warm_up(body, WARM_UPS)
-        for buffer, saved in zip(buffers, before, strict=True):
-            buffer.copy_(saved)
-        counter.fill_(first)
-        self._replay = record(body)
-
-    def __call__(self, i: int) -> None:
-        self._replay()
-
-
-def _not_finite(losses: Tensor, iterate: Iterate) -> Tensor:
-    """Which graphs cannot go on: a loss of theirs is not finite, or what the next begins with."""
-    finite = torch.isfinite(losses).all(0)
-    for buffer in (iterate.x, *iterate.state):
-        finite = finite & torch.isfinite(buffer.flatten(1)).all(1)
-    return ~finite
-
-
-def _complaint(iteration: int, begun: bool) -> str:
-    if not begun:
-        return (
-            "expert_lr: the matching loss is not a number from the start, because the experts did"
-            " not move or diverged, the features are all zero, or alpha + beta is too small for them"
-        )
-    return (
-        f"feature_lr: the matching loss stopped being finite by iteration {iteration}, also after"
-        f" the rate was halved {MOST_ROLLBACKS} times; a lower feature_lr or student_lr, or a"
-        " higher alpha + beta, is needed"
-    )

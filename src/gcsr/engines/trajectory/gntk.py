@@ -54,11 +54,7 @@ class BestByKernel(Best):
             for picked in validation_draws(validation.labels, classes, nodes, draws)
         ]
 
-    def __call__(self, iteration: int, x: Tensor, a: Tensor) -> None:
-        """Score X' of every graph and keep those that improved."""
-        self.offer(iteration, x, a, self.errors(x))
-
-    def errors(self, x: Tensor) -> Tensor:
+    def score(self, x: Tensor, a: Tensor) -> Tensor:
         """The mean error of every graph over the draws."""
         x = x.detach().double()
         found = [
@@ -83,7 +79,7 @@ def validation_draws(labels: Tensor, classes: int, nodes: int | None, draws: int
         nodes = max(1, USUAL_NODES // classes)
     picked = []
     for draw in range(draws):
-        # Graphs of different seeds are judged by the same nodes.
+        # The same nodes for graphs of all seeds.
         generator = make_generator(0, f"validation nodes of the kernel {draw}")
         order = torch.randperm(labels.numel(), generator=generator)
         members = [order[labels[order] == label][:nodes] for label in range(classes)]
@@ -91,8 +87,8 @@ def validation_draws(labels: Tensor, classes: int, nodes: int | None, draws: int
     most = max(draw.numel() for draw in picked)
     require(
         most <= MOST_NODES,
-        f"gntk_nodes: {nodes} of each class make {most:,} validation nodes; at most"
-        f" {MOST_NODES:,} in all are accepted.",
+        f"gntk_nodes must select at most {MOST_NODES:,} validation nodes, got {nodes} of each class,"
+        f" which are {most:,}.",
     )
     return picked
 

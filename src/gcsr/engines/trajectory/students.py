@@ -1,20 +1,22 @@
-"""Which form a student takes."""
+"""Students: the matching loss of Algorithm 1 (lines 6-11) in four exact forms.
+
+A student is called with :class:`MatchingInputs` and returns, for every condensed graph, the squared
+distance from the expert's goal after the steps, relative to the distance that the expert moved.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, TypeGuard
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from gcsr.engines.structure import SyntheticFeatures
 from gcsr.equations.trajectory import cross_entropy, trajectory_distance
-from gcsr.models.base import Model, Params, TwoLayerModel
+from gcsr.models.base import Model, Params
 from gcsr.models.sgc import SGC
 from gcsr.models.topology import DenseOperator, EmptyTopology, Topology
-
-# -- What a student is -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,17 +44,6 @@ class MatchingInputs:
         return self.rate / self.points.x.shape[-2]
 
 
-class Student(Protocol):
-    """The matching loss of Algorithm 1 (lines 6-11), one value per condensed graph."""
-
-    def __call__(self, lesson: MatchingInputs) -> Tensor:
-        """Distance from the goal after the steps, relative to the expert's own way there."""
-        ...
-
-
-# -- Small pieces that the closed forms share --------------------------------------------------------
-
-
 def dense_operator(topology: Topology) -> Tensor | None:
     """The normalized adjacency of a condensed graph as a matrix; ``None`` for the identity."""
     if isinstance(topology, EmptyTopology):
@@ -76,30 +67,22 @@ def inner_product(first: Tensor, second: Tensor) -> Tensor:
 
 
 class Workspace:
-    """A tensor that is written anew every iteration instead of being allocated anew.
+    """Memory for a large difference, reused by every iteration.
 
-    Large tensors that come and go cost more than what is computed in them: the system takes the
-    memory back and hands out cleared pages.
+    Allocating it each time costs more than the subtraction: the system takes the memory back and hands
+    out cleared pages.
     """
 
     def __init__(self) -> None:
-        self._tensor: Tensor | None = None
-
-    def like(self, tensor: Tensor) -> Tensor:
-        """Memory for a tensor of this shape; what an earlier call returned is overwritten."""
-        kept = self._tensor
-        if kept is None or (kept.shape, kept.dtype, kept.device) != (
-            tensor.shape,
-            tensor.dtype,
-            tensor.device,
-        ):
-            kept = torch.empty_like(tensor, memory_format=torch.contiguous_format)
-            self._tensor = kept
-        return kept
+        self._tensor = torch.empty(0)
 
     def difference(self, first: Tensor, second: Tensor) -> Tensor:
-        """``first - second``."""
-        return torch.sub(first, second, out=self.like(first))
+        """``first - second``; overwrites what an earlier call returned."""
+        kept = self._tensor
+        same = (kept.shape, kept.dtype, kept.device) == (first.shape, first.dtype, first.device)
+        if not same:
+            self._tensor = torch.empty_like(first, memory_format=torch.contiguous_format)
+        return torch.sub(first, second, out=self._tensor)
 
 
 def softmax_gradient(gradient: Tensor, probabilities: Tensor, dim: int = -1) -> Tensor:
@@ -110,47 +93,41 @@ def softmax_gradient(gradient: Tensor, probabilities: Tensor, dim: int = -1) -> 
     return result
 
 
-# -- Any model, by differentiating through the steps: the reference ----------------------------------
-
-
 @dataclass(frozen=True)
 class AutogradStudent:
-    """See :class:`Student`."""
+    """Any model, by differentiating through the steps: the reference."""
 
     model: Model
 
-    def __call__(self, lesson: MatchingInputs) -> Tensor:
+    def __call__(self, inputs: MatchingInputs) -> Tensor:
         """The loss, differentiable by autograd."""
-        prepared = self.model.prepare(lesson.points.x, lesson.topology)
-        params = tuple(p.detach().requires_grad_() for p in lesson.start)
-        for _ in range(lesson.steps):
-            loss = cross_entropy(self.model.logits(params, prepared), lesson.targets).sum()
+        prepared = self.model.prepare(inputs.points.x, inputs.topology)
+        params = tuple(p.detach().requires_grad_() for p in inputs.start)
+        for _ in range(inputs.steps):
+            loss = cross_entropy(self.model.logits(params, prepared), inputs.targets).sum()
             gradients = torch.autograd.grad(loss, params, create_graph=True)
-            params = tuple(p - lesson.rate * g for p, g in zip(params, gradients, strict=True))
-        return trajectory_distance(params, lesson.start, lesson.goal)
-
-
-# -- The linear student with explicit weights (for n' > d) -------------------------------------------
+            params = tuple(p - inputs.rate * g for p, g in zip(params, gradients, strict=True))
+        return trajectory_distance(params, inputs.start, inputs.goal)
 
 
 @dataclass(frozen=True)
 class WeightsStudent:
-    """See :class:`Student`."""
+    """The linear SGC with explicit weights, for n' > d."""
 
-    def __call__(self, lesson: MatchingInputs) -> Tensor:
+    def __call__(self, inputs: MatchingInputs) -> Tensor:
         """The loss, with a hand-written gradient."""
-        x = lesson.points.x
-        inputs = torch.cat([x, x.new_ones((*x.shape[:-1], 1))], -1)
-        operator = dense_operator(lesson.topology)
+        x = inputs.points.x
+        features = torch.cat([x, x.new_ones((*x.shape[:-1], 1))], -1)
+        operator = dense_operator(inputs.topology)
         if operator is not None:
-            inputs = operator @ (operator @ inputs)
+            features = operator @ (operator @ features)
         loss: Tensor = _Steps.apply(  # type: ignore[no-untyped-call]
-            inputs,
-            lesson.step_size,
-            lesson.targets,
-            lesson.start,
-            lesson.goal,
-            lesson.steps,
+            features,
+            inputs.step_size,
+            inputs.targets,
+            inputs.start,
+            inputs.goal,
+            inputs.steps,
         )
         return loss
 
@@ -219,21 +196,18 @@ class _Steps(torch.autograd.Function):
         return bar_inputs, bar_c, None, None, None, None
 
 
-# -- The linear student in the span of its inputs (for n' <= d) --------------------------------------
-
-
 @dataclass(frozen=True)
 class SpanStudent:
-    """See :class:`Student`."""
+    """The linear SGC in the span of its inputs, for n' <= d."""
 
     _way: Workspace = field(default_factory=Workspace, repr=False, compare=False)
 
-    def __call__(self, lesson: MatchingInputs) -> Tensor:
+    def __call__(self, inputs: MatchingInputs) -> Tensor:
         """The loss, with a hand-written gradient."""
-        x, gram = lesson.points.x, lesson.points.gram
-        way = self._way.difference(lesson.goal[0], lesson.start[0])
+        x, gram = inputs.points.x, inputs.points.gram
+        way = self._way.difference(inputs.goal[0], inputs.start[0])
         loss: Tensor = _Distance.apply(  # type: ignore[no-untyped-call]
-            x, gram, dense_operator(lesson.topology), lesson.step_size, way, lesson
+            x, gram, dense_operator(inputs.topology), inputs.step_size, way, inputs
         )
         return loss
 
@@ -268,32 +242,32 @@ class _Distance(torch.autograd.Function):
         operator: Tensor | None,
         c: Tensor,
         way: Tensor,
-        lesson: MatchingInputs,
+        inputs: MatchingInputs,
     ) -> Tensor:
-        start, goal = lesson.start, lesson.goal
+        start, goal = inputs.start, inputs.goal
         way_b1 = goal[1] - start[1]
-        ahead = _propagate(x, gram, operator, start, way, way_b1)
+        propagated = _propagate(x, gram, operator, start, way, way_b1)
         gone_first = squared_norm(way) + squared_norm(way_b1)
-        loss, taught = _train_student(ahead, c, gone_first, lesson)
+        loss, steps = _train_student(propagated, c, gone_first, inputs)
         ctx.save_for_backward(operator, c, start[0], way)
-        ctx.ahead, ctx.taught = ahead, taught
+        ctx.propagated, ctx.steps = propagated, steps
         return loss
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         operator, c, w1, way = ctx.saved_tensors
-        ahead, taught = ctx.ahead, ctx.taught
+        propagated, steps = ctx.propagated, ctx.steps
         learned = ctx.needs_input_grad[3]
         bar_hidden, bar_kernel, bar_c = _train_student_adjoint(
-            ahead, taught, c, gradient, learned=learned
+            propagated, steps, c, gradient, learned=learned
         )
         bar_operator = None
-        if ahead.twice is not None:
-            bar_twice = torch.bmm(bar_hidden, ahead.before.mT)
-            bar_twice = torch.baddbmm(bar_twice, bar_kernel + bar_kernel.mT, ahead.twice_gram)
+        if propagated.twice is not None:
+            bar_twice = torch.bmm(bar_hidden, propagated.before.mT)
+            bar_twice = torch.baddbmm(bar_twice, bar_kernel + bar_kernel.mT, propagated.twice_gram)
             bar_operator = torch.baddbmm(torch.bmm(bar_twice, operator.mT), operator.mT, bar_twice)
-            bar_hidden = torch.bmm(ahead.twice.mT, bar_hidden)
-            bar_kernel = torch.bmm(torch.bmm(ahead.twice.mT, bar_kernel), ahead.twice)
+            bar_hidden = torch.bmm(propagated.twice.mT, bar_hidden)
+            bar_kernel = torch.bmm(torch.bmm(propagated.twice.mT, bar_kernel), propagated.twice)
         h = w1.shape[-1]
         bar_x = torch.bmm(bar_hidden[..., :h], w1.mT).baddbmm_(bar_hidden[..., h + 1 :], way.mT)
         return bar_x, bar_kernel, bar_operator, bar_c, None, None
@@ -317,32 +291,32 @@ def _propagate(
 
 
 def _train_student(
-    ahead: _Propagated, c: Tensor, gone_first: Tensor, lesson: MatchingInputs
+    propagated: _Propagated, c: Tensor, gone_first: Tensor, inputs: MatchingInputs
 ) -> tuple[Tensor, _ForwardPass]:
-    start, goal = lesson.start, lesson.goal
+    start, goal = inputs.start, inputs.goal
     second, second_goal = (
         torch.cat([w2.mT, b2.mT], -1) for w2, b2 in ((start[2], start[3]), (goal[2], goal[3]))
     )
     h = start[0].shape[-1]
     mask = torch.nn.functional.pad(second.new_ones(h), (0, 1))
-    pull = -c * lesson.targets.mT
-    kernel = ahead.kernel.mT
-    z, w = ahead.hidden[..., : h + 1], second
+    pull = -c * inputs.targets.mT
+    kernel = propagated.kernel.mT
+    z, w = propagated.hidden[..., : h + 1], second
     history = []
-    for step in range(lesson.steps):
+    for step in range(inputs.steps):
         probabilities = torch.bmm(w, z.mT).softmax(-2)
         error = torch.addcmul(pull, probabilities, c)
         pulled = torch.bmm(error, kernel)
         inner = w * mask
         history.append((z, w, inner, probabilities, error, pulled))
         w = torch.baddbmm(w, error, z, alpha=-1)
-        if step < lesson.steps - 1:
+        if step < inputs.steps - 1:
             z = torch.baddbmm(z, pulled.mT, inner, alpha=-1)
     errors = torch.cat([entry[4] for entry in history], -2)
     inners = torch.cat([entry[2] for entry in history], -2)
     coordinates = torch.bmm(errors.mT, inners[..., :-1])
-    pulled_all = torch.bmm(ahead.kernel, coordinates)
-    toward = torch.add(pulled_all, ahead.hidden[..., h + 1 :], alpha=2)
+    pulled_all = torch.bmm(propagated.kernel, coordinates)
+    toward = torch.add(pulled_all, propagated.hidden[..., h + 1 :], alpha=2)
     miss = w - second_goal
     gone = gone_first + squared_norm(second - second_goal)
     missed = gone_first + inner_product(toward, coordinates) + squared_norm(miss)
@@ -350,19 +324,19 @@ def _train_student(
 
 
 def _train_student_adjoint(
-    ahead: _Propagated, taught: _ForwardPass, c: Tensor, gradient: Tensor, *, learned: bool
+    propagated: _Propagated, steps: _ForwardPass, c: Tensor, gradient: Tensor, *, learned: bool
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """Gradients of ``hidden``, K and a learned c: :func:`_train_student` read backwards."""
-    scale = (2 * gradient / taught.gone).view(-1, 1, 1)
-    h = taught.coordinates.shape[-1]
+    scale = (2 * gradient / steps.gone).view(-1, 1, 1)
+    h = steps.coordinates.shape[-1]
     bar_f = torch.nn.functional.pad(
-        (ahead.hidden[..., h + 1 :] + taught.pulled).mul_(scale), (0, 1)
+        (propagated.hidden[..., h + 1 :] + steps.pulled).mul_(scale), (0, 1)
     )
-    bar_w = scale * taught.miss
+    bar_w = scale * steps.miss
     bar_z: Tensor | None = None
     bars_pulled: list[Tensor] = []
     bars_error: list[Tensor] = []
-    for z, w, inner, probabilities, error, pulled in reversed(taught.history):
+    for z, w, inner, probabilities, error, pulled in reversed(steps.history):
         bar_error = torch.bmm(inner, bar_f.mT).baddbmm_(bar_w, z.mT, alpha=-1)
         bar_inner = torch.bmm(error, bar_f)
         if bar_z is None:
@@ -371,7 +345,7 @@ def _train_student_adjoint(
         else:
             bar_pulled = torch.bmm(inner, bar_z.mT).neg_()
             bars_pulled.append(bar_pulled)
-            bar_error.baddbmm_(bar_pulled, ahead.kernel)
+            bar_error.baddbmm_(bar_pulled, propagated.kernel)
             bar_inner.baddbmm_(pulled, bar_z, alpha=-1)
             bar_z.baddbmm_(error.mT, bar_w, alpha=-1)
         bars_error.append(bar_error)
@@ -382,51 +356,43 @@ def _train_student_adjoint(
         bar_w = bar_inner.add_(bar_w).baddbmm_(bar_scores, z)
     if bar_z is None:
         raise RuntimeError("a student takes at least one step")
-    scaled = scale * taught.coordinates
-    bar_kernel = torch.bmm(scaled, taught.coordinates.mT).mul_(0.5)
+    scaled = scale * steps.coordinates
+    bar_kernel = torch.bmm(scaled, steps.coordinates.mT).mul_(0.5)
     if bars_pulled:
-        moving = taught.errors[:, : -bar_w.shape[-2]]
+        moving = steps.errors[:, : -bar_w.shape[-2]]
         bar_kernel.baddbmm_(torch.cat(bars_pulled[::-1], -2).mT, moving)
     bar_c = None
     if learned:
-        bar_c = inner_product(torch.cat(bars_error[::-1], -2), taught.errors).view(-1, 1, 1) / c
+        bar_c = inner_product(torch.cat(bars_error[::-1], -2), steps.errors).view(-1, 1, 1) / c
     return torch.cat([bar_z, scaled], -1), bar_kernel, bar_c
-
-
-# -- Two-layer networks with their first layer in the span of its inputs (for n' <= d) ---------------
 
 
 @dataclass(frozen=True)
 class FirstLayerStudent:
-    """See :class:`Student`."""
+    """Two-layer networks with their first layer in the span of its inputs, for n' <= d."""
 
-    model: TwoLayerModel
+    model: Model
     _way: Workspace = field(default_factory=Workspace, repr=False, compare=False)
 
-    @staticmethod
-    def covers(model: Model) -> TypeGuard[TwoLayerModel]:
-        """Whether the model has this form."""
-        return isinstance(model, TwoLayerModel) and model.two_layers(torch.eye(1)) is not None
-
-    def __call__(self, lesson: MatchingInputs) -> Tensor:
+    def __call__(self, inputs: MatchingInputs) -> Tensor:
         """The loss; the steps' own gradients are in closed form."""
-        operator = dense_operator(lesson.topology)
+        operator = dense_operator(inputs.topology)
         if operator is None:
-            x = lesson.points.x
+            x = inputs.points.x
             operator = torch.eye(x.shape[-2], dtype=x.dtype, device=x.device)
         layers = self.model.two_layers(operator)
         if layers is None:
             raise TypeError(f"{self.model} has no first-layer form")
-        points, goal = lesson.points, lesson.goal
-        w1, b1, w2, b2 = lesson.start
+        points, goal = inputs.points, inputs.goal
+        w1, b1, w2, b2 = inputs.start
         way = self._way.difference(goal[0], w1)
         z, z_way, gram = points.x @ w1, points.x @ way, points.gram
         if layers.first is not None:
             z, z_way = layers.first @ z, layers.first @ z_way
             gram = layers.first @ gram @ layers.first.mT
-        c = lesson.step_size
+        c = inputs.step_size
         coordinates = torch.zeros_like(z)
-        for _ in range(lesson.steps):
+        for _ in range(inputs.steps):
             before = z + b1
             hidden = before.relu()
             scores = hidden @ w2
@@ -436,7 +402,7 @@ class FirstLayerStudent:
                 scores = layers.second @ scores
             if not layers.bias_propagates:
                 scores = scores + b2
-            error = scores.softmax(-1) - lesson.targets
+            error = scores.softmax(-1) - inputs.targets
             inner = error if layers.second is None else layers.second.mT @ error
             bar_hidden = (inner @ w2.mT) * (before.detach() > 0)
             bar_b2 = (inner if layers.bias_propagates else error).sum(-2, keepdim=True)
@@ -450,7 +416,7 @@ class FirstLayerStudent:
             + 2 * inner_product(z_way, c * coordinates)
             + inner_product(c * coordinates, gram @ (c * coordinates))
         )
-        rest = zip((b1, w2, b2), lesson.start[1:], goal[1:], strict=True)
+        rest = zip((b1, w2, b2), inputs.start[1:], goal[1:], strict=True)
         missed, gone = missed_first, gone_first
         for reached, begun, wanted in rest:
             missed = missed + squared_norm(reached - wanted)
@@ -458,10 +424,13 @@ class FirstLayerStudent:
         return missed / gone
 
 
+Student = AutogradStudent | WeightsStudent | SpanStudent | FirstLayerStudent
+
+
 def student_for(model: Model, nodes: int, features: int) -> Student:
     """The cheapest exact form for a model and a size."""
     if isinstance(model, SGC) and not model.relu and model.hops == 2:
         return SpanStudent() if nodes <= features else WeightsStudent()
-    if nodes <= features and FirstLayerStudent.covers(model):
+    if nodes <= features and model.two_layers(torch.eye(1)) is not None:
         return FirstLayerStudent(model)
     return AutogradStudent(model)
