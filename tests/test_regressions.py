@@ -42,9 +42,9 @@ def test_graph_itself_checks_its_edges(graph):
 
 @pytest.mark.parametrize("field", ["x", "y"])
 def test_graph_itself_wants_tensors_of_its_kind(graph, field):
-    with pytest.raises(InputError, match=rf"^{field}: Graph itself takes"):
+    with pytest.raises(InputError, match=rf"^{field} must be a torch"):
         replace(graph, **{field: getattr(graph, field).double()})
-    with pytest.raises(InputError, match=rf"^{field}: Graph itself takes"):
+    with pytest.raises(InputError, match=rf"^{field} must be a torch"):
         replace(graph, **{field: getattr(graph, field).numpy()})
 
 

@@ -153,7 +153,9 @@ def propagated(cluster: Cluster) -> None:
     cut = [x[first : first + 700] for first in range(0, 3001, 700)]
     there = np.concatenate(list(propagate(blocks, cut, 2, cluster=cluster)))
     assert there.tobytes() == twice.tobytes()
-    with pytest.raises(InputError, match="x: block 0 has 1 rows and 5 columns; 700 and 5"):
+    with pytest.raises(
+        InputError, match="x must have 700 rows and 5 columns in block 0, got 1 and 5"
+    ):
         list(propagate(blocks, [x[:1], *cut[1:]], 1, cluster=cluster))
 
 

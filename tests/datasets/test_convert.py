@@ -17,7 +17,7 @@ from gcsr import InputError
 from gcsr.cli.app import main
 from gcsr.data import edge_blocks
 from gcsr.data.edge_blocks import EdgeBlocks
-from gcsr.datasets.edge_lists import list_of
+from gcsr.datasets.convert import list_of
 from helpers import planted_graph
 
 

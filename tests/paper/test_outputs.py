@@ -286,12 +286,12 @@ def test_a_failed_cell_is_told_by_the_exit_code(
     table = Experiment("t", "T", (Line("cora", 91, "large", cells=(cell("random", "cora", 91),)),))
     monkeypatch.setitem(EXPERIMENTS, "t", table)
     result = gcsr("reproduce", "t", "--quick", "--out", tmp_path)
-    assert result.code == 1 and "cora, large: failed: nodes: 91 is more than" in result.out
+    assert result.code == 1 and "cora, large: failed: nodes must be <= 90" in result.out
 
 
 BAD: dict[str, tuple[list[str], list[str]]] = {
     "no name": ([], ["NAME", "table1", "--list"]),
-    "unknown name": (["table9"], ["experiment", "'table9'", "table2"]),
+    "unknown name": (["table9"], ["got 'table9'", "table2"]),
     "a name and the list": (["table1", "--list"], ["NAME", "'table1'", "--list"]),
     "unknown dataset": (
         ["tau", "--dataset", "corra"],

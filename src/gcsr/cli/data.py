@@ -40,6 +40,7 @@ def load_graph(
 ) -> gcsr.Graph:
     """Load a graph; what is not given is as it was when the graphs ``made`` from it were."""
     from gcsr.data.folder import is_folder
+    from gcsr.datasets.loading import load
 
     source = _recorded_dataset(made, root) if data is None else data
     require(
@@ -52,7 +53,7 @@ def load_graph(
         inductive = recorded(made, "inductive", bool)
     progress(f"loading {source}", 0, 0)
     scaling = cast("FeatureScaling | None", features)
-    graph = gcsr.load(
+    graph = load(
         source, root, features=scaling, undirected=undirected, inductive=inductive, memory=memory
     )
     progress(f"loading {source}", 1, 1)

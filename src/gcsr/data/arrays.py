@@ -33,10 +33,8 @@ def features_of(x: Features) -> Tensor:
         shape = getattr(x, "shape", "these")
         raise InputError(f"x must fit into memory as a dense matrix, got shape {shape}.") from None
     _require_matrix(array.shape)
-    require(
-        array.dtype.kind in "iuf",
-        f"x must be real numbers, got {array.dtype}; x.astype('float32') converts it.",
-    )
+    call = "; x.astype('float32') converts it" if array.dtype.kind in "bO" else ""
+    require(array.dtype.kind in "iuf", f"x must be real numbers, got {array.dtype}{call}.")
     with np.errstate(over="ignore"):  # numbers beyond float32 become infinite and are refused
         return torch.from_numpy(np.array(array, dtype=np.float32, order="C"))
 

@@ -107,7 +107,8 @@ def require_weights(values: np.ndarray) -> None:
     require(
         finite and bool(wrong <= LARGEST),
         f"edge_weights must be finite and at most 3.4e38 (float32), also the sum of a repeated edge,"
-        f" got {wrong}; numpy.nan_to_num(edge_weights) replaces NaN and infinity.",
+        f" got {wrong}; numpy.nan_to_num(edge_weights, posinf=0)"
+        " replaces NaN and infinity.",
     )
     lowest = values.min(initial=0)
     require(bool(lowest >= 0), f"edge_weights must be >= 0, got {lowest}.")

@@ -151,7 +151,8 @@ class Graph:
         require(
             infinite.numel() == 0,
             f"x must be finite, got NaN or infinity in {counted(infinite.numel(), 'row')} (first:"
-            f" {infinite[0] if infinite.numel() else ''}); torch.nan_to_num(x) replaces them.",
+            f" {infinite[0] if infinite.numel() else ''}); torch.nan_to_num(x, 0, 0, 0)"
+            " replaces them by 0.",
         )
         require(
             self.adjacency.shape == (nodes, nodes),

@@ -1,11 +1,9 @@
-"""Arrays out of old pickles without running anything the pickle asks for.
+"""Arrays out of old pickles without running code of the pickle.
 
-A pickle names callables and feeds them arguments. Here every admitted name stands for an inert
-record that only remembers what it was given, and everything else is refused; afterwards the
-records are turned into arrays, with checks, by code of this module.
-
-The unpickler itself believes what it reads: an entry of its memo may claim gigabytes, and tuples in
-tuples in tuples overflow its stack. So the instructions are looked through first.
+A pickle names callables and their arguments. Here every admitted name is a record that only stores
+its arguments, and every other name is refused; this module then checks the records and converts them
+to arrays. The instructions are checked before: a memo entry may claim gigabytes, and nested tuples
+may overflow the stack of the unpickler.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from gcsr.data.npz import checked_csr
 from gcsr.utils.errors import InputError, require
 from gcsr.utils.safe_io import reason
 
-# What a genuine file of any protocol is made of: no sets, no buffers from outside.
+# Instructions of genuine files of any protocol: no sets, no out-of-band buffers.
 _NAMES = (
     "PROTO FRAME STOP MARK POP POP_MARK NONE NEWTRUE NEWFALSE INT BININT BININT1 BININT2 LONG LONG1 "
     "LONG4 FLOAT BINFLOAT STRING BINSTRING SHORT_BINSTRING UNICODE BINUNICODE SHORT_BINUNICODE "
@@ -42,9 +40,9 @@ _MOST_DIMENSIONS = 8
 
 
 class _Record:
-    """Remembers its arguments and state. Every admitted name is a class with ``__setstate__``:
+    """Stores its arguments and state.
 
-    without one, a pickle could set attributes of the class itself.
+    Without ``__setstate__`` a pickle could set attributes of the class itself.
     """
 
     args: tuple[Any, ...]
@@ -69,11 +67,11 @@ class _Matrix(_Record): ...
 
 
 class _Name(_Record):
-    """A name that a genuine file only passes on: the array type, the default of a dictionary."""
+    """A name without arguments: the array type, the default of a dictionary."""
 
 
 class _Mapping(dict[Any, Any]):
-    """A dictionary whatever the default factory was."""
+    """A dictionary without its default factory."""
 
     def __init__(self, *_: Any) -> None:
         super().__init__()
@@ -97,7 +95,7 @@ _ADMITTED: dict[tuple[str, str], type] = {
 
 class _RestrictedUnpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> type:
-        # An exact match: dotted names such as "list.__class__" lead nowhere.
+        # An exact match: dotted names such as "list.__class__" are refused.
         admitted = _ADMITTED.get((module, name))
         if admitted is None:
             raise pickle.UnpicklingError(
@@ -146,15 +144,15 @@ def read_neighbor_lists(path: Path) -> np.ndarray:
 def _records(path: Path) -> Any:
     try:
         content = path.read_bytes()
-        _look_through(content)
+        _check_instructions(content)
         return _RestrictedUnpickler(io.BytesIO(content), encoding="latin1").load()
-    # A hostile or cut file may fail in any way; all of them mean the same to the user.
+    # A hostile or cut file may raise anything.
     except Exception as error:
         raise InputError(f"{path}: refused as a pickle ({reason(error)}).") from None
 
 
-def _look_through(content: bytes) -> None:
-    """Refuse instructions that no genuine file has, or not in such numbers; nothing is done yet."""
+def _check_instructions(content: bytes) -> None:
+    """Refuse instructions that no genuine file has, or too many of them; nothing is run."""
     tuples = 0
     argument: Any
     for count, (instruction, argument, _) in enumerate(pickletools.genops(content)):

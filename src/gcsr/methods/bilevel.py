@@ -190,7 +190,8 @@ class Bilevel(Condenser):
 
     def _columns(self, visible: VisibleGraph) -> Tensor | None:
         """The columns of X' that are learned; ``None``: all of them."""
-        if self.structure != "none" or visible.x.shape[1] <= self.max_columns:
+        narrow = visible.x.shape[1] <= self.max_columns
+        if narrow or self.structure != "none" or not self.iterations:
             return None
         return most_varied_columns(visible.x, self.max_columns)
 

@@ -88,7 +88,7 @@ class WatchedGCSR(GCSR):
 
     def _structure(self, *args: Any, **options: Any) -> tuple[Structure, StructureState]:
         structure, state = super()._structure(*args, **options)
-        seeds: Sequence[int] = options["seeds"] if "seeds" in options else args[-1]
+        seeds: Sequence[int] = args[0].seeds  # of the context
         # The engine updates the state in place: these stay what P is.
         self.regularizers.update(zip(seeds, state[0], strict=True))
         return structure, state

@@ -80,7 +80,11 @@ class Checkpoint:
     @property
     def exists(self) -> bool:
         """Whether the folder has a state."""
-        return any(self.path.glob(f"*{SUFFIX}"))
+        return any(self.parts())
+
+    def parts(self) -> Iterator[Path]:
+        """Files with a state."""
+        return self.path.glob(f"*{SUFFIX}")
 
     def discard(self) -> None:
         """Remove what belongs to the checkpoint, and the folder if that was all."""
