@@ -537,7 +537,12 @@ def scripted(monkeypatch: pytest.MonkeyPatch, score: Callable[..., float]) -> li
 
 @pytest.mark.parametrize(
     ("scores", "kept"),
-    [([0.5, 0.4, 0.3, 0.2], 0), ([0.5, 0.7, 0.6, 0.7], 1), ([0.5, 0.4, 0.3, 0.6], 3)],
+    [
+        ([0.5, 0.4, 0.3, 0.2], 0),
+        ([0.5, 0.7, 0.6, 0.7], 3),
+        ([0.5, 0.5, 0.4, 0.3], 1),
+        ([0.5, 0.4, 0.3, 0.6], 3),
+    ],
 )
 def test_the_best_iterate_is_kept_the_start_included(graph, monkeypatch, scores, kept):
     seen = scripted(monkeypatch, lambda number, _: scores[number])

@@ -33,7 +33,7 @@ def recorded(values: Tensor) -> list[float | None]:
 
 
 class Best:
-    """Keeps, for every graph, the iterate that scored best, the earliest of equals.
+    """Keeps, for every graph, the iterate that scored best, of equals the earliest or the ``latest``.
 
     ``x`` and ``a`` are ``None`` before the first comparison. ``measure`` is the provenance key of the
     scores.
@@ -41,11 +41,11 @@ class Best:
 
     measure: str
 
-    def __init__(self, *, lowest: bool = False) -> None:
+    def __init__(self, *, lowest: bool = False, latest: bool = False) -> None:
         self.x: Tensor | None = None
         self.a: Tensor | None = None
         self.scores: list[tuple[int, Tensor]] = []
-        self._sign = -1 if lowest else 1
+        self._sign, self._latest = -1 if lowest else 1, latest
         self._best: Tensor | None = None
 
     def score(self, x: Tensor, a: Tensor) -> Tensor:
@@ -65,6 +65,8 @@ class Best:
             self.x, self.a, self._best = x, a, signed
             return
         better = signed > self._best
+        if self._latest:
+            better |= (signed == self._best) & ~scores.isnan()
         chosen = better.to(x.device).view(-1, 1, 1)
         self.x, self.a = torch.where(chosen, x, self.x), torch.where(chosen, a, self.a)
         self._best = torch.where(better, signed, self._best)

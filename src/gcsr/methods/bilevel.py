@@ -365,14 +365,17 @@ _START_SCORES: GraphCache[float] = GraphCache()
 
 
 class BestIterate(Best):
-    """Keeps, for every graph, the iterate on which quickly trained GCNs validate best."""
+    """Keeps, for every graph, the iterate on which quickly trained GCNs validate best.
+
+    Of equals the latest is kept: its outer loss is lower, and few validation nodes often tie.
+    """
 
     measure = "validation"
 
     def __init__(
         self, view: CondensingView, device: torch.device, starts: Sequence[Hashable]
     ) -> None:
-        super().__init__()
+        super().__init__(latest=True)
         self._score = QuickScore(view.validation, device)
         self._visible, self._starts = view.visible, starts
 
