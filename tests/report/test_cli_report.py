@@ -147,7 +147,7 @@ def test_bad_input_is_one_sentence_and_nothing_is_written(
         "does not exist": ["report", small, "--out", tmp_path / "no" / "page.html"],
         "is a folder": ["report", small, "--out", empty],
         "not a readable safetensors file": ["report", files["data"], "--out", out],
-        "not known": ["report", small, "--data", "nothing", "--out", out],
+        "must be one of": ["report", small, "--data", "nothing", "--out", out],
         "model": ["report", small, "--model", "nothing", "--out", out],
         "Missing": ["report", small],
     }
