@@ -29,7 +29,7 @@ from gcsr.methods.random import Random
 from gcsr.outofcore.estimate import Work
 from gcsr.starts.budget import class_budget
 from gcsr.starts.pseudo_labels import class_shares
-from gcsr.utils.checkpoint import Journal
+from gcsr.utils.checkpoint import CheckpointLog
 from gcsr.utils.errors import InputError, require, require_one_of
 from gcsr.utils.parallel import part_of, run_jobs
 from gcsr.utils.progress import Progress, silent
@@ -287,7 +287,7 @@ class Automatic(Condenser):
         device, progress = ctx.device, ctx.progress
         # Too few nodes for the classes is an error of the user's, not of a candidate.
         class_budget(view.visible.train_labels, view.visible.num_classes, nodes)
-        journal, view = view.journal, replace(view, watch=None, journal=None)
+        checkpoint, view = view.checkpoint, replace(view, watch=None, checkpoint=None)
         plan = self._plan(view, nodes, device.type)
         if plan.least_seconds > self.budget:
             logger.warning(
@@ -307,7 +307,7 @@ class Automatic(Condenser):
         side_by_side([job for run in runs for job in run.starting], device, progress, "starts")
         for run in runs:
             run.choose_start()
-        search.improve([run for run in runs if run.start is not None], journal, progress)
+        search.improve([run for run in runs if run.start is not None], checkpoint, progress)
         side_by_side([job for run in runs for job in run.comparing], device, progress, "comparing")
         return [run.result(self.budget) for run in runs]
 
@@ -325,7 +325,9 @@ class _Search:
     def begin(self, seed: int) -> _Run:
         return _Run(self, seed)
 
-    def improve(self, runs: Sequence[_Run], journal: Journal | None, progress: Progress) -> None:
+    def improve(
+        self, runs: Sequence[_Run], checkpoint: CheckpointLog | None, progress: Progress
+    ) -> None:
         """Bilevel condensation of every graph; those with the same start settings go together."""
         if not self.plan.iterations:
             return
@@ -336,19 +338,23 @@ class _Search:
             method = self.automatic._bilevel(
                 self.nodes, num_hops=hops, iterations=self.plan.iterations
             )
-            self._improve(group, method, journal, progress)
+            self._improve(group, method, checkpoint, progress)
 
     def _improve(
-        self, group: Sequence[_Run], method: Bilevel, journal: Journal | None, progress: Progress
+        self,
+        group: Sequence[_Run],
+        method: Bilevel,
+        checkpoint: CheckpointLog | None,
+        progress: Progress,
     ) -> None:
-        view, seeds = replace(self.view, journal=journal), [run.seed for run in group]
+        view, seeds = replace(self.view, checkpoint=checkpoint), [run.seed for run in group]
         try:
             made = method.run(Context(view, self.nodes, seeds, self.device, progress))
         except FAILURES as error:
             # A graph that fails must not take the others with it.
             if len(group) > 1:
                 for run in group:
-                    self._improve([run], method, journal, progress)
+                    self._improve([run], method, checkpoint, progress)
                 return
             group[0].left_out.append((method, str(error).splitlines()[0]))
             return

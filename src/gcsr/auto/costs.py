@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from gcsr.data.views import CondensingView
 from gcsr.engines.bilevel.real_loss import BATCH_NODES, BATCHES
-from gcsr.methods.bilevel import LOOKS, QUICK, QUICK_HIDDEN, QUICK_NETWORKS, Bilevel
+from gcsr.methods.bilevel import COMPARISONS, QUICK, QUICK_HIDDEN, QUICK_NETWORKS, Bilevel
 from gcsr.starts import consistent
 from gcsr.training.fit import TrainingRecipe
 
@@ -64,17 +64,17 @@ class Costs:
         self._propagated_row = SPARSE_FACTOR * propagated if sparse else self._features / LARGE
         self._scan = self._all * self._features / SCANNED if sparse else 0.0
         known = int(validation.x.shape[0])
-        self._judged = min(known, self._validated * degree)
+        self._scored = min(known, self._validated * degree)
         self._reached = min(self._all, min(BATCH_NODES, self._all) * degree)
 
     def seconds(self, starts: int, iterations: int) -> float:
         """Everything, for so many starts and outer steps."""
         total = self._pseudo_labels() if self.labeler else 0.0
-        total += self._herding() + starts * (self._start() + self._look())
+        total += self._herding() + starts * (self._start() + self._comparison())
         # Random, Herding, the start and the result meet three networks.
-        total += 4 * self._judge(QUICK_HIDDEN, 3, QUICK.epochs, _looks(QUICK))
+        total += 4 * self._score(QUICK_HIDDEN, 3, QUICK.epochs, _validations(QUICK))
         if iterations:
-            total += (LOOKS + 1) * self._look() + iterations * self.iteration
+            total += (COMPARISONS + 1) * self._comparison() + iterations * self.iteration
         return total
 
     @property
@@ -116,13 +116,13 @@ class Costs:
             return seconds
         # GCNs that are compared with it: five of them for 200 epochs, validated in every second.
         reached = min(self._all, self._train * self._edges / max(1, self._all))
-        work = 64 * self._row * (6000 * reached + 1000 * self._judged)
+        work = 64 * self._row * (6000 * reached + 1000 * self._scored)
         return seconds + work / self._speed + 200 * self._epoch
 
     def _herding(self) -> float:
         rows = min(self._all, self._train * self._edges / max(1, self._all))
-        work = 64 * self._row * (600 * rows + 200 * self._judged)
-        activations = 64 * 100 * 20 * (rows + self._judged)
+        work = 64 * self._row * (600 * rows + 200 * self._scored)
+        activations = 64 * 100 * 20 * (rows + self._scored)
         return (
             work / self._speed + activations / self._large_elements + self._scan + 100 * self._epoch
         )
@@ -130,16 +130,16 @@ class Costs:
     def _start(self) -> float:
         return 1400.0 * self._all * self._features / self._speed
 
-    def _look(self) -> float:
-        return self._judge(QUICK_HIDDEN, QUICK_NETWORKS, QUICK.epochs, _looks(QUICK))
+    def _comparison(self) -> float:
+        return self._score(QUICK_HIDDEN, QUICK_NETWORKS, QUICK.epochs, _validations(QUICK))
 
-    def _judge(self, hidden_channels: int, networks: int, epochs: int, validations: int) -> float:
+    def _score(self, hidden_channels: int, networks: int, epochs: int, validations: int) -> float:
         """Networks trained on the condensed graph and validated on the real one."""
         width = networks * hidden_channels
         small = epochs * 6 * self._tall * self._nodes * self._features
-        real = validations * 2 * self._judged * self._row
+        real = validations * 2 * self._scored * self._row
         weights = epochs * 10 * self._features * width
-        activations = validations * 4 * self._judged * width
+        activations = validations * 4 * self._scored * width
         return (
             width * (small + real) / self._speed
             + weights / self._elements
@@ -148,5 +148,5 @@ class Costs:
         )
 
 
-def _looks(recipe: TrainingRecipe) -> int:
+def _validations(recipe: TrainingRecipe) -> int:
     return recipe.epochs // recipe.validate_every

@@ -34,7 +34,7 @@ class ScalingChoice:
     validation: dict[str, float]
 
     @property
-    def told(self) -> dict[str, Any]:
+    def provenance(self) -> dict[str, Any]:
         """For the provenance of what is condensed then."""
         return {"chosen": self.features, "validation": dict(self.validation)}
 
@@ -80,13 +80,13 @@ def _validated(graph: Graph, seed: int, device: torch.device) -> float:
     model = testing_model("gcn", HIDDEN)
     topology = SparseTopology(training.adjacency, device)
     same = validation.adjacency is training.adjacency
-    judged = topology if same else SparseTopology(validation.adjacency, device)
+    validated = topology if same else SparseTopology(validation.adjacency, device)
     labels = torch.nn.functional.one_hot(training.labels, graph.num_classes)
     fitted = fit(
         model,
         model.prepare(training.x.to(device), topology, training.nodes),
         labels.to(device, torch.float32),
-        model.prepare(validation.x.to(device), judged, validation.nodes),
+        model.prepare(validation.x.to(device), validated, validation.nodes),
         validation.labels.to(device),
         features=graph.num_features,
         recipe=RECIPE,

@@ -164,7 +164,7 @@ def condense(
         context: dict[str, Any] = {}
         if features == "auto":
             choice = gcsr.choose_scaling(graph, device=here, progress=progress)
-            graph, context = graph.scaled(choice.features), {"scaling": choice.told}
+            graph, context = graph.scaled(choice.features), {"scaling": choice.provenance}
         made = gcsr.condense_many(
             graph,
             nodes=nodes,

@@ -118,8 +118,8 @@ class CondensingView:
     """The input of condensing, selecting and tuning.
 
     ``every_label`` is ``None`` unless the caller of :meth:`View.condensing` asked for the leak.
-    ``watch`` is called with the scores of iterates on ``validation``; ``journal`` records the progress
-    of a run.
+    ``watch`` is called with the scores of iterates on ``validation``; ``checkpoint`` records the
+    progress of a run.
     """
 
     visible: VisibleGraph
@@ -127,7 +127,7 @@ class CondensingView:
     source: Source
     every_label: Tensor | None = None
     watch: Watch | None = None
-    journal: CheckpointLog | None = None
+    checkpoint: CheckpointLog | None = None
 
 
 class View:

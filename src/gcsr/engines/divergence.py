@@ -44,7 +44,7 @@ class DivergenceGuard:
 
     Args:
         best: keeps the best iterate; it is rolled back with the run.
-        journal: the open checkpoint; by default there is none.
+        checkpoint: the open checkpoint; by default there is none.
         seeds: of the graphs that are condensed together; they name this part of the checkpoint.
         device: of the run's tensors.
         unit: the method's word for an iteration.
@@ -53,7 +53,7 @@ class DivergenceGuard:
     def __init__(
         self,
         best: Best | None = None,
-        journal: CheckpointLog | None = None,
+        checkpoint: CheckpointLog | None = None,
         seeds: Sequence[int] = (),
         device: torch.device | None = None,
         unit: str = "iteration",
@@ -63,8 +63,8 @@ class DivergenceGuard:
         self._best = best
         self._good = _Good(0, (), {}, {})
         self._part = None
-        if journal is not None and device is not None:
-            self._part = journal.part(f"graphs-{seeds[0]}-{seeds[-1]}-{len(seeds)}", device)
+        if checkpoint is not None and device is not None:
+            self._part = checkpoint.part(f"graphs-{seeds[0]}-{seeds[-1]}-{len(seeds)}", device)
 
     def begin(self, buffers: Sequence[Tensor], losses: Tensor) -> tuple[int, Mapping[str, Any]]:
         """The first iteration and the values of the checkpoint; without one 0 and no values."""

@@ -18,7 +18,7 @@ class Context:
     """Everything that a method needs beside its settings.
 
     Args:
-        view: the visible part of the graph, without test labels. Its ``journal`` is the open
+        view: the visible part of the graph, without test labels. Its ``checkpoint`` is the open
             checkpoint, or ``None``.
         nodes: of every condensed graph.
         seeds: one condensed graph is made for each.

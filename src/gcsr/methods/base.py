@@ -255,7 +255,9 @@ class Condenser(metaclass=_AcceptsOldNames):
         began = time.perf_counter()
         with opened(Checkpoint.of(checkpoint), self._run_of(view, nodes, seeds, target)) as log:
             with suitable_threads(view.visible.x.numel(), target):
-                made = self.run(Context(replace(view, journal=log), nodes, seeds, target, progress))
+                made = self.run(
+                    Context(replace(view, checkpoint=log), nodes, seeds, target, progress)
+                )
             seconds = time.perf_counter() - began
             measured: dict[str, Any] = {"graphs_together": len(seeds)}
             if log is not None:

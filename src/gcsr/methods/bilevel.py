@@ -11,11 +11,12 @@ import torch
 from torch import Tensor
 
 from gcsr.data.views import CondensingView, VisibleGraph
-from gcsr.engines.bilevel.engine import BilevelSchedule, BilevelStep, learn
+from gcsr.engines.bilevel.engine import CHECK_EVERY, BilevelSchedule, BilevelStep
 from gcsr.engines.bilevel.real_loss import STUDENT_MODELS, RealLoss
 from gcsr.engines.bilevel.window import InnerAdam
 from gcsr.engines.divergence import DivergenceGuard
 from gcsr.engines.iterates import CURVE_POINTS, Best, QuickScore, in_order, recorded
+from gcsr.engines.loop import optimize
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.engines.structure import SelfExpressiveStructure
 from gcsr.engines.together import advance_together
@@ -39,7 +40,7 @@ PseudoLabels = Literal["auto", "none", "consistent", "gcn", "appnp"]
 # Below this share of labeled nodes, pseudo-labels of the others are worth training for.
 FEW_LABELS = 0.25
 # Iterates are compared at the start, at the end and in between.
-LOOKS = 3
+COMPARISONS = 3
 QUICK_HIDDEN, QUICK_NETWORKS = 64, 3
 QUICK = TrainingRecipe(epochs=150, validate_every=10)
 # Weights of the paper's structure inside the loop (Eq. 8, 14, 15).
@@ -280,7 +281,7 @@ class Bilevel(Condenser):
             # The start is as it is, with labels that nothing was taken from.
             return y if iteration == 0 else step.logits.softmax(-1)
 
-        def look(iteration: int) -> None:
+        def compare(iteration: int) -> None:
             if chooser is None:
                 return
             scores = chooser.compare(iteration, features(), shares(iteration), step.adjacency())
@@ -288,19 +289,20 @@ class Bilevel(Condenser):
                 watch(iteration, dict(zip(seeds, scores.tolist(), strict=True)))
 
         name = seeds if structure is None else [*seeds, -1]
-        recovery = DivergenceGuard(chooser, view.journal, name, x.device)
-        every = max(1, -(-self.iterations // LOOKS))
-        losses = learn(
+        guard = DivergenceGuard(chooser, view.checkpoint, name, x.device)
+        every = max(1, -(-self.iterations // COMPARISONS))
+        losses = optimize(
             step,
-            look=look,
-            look_at=frozenset(range(0, self.iterations, every)),
+            self.iterations,
+            guard=guard,
             progress=progress,
-            recovery=recovery,
+            check_every=CHECK_EVERY,
+            compare=compare,
+            compare_at=frozenset(range(0, self.iterations, every)),
         )
         found = (features(), shares(self.iterations), step.adjacency())
         if chooser is not None:
             found = chooser.parts(int(initial.shape[-1]))
-        told = {"structure": "none" if structure is None else "self-expressive"}
         thinned = max(1, self.iterations // CURVE_POINTS)
         return [
             sorted_by_class(
@@ -308,12 +310,14 @@ class Bilevel(Condenser):
                     found[0][g],
                     found[2][g],
                     found[1][g],
-                    (*starts[g].notes, *recovery.notes(g)),
+                    (*starts[g].notes, *guard.notes(g)),
                     {
                         "real_loss": {"every": thinned, "values": recorded(losses[::thinned, g])},
                         **({} if chooser is None else {chooser.measure: chooser.curve(g)}),
-                        "bilevel": told,
-                        **({} if known.told is None else {"pseudo_labels": known.told}),
+                        "bilevel": {
+                            "structure": "none" if structure is None else "self-expressive"
+                        },
+                        **({} if known.provenance is None else {"pseudo_labels": known.provenance}),
                     },
                 )
             )
@@ -341,7 +345,7 @@ class Targets:
 
     shares: Tensor
     nodes: Tensor
-    told: dict[str, Any] | None
+    provenance: dict[str, Any] | None
 
     @classmethod
     def of(
@@ -355,8 +359,8 @@ class Targets:
             shares[visible.train, visible.train_labels] = 1.0
             return cls(shares.to(device), visible.train, None)
         seed = method.expert_seed
-        taught = class_shares(view, labeler, seed=seed, device=device, progress=progress)
-        return cls(taught.shares, torch.arange(visible.num_nodes), taught.provenance)
+        labels = class_shares(view, labeler, seed=seed, device=device, progress=progress)
+        return cls(labels.shares, torch.arange(visible.num_nodes), labels.provenance)
 
 
 # The automatic mode makes and scores the starts before it optimizes one of them.

@@ -70,7 +70,7 @@ class Clusters(Condenser):
                 identity,
                 start.targets if self.soft_labels and start.targets is not None else labels,
                 start.notes,
-                start.told,
+                start.provenance,
             )
             for start in starts
         ]

@@ -186,7 +186,7 @@ class GradientCondenser(Condenser):
         if self.iterate == "best-val":
             best = BestValidated(targets, view.validation, device)
         compare = comparison(best, view, seeds, targets, device)
-        guard = DivergenceGuard(best, view.journal, seeds, device, unit="epoch")
+        guard = DivergenceGuard(best, view.checkpoint, seeds, device, unit="epoch")
         losses = match_gradients(
             step,
             self.epochs,

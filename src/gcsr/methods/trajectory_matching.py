@@ -260,7 +260,7 @@ class TrajectoryCondenser(Condenser):
         best, compare_every = self._best(ctx, targets)
         tenth = max(1, self.iterations // 10)
         compare = comparison(best, view, seeds, targets, device, every=tenth)
-        guard = DivergenceGuard(best, view.journal, seeds, device)
+        guard = DivergenceGuard(best, view.checkpoint, seeds, device)
         losses = match_trajectories(
             Step(
                 iterate,
@@ -305,7 +305,7 @@ class TrajectoryCondenser(Condenser):
                 {
                     "matching_loss": {"every": every, "values": recorded(losses[::every, g])},
                     **({} if best is None else {best.measure: best.curve(g)}),
-                    **starts[g].told,
+                    **starts[g].provenance,
                     **({} if rates is None else {"learned_student_rate": rates[g]}),
                     **statistics,
                 },

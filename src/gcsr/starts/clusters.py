@@ -213,7 +213,7 @@ def class_centers(
     progress: Progress,
 ) -> list[Start]:
     """A clustered start for every seed; all use the same pseudo-labels."""
-    taught = class_shares(
+    labels = class_shares(
         view,
         asked.pseudo_labels,
         seed=asked.expert_seed,
@@ -232,9 +232,9 @@ def class_centers(
 
     def start(seed: int) -> Start:
         features = propagated()
-        shares, generator = taught.shares.to(features), make_generator(seed, "clusters")
+        shares, generator = labels.shares.to(features), make_generator(seed, "clusters")
         found = cluster_start(features, shares, budget, generator, asked.grouping)
-        return replace(found, temperature=taught.temperature, labeler=labeler)
+        return replace(found, temperature=labels.temperature, labeler=labeler)
 
     found = [_STARTS.get(view.visible, (seed, *same), partial(start, seed)) for seed in seeds]
     return [_handed_out(one, asked.soft_labels) for one in found]

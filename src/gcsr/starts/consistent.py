@@ -57,13 +57,13 @@ def consistent_prediction(
     model = MLP(HIDDEN)
     weights = [make_generator(seed, f"weights of consistent {i}") for i in range(NETWORKS)]
     initial = init_batch(model, material.columns.numel(), visible.num_classes, weights)
-    judged = Prepared(material.seen(validation.x, validation.adjacency, validation.nodes))
+    validated = Prepared(material.seen(validation.x, validation.adjacency, validation.nodes))
     labels = validation.labels.to(device)
     run = Run(
         tuple(p.to(device).requires_grad_() for p in initial),
         RECIPE,
         _Loss(model, material),
-        lambda params: accuracy(model, params, judged, labels, at_once=NETWORKS),
+        lambda params: accuracy(model, params, validated, labels, at_once=NETWORKS),
     )
     for epoch in range(1, RECIPE.epochs + 1):
         run.step()
@@ -72,11 +72,11 @@ def consistent_prediction(
         progress("training pseudo-labelers", epoch, RECIPE.epochs)
     everyone = Prepared(material.undropped)
     with torch.no_grad():
-        said = [
+        predicted = [
             model.logits(tuple(p[i : i + 1] for p in run.best), everyone)[0].softmax(-1)
             for i in range(NETWORKS)
         ]
-    return torch.stack(said).mean(0)
+    return torch.stack(predicted).mean(0)
 
 
 def smoothed(operator: Operator, x: Tensor) -> Tensor:
@@ -123,7 +123,7 @@ class _Material:
         kept = torch.rand((self._x.shape[0], 1), generator=self.generator) >= DROPPED
         return smoothed(self._operator, self._x * (kept.to(self._x) / (1 - DROPPED)))[self._rows]
 
-    def lesson(self) -> _Lesson:
+    def minibatch(self) -> _Minibatch:
         """What one epoch looks at."""
         drawn = torch.randperm(DRAWS, generator=self.generator)[:COMPARED].tolist()
         known = self.visible.train.numel()
@@ -132,11 +132,11 @@ class _Material:
         unlabeled = known + torch.randint(self._pooled, size, generator=self.generator)
         rows = torch.cat([labeled, unlabeled]).to(self.device)
         inputs = [self._draws[draw][rows] for draw in drawn]
-        return _Lesson(inputs, self.targets[labeled.to(self.device)])
+        return _Minibatch(inputs, self.targets[labeled.to(self.device)])
 
 
 @dataclass(frozen=True, eq=False)
-class _Lesson:
+class _Minibatch:
     """Rows of the compared draws: labeled nodes first in each."""
 
     inputs: list[Tensor]
@@ -156,19 +156,19 @@ class _Loss:
 
     def __call__(self, params: Params) -> Tensor:
         """The sum over networks."""
-        lesson = self.material.lesson()
-        logits = torch.stack([self._said(params, inputs) for inputs in lesson.inputs], 1)
-        known, unknown = logits.split([lesson.labeled, logits.shape[2] - lesson.labeled], dim=2)
-        supervised = cross_entropy(known, lesson.targets).mean(1)
-        said = unknown.softmax(-1)
+        batch = self.material.minibatch()
+        logits = torch.stack([self._logits(params, inputs) for inputs in batch.inputs], 1)
+        known, unknown = logits.split([batch.labeled, logits.shape[2] - batch.labeled], dim=2)
+        supervised = cross_entropy(known, batch.targets).mean(1)
+        predicted = unknown.softmax(-1)
         with torch.no_grad():
-            sharp = said.mean(1, keepdim=True).pow(1 / SHARPENING)
+            sharp = predicted.mean(1, keepdim=True).pow(1 / SHARPENING)
             sharp /= sharp.sum(-1, keepdim=True)
-        disagreement = (said - sharp).square().sum(-1).mean((1, 2))
+        disagreement = (predicted - sharp).square().sum(-1).mean((1, 2))
         total: Tensor = (supervised + disagreement).sum()
         return total
 
-    def _said(self, params: Params, inputs: Tensor) -> Tensor:
+    def _logits(self, params: Params, inputs: Tensor) -> Tensor:
         """Logits of every network, each without some columns of its own."""
         first, *others = params
         # A column that is not there is a row of the first weights that is not there.

@@ -103,21 +103,21 @@ def _train_labeler(
     one_hot = torch.nn.functional.one_hot(visible.train_labels, visible.num_classes)
     given = one_hot.to(device, torch.float32)
     if labeler == "consistent":
-        said = consistent_prediction(view, seed=seed, device=device, progress=progress)
+        predicted = consistent_prediction(view, seed=seed, device=device, progress=progress)
     else:
-        said = _network_prediction(view, labeler, given, seed, progress)
+        predicted = _network_prediction(view, labeler, given, seed, progress)
     temperature, validation = None, {}
     # Validation nodes of an inductive graph are not among the predicted ones.
     if view.validation.adjacency is visible.adjacency:
         nodes, labels = (
             part.to(device) for part in (view.validation.nodes, view.validation.labels)
         )
-        validation[labeler] = float((said[nodes].argmax(1) == labels).double().mean())
+        validation[labeler] = float((predicted[nodes].argmax(1) == labels).double().mean())
         if tempered:
-            temperature = best_temperature(said[nodes], labels)
-            said = at_temperature(said, temperature)
-    said[visible.train.to(device)] = given
-    return LabelShares(said, temperature, labeler, validation)
+            temperature = best_temperature(predicted[nodes], labels)
+            predicted = at_temperature(predicted, temperature)
+    predicted[visible.train.to(device)] = given
+    return LabelShares(predicted, temperature, labeler, validation)
 
 
 def at_temperature(shares: Tensor, temperature: float) -> Tensor:
@@ -147,12 +147,12 @@ def _network_prediction(
     topology = SparseTopology(visible.adjacency, device)
     x = visible.x.to(device)
     elsewhere = validation.adjacency is not visible.adjacency
-    judged = SparseTopology(validation.adjacency, device) if elsewhere else topology
+    validated = SparseTopology(validation.adjacency, device) if elsewhere else topology
     fitted = fit(
         model,
         model.prepare(x, topology, visible.train),
         targets,
-        model.prepare(validation.x.to(device), judged, validation.nodes),
+        model.prepare(validation.x.to(device), validated, validation.nodes),
         validation.labels.to(device),
         features=int(x.shape[1]),
         recipe=RECIPE,
@@ -168,6 +168,6 @@ def _mean_prediction(model: Model, params: Params, prepared: Prepared) -> Tensor
     with torch.no_grad():
         for i in range(NETWORKS):
             one = tuple(p[i : i + 1] for p in params)
-            said = model.logits(one, prepared)[0].softmax(-1)
-            total = said if i == 0 else total + said
+            predicted = model.logits(one, prepared)[0].softmax(-1)
+            total = predicted if i == 0 else total + predicted
     return total / NETWORKS

@@ -34,14 +34,14 @@ class Start:
     labeler: str | None = None
 
     @property
-    def told(self) -> dict[str, Any]:
+    def provenance(self) -> dict[str, Any]:
         """For the provenance."""
-        told: dict[str, Any] = {}
+        found: dict[str, Any] = {}
         if self.temperature is not None:
-            told["teacher_temperature"] = self.temperature
+            found["teacher_temperature"] = self.temperature
         if self.labeler is not None:
-            told["pseudo_labels"] = {"labeler": self.labeler, "temperature": self.temperature}
-        return told
+            found["pseudo_labels"] = {"labeler": self.labeler, "temperature": self.temperature}
+        return found
 
 
 def rows_after(

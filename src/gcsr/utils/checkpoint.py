@@ -287,9 +287,6 @@ class CheckpointLog:
                 remove(path)
 
 
-Journal = CheckpointLog  # until all modules use the new name
-
-
 class Part:
     """The state of one part of a run, read and written by one thread."""
 

@@ -26,14 +26,13 @@ from torch import Tensor
 
 from gcsr.engines.bilevel.real_loss import RealLoss
 from gcsr.engines.bilevel.window import InnerAdam, SmallGraph, Students, Window
-from gcsr.engines.divergence import MOST_ROLLBACKS, DivergenceGuard
-from gcsr.engines.loop import OuterStep, optimize
+from gcsr.engines.divergence import MOST_ROLLBACKS
+from gcsr.engines.loop import OuterStep
 from gcsr.engines.structure import SelfExpressiveStructure, SyntheticFeatures
 from gcsr.models.mlp import MLP
 from gcsr.training.adam import Adam
 from gcsr.utils.capture import Eager, record, warm_up
 from gcsr.utils.devices import make_generator
-from gcsr.utils.progress import Progress
 
 # How often losses are checked and states are kept; on CUDA a check waits for the device.
 CHECK_EVERY = 10
@@ -284,27 +283,3 @@ def column_unit(x: Tensor) -> Tensor:
     # One node per class, all alike: their size is all there is to go by.
     mean = torch.where(mean > 0, mean, x.square().mean((1, 2), keepdim=True).sqrt())
     return torch.maximum(deviation, 0.1 * mean)
-
-
-def learn(
-    step: BilevelStep,
-    *,
-    look: Callable[[int], None] | None,
-    look_at: frozenset[int],
-    progress: Progress,
-    recovery: DivergenceGuard,
-) -> Tensor:
-    """Run the outer loop in place; returns the real losses ``(iterations, graphs)``.
-
-    ``look`` is called before the iterations in ``look_at`` and at the end. A graph that diverges goes
-    back to the last good state with half of its rates.
-    """
-    return optimize(
-        step,
-        step.schedule.iterations,
-        guard=recovery,
-        progress=progress,
-        check_every=CHECK_EVERY,
-        compare=look,
-        compare_at=look_at,
-    )
