@@ -232,8 +232,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         "Ten nodes per class, no test label used: 3 condensed graphs x 5 trainings of a GCN, by\n"
         "`python benchmarks/accuracy.py --preset default --graphs 3 --runs 5 --out rows.json\n"
         "auto/cora:70` and the like (`results/automatic.json`), on the named device. In a budget a\n"
-        "CPU takes fewer outer steps. Seconds and peak memory in the last column are of one graph on\n"
-        "an H200 (`results/bench/automatic-h200.json`). Label-rich files are made\n"
+        "CPU takes fewer outer steps. Rows of an H200 were measured before the rule that the latest\n"
+        "of equally good iterates is returned. Seconds and peak memory in the last column are of one\n"
+        "graph on an H200 (`results/bench/automatic-h200.json`). Label-rich files are made\n"
         "by `benchmarks/label_rich.py`.\n"
     )
     timed = arguments.results / "bench" / "automatic-h200.json"

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from gcsr import Bilevel, CondensedGraph, Graph, InputError, View
+from gcsr.data.views import CondensingView
 from gcsr.engines.bilevel import real_loss as real_module
 from gcsr.engines.bilevel.engine import BilevelSchedule, BilevelStep, balanced, label_logits
 from gcsr.engines.bilevel.real_loss import STUDENT_MODELS, RealLoss
@@ -507,6 +508,19 @@ def test_a_start_that_was_scored_is_not_scored_again(graph, monkeypatch):
     assert curve["values"][0] == start.details["validation"]["values"][0]
     (fresh,) = Bilevel(**TINY).run(Context(View(graph).condensing(), 9, [0], CPU, silent))
     assert torch.equal(made.x, fresh.x) and torch.equal(made.y, fresh.y)
+
+
+def test_other_validation_nodes_score_a_start_anew(graph):
+    view = View(graph).condensing()
+    method = Bilevel(**TINY | {"iterations": 0})
+
+    def scored(view: CondensingView) -> float:
+        (start,) = method.run(Context(view, 9, [0], CPU, silent))
+        return start.details["validation"]["values"][0]
+
+    whole, few = view.validation, view.validation.nodes[:5]
+    other = replace(view, validation=replace(whole, nodes=few, labels=(whole.labels[:5] + 1) % 3))
+    assert scored(view) > scored(other)
 
 
 def test_the_real_loss_falls(graph):

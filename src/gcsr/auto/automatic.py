@@ -20,6 +20,7 @@ from gcsr.auto.costs import Costs
 from gcsr.data.graph import Graph
 from gcsr.data.stored_graph import StoredGraph
 from gcsr.data.views import CondensingView
+from gcsr.engines.divergence import reason_of
 from gcsr.engines.iterates import QuickScore
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.methods.base import Condenser
@@ -190,7 +191,7 @@ class Automatic(Condenser):
     """
 
     name: ClassVar[str] = "auto"
-    revision: ClassVar[int] = 4
+    revision: ClassVar[int] = 5
     summary: ClassVar[str] = "bilevel condensation from the best clustered start: the default"
     # The pseudo-labeler sees another draw of dropout on another device.
     same_on_every_device: ClassVar[bool] = False
@@ -356,7 +357,7 @@ class _Search:
                 for run in group:
                     self._improve([run], method, checkpoint, progress)
                 return
-            group[0].left_out.append((method, str(error).splitlines()[0]))
+            group[0].left_out.append((method, reason_of(error)))
             return
         for run, one in zip(group, made, strict=True):
             run.candidates.append(Candidate(method, one, validated(one)))
@@ -403,7 +404,7 @@ class _Run:
                     Context(search.view, search.nodes, [self.seed], search.device, silent)
                 )
             except FAILURES as error:
-                self.left_out.append((first, str(error).splitlines()[0]))
+                self.left_out.append((first, reason_of(error)))
                 return
             where.append(Candidate(first, made, validated(made)))
 

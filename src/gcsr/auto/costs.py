@@ -51,7 +51,7 @@ class Costs:
         self._epoch, self._outer_step = EPOCH[kind], OUTER_STEP[kind]
         self._tall = 1 + nodes / TALL if kind == "cpu" else 1.0
         self._all, self._features = visible.num_nodes, int(visible.x.shape[1])
-        self._learned = min(self._features, method.max_columns)
+        self._learned = method.learned_columns(self._features)
         self._classes = visible.num_classes
         self._edges = int(visible.adjacency.nnz) + self._all
         self._train, self._validated = visible.train.numel(), validation.nodes.numel()

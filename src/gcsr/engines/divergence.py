@@ -15,9 +15,23 @@ from torch import Tensor
 
 from gcsr.engines.iterates import Best
 from gcsr.utils.checkpoint import CheckpointLog, State
+from gcsr.utils.errors import InputError
 
 # How often the learning rates of a graph are halved before its run fails.
 MOST_ROLLBACKS = 3
+
+
+class DivergedError(InputError):
+    """A run whose loss stays not finite. ``reason`` leaves out where a checkpoint is."""
+
+    def __init__(self, message: str, reason: str = "") -> None:
+        super().__init__(message)
+        self.reason = reason or message
+
+
+def reason_of(error: Exception) -> str:
+    """The first line of a message, without anything that depends on where a run is kept."""
+    return str(getattr(error, "reason", error)).splitlines()[0]
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,8 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gcsr.engines.divergence import DivergenceGuard
-from gcsr.utils.errors import InputError
+from gcsr.engines.divergence import DivergedError, DivergenceGuard
 from gcsr.utils.progress import Progress
 
 
@@ -114,7 +113,8 @@ def optimize(
                 progress("condensing", iterations, iterations)
                 return losses[:i].cpu()
             else:
-                raise InputError(f"{step.divergence_message(i)}{guard.saved_at}.")
+                reason = step.divergence_message(i)
+                raise DivergedError(f"{reason}{guard.saved_at}.", f"{reason}.")
     finally:
         step.release()
     if compare is not None:

@@ -14,7 +14,7 @@ from gcsr.data.views import CondensingView, VisibleGraph
 from gcsr.engines.bilevel.engine import CHECK_EVERY, BilevelSchedule, BilevelStep
 from gcsr.engines.bilevel.real_loss import STUDENT_MODELS, RealLoss
 from gcsr.engines.bilevel.window import InnerAdam
-from gcsr.engines.divergence import DivergenceGuard
+from gcsr.engines.divergence import DivergenceGuard, reason_of
 from gcsr.engines.iterates import CURVE_POINTS, Best, QuickScore, in_order, recorded
 from gcsr.engines.loop import optimize
 from gcsr.engines.result import CondensationResult, Context
@@ -81,6 +81,7 @@ class Bilevel(Condenser):
 
     name: ClassVar[str] = "bilevel"
     summary: ClassVar[str] = "features and labels learned through the training of students"
+    revision: ClassVar[int] = 2
     # Dropout of the pseudo-labeler is another draw on another device.
     same_on_every_device: ClassVar[bool] = False
     beyond_training_nodes: ClassVar[bool] = True
@@ -154,7 +155,7 @@ class Bilevel(Condenser):
         device, progress = ctx.device, ctx.progress
         visible = view.visible
         known = Targets.of(self, view, device, progress)
-        starts = self._starts(visible, known, nodes, seeds)
+        starts = self._starts(view, known, nodes, seeds)
         columns = self._columns(visible)
         real = None
         if self.iterations:
@@ -172,14 +173,14 @@ class Bilevel(Condenser):
             try:
                 other = self._run(view, known, real, chosen, some, closed_form, report)
             except (InputError, torch.linalg.LinAlgError) as error:  # type: ignore[attr-defined]
-                note = f"the structure was left out: {str(error).splitlines()[0]}"
+                note = f"the structure was left out: {reason_of(error)}"
                 return [replace(plain, notes=(*plain.notes, note)) for plain in found]
             return [
                 better(plain, structured) for plain, structured in zip(found, other, strict=True)
             ]
 
-        features, classes = min(int(visible.x.shape[1]), self.max_columns), visible.num_classes
-        each = self.held_bytes(nodes, features, classes)
+        learned = self.learned_columns(int(visible.x.shape[1]))
+        each = self.held_bytes(nodes, learned, visible.num_classes)
         return advance_together(run, seeds, device, progress, bytes_each=each)
 
     def held_bytes(self, nodes: int, features: int, classes: int) -> int:
@@ -189,10 +190,14 @@ class Bilevel(Condenser):
         activations = self.window * nodes * (4 * width + 3 * classes * self.students)
         return FLOAT * (states + activations)
 
+    def learned_columns(self, features: int) -> int:
+        """How many columns of X' are learned; with a structure, which reads all of them, all."""
+        return features if self.structure != "none" else min(features, self.max_columns)
+
     def _columns(self, visible: VisibleGraph) -> Tensor | None:
         """The columns of X' that are learned; ``None``: all of them."""
-        narrow = visible.x.shape[1] <= self.max_columns
-        if narrow or self.structure != "none" or not self.iterations:
+        features = int(visible.x.shape[1])
+        if self.learned_columns(features) == features or not self.iterations:
             return None
         return most_varied_columns(visible.x, self.max_columns)
 
@@ -202,9 +207,9 @@ class Bilevel(Condenser):
         return nodes, seed, self.init, self.num_hops, *labels, str(device)
 
     def _starts(
-        self, visible: VisibleGraph, known: Targets, nodes: int, seeds: Sequence[int]
+        self, view: CondensingView, known: Targets, nodes: int, seeds: Sequence[int]
     ) -> list[Start]:
-        device = known.shares.device
+        visible, device = view.visible, known.shares.device
         budget = class_budget(visible.train_labels, visible.num_classes, nodes)
 
         @cache
@@ -222,7 +227,9 @@ class Bilevel(Condenser):
             return cluster_start(rows, shares, budget, make_generator(seed, "clusters"))
 
         return [
-            _STARTS.get(visible, self._start_key(nodes, seed, device), partial(start, seed))
+            _STARTS.get(
+                visible, view.validation, self._start_key(nodes, seed, device), partial(start, seed)
+            )
             for seed in seeds
         ]
 
@@ -381,7 +388,7 @@ class BestIterate(Best):
     ) -> None:
         super().__init__(latest=True)
         self._score = QuickScore(view.validation, device)
-        self._visible, self._starts = view.visible, starts
+        self._data, self._starts = (view.visible, view.validation), starts
 
     def compare(self, iteration: int, x: Tensor, y: Tensor, a: Tensor) -> Tensor:
         """Score every graph of an iterate and keep those that improved."""
@@ -395,7 +402,7 @@ class BestIterate(Best):
         def scored(g: int) -> float:
             # The automatic mode has scored the start before.
             if iteration == 0:
-                return _START_SCORES.get(self._visible, self._starts[g], partial(score, g))
+                return _START_SCORES.get(*self._data, self._starts[g], partial(score, g))
             return score(g)
 
         scores = torch.tensor([scored(g) for g in range(x.shape[0])], dtype=torch.float64)

@@ -236,7 +236,8 @@ def class_centers(
         found = cluster_start(features, shares, budget, generator, asked.grouping)
         return replace(found, temperature=labels.temperature, labeler=labeler)
 
-    found = [_STARTS.get(view.visible, (seed, *same), partial(start, seed)) for seed in seeds]
+    data = view.visible, view.validation
+    found = [_STARTS.get(*data, (seed, *same), partial(start, seed)) for seed in seeds]
     return [_handed_out(one, asked.soft_labels) for one in found]
 
 

@@ -83,7 +83,10 @@ def class_shares(
         return replace(best, validation=validation)
     key = (labeler, seed, str(device), tempered)
     return _PREDICTIONS.get(
-        visible, key, lambda: _train_labeler(view, labeler, seed, device, tempered, progress)
+        visible,
+        view.validation,
+        key,
+        lambda: _train_labeler(view, labeler, seed, device, tempered, progress),
     )
 
 

@@ -186,7 +186,8 @@ class TransportTerm:
 
     def begin(self, epoch: int, optimizer: Adam) -> None:
         """Draw a sample of the real graph when it is due; ``optimizer`` is the plan's own."""
-        due = self.sampled is None or (self.guarded and epoch % RESAMPLE == 0)
+        # A rollback to the first epoch restores the plan as it was before its sample was drawn.
+        due = self.sampled in (None, epoch) or (self.guarded and epoch % RESAMPLE == 0)
         if due:
             self._plan.copy_(torch.stack(self.sample(epoch)))
             optimizer.reset()
