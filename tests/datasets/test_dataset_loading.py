@@ -67,6 +67,15 @@ def test_other_paths_name_what_writes_a_graph(tmp_path):
             datasets.load(path)
 
 
+@pytest.mark.parametrize(
+    ("name", "call"), [("g.pt", "Graph.from_pyg"), ("small.safetensors", "CondensedGraph.load")]
+)
+def test_files_of_other_kinds_name_the_call_that_reads_them(tmp_path, name, call):
+    (tmp_path / name).write_bytes(b"x")
+    with pytest.raises(InputError, match=f"must be an .npz file or a graph folder.*{call}"):
+        datasets.load(tmp_path / name)
+
+
 def test_unknown_scaling_is_refused_before_anything_is_read(closed_network):
     with pytest.raises(InputError, match=r"features.*'minmax'"):
         datasets.load("reddit", "nowhere", features="minmax")

@@ -292,10 +292,10 @@ class Automatic(Condenser):
         plan = self._plan(view, nodes, device.type)
         if plan.least_seconds > self.budget:
             logger.warning(
-                "budget: %.3g s are less than the %.0f s that the least is expected to take; the least"
-                " is done.",
-                self.budget,
+                "budget must be at least %.0f s for pseudo-labels, one start and the final comparison,"
+                " got %.3g s; they run anyway, without outer steps.",
                 plan.least_seconds,
+                self.budget,
             )
         labeler = labeler_of(self._bilevel(nodes), view.visible)
         if labeler is not None:
@@ -459,8 +459,8 @@ class _Run:
             )
         if plan.least_seconds > budget:
             notes.append(
-                f"the least is expected to take {plan.least_seconds:.0f} s on one core or GPU, more"
-                f" than the budget of {budget:g} s"
+                f"without outer steps: everything else is expected to take {plan.least_seconds:.0f} s"
+                f" on one core or GPU, more than the budget of {budget:g} s"
             )
         found = {
             "chosen": named(chosen.method),

@@ -14,7 +14,7 @@ from gcsr.training.fit import TrainingRecipe
 
 # Operations per second of small matrix products; large ones run faster, tall ones leave the cache.
 SPEED = {"cpu": 7e10, "cuda": 1e13}
-LARGE, TALL = 3.0, 800
+LARGE, TALL = 2.0, 800
 # Elements per second of element-wise work on small tensors and on large ones.
 ELEMENTS = {"cpu": 4e9, "cuda": 5e11}
 LARGE_ELEMENTS = {"cpu": 1e9, "cuda": 5e11}
@@ -27,6 +27,10 @@ PASSES = 25
 SPARSE_FACTOR = 1.2
 # Numbers of a dense matrix that are looked at per second where it is made sparse.
 SCANNED = 1e8
+# Numbers of the features that are propagated and cut into minibatches per second.
+PREPARED = {"cpu": 5e7, "cuda": 5e8}
+# Messages of one hidden unit over one edge per second.
+MESSAGES = {"cpu": 4e9, "cuda": 5e11}
 FLOAT = 4
 
 
@@ -48,6 +52,7 @@ class Costs:
         self._method, self._nodes, self.labeler = method, nodes, labeler
         self._speed, self._elements = SPEED[kind], ELEMENTS[kind]
         self._large_elements = LARGE_ELEMENTS[kind]
+        self._prepared, self._messages = PREPARED[kind], MESSAGES[kind]
         self._epoch, self._outer_step = EPOCH[kind], OUTER_STEP[kind]
         self._tall = 1 + nodes / TALL if kind == "cpu" else 1.0
         self._all, self._features = visible.num_nodes, int(visible.x.shape[1])
@@ -74,7 +79,8 @@ class Costs:
         # Random, Herding, the start and the result meet three networks.
         total += 4 * self._score(QUICK_HIDDEN, 3, QUICK.epochs, _validations(QUICK))
         if iterations:
-            total += (COMPARISONS + 1) * self._comparison() + iterations * self.iteration
+            total += COMPARISONS * self._comparison() + iterations * self.iteration
+            total += self._all * self._features / self._prepared
         return total
 
     @property
@@ -123,9 +129,10 @@ class Costs:
         rows = min(self._all, self._train * self._edges / max(1, self._all))
         work = 64 * self._row * (600 * rows + 200 * self._scored)
         activations = 64 * 100 * 20 * (rows + self._scored)
-        return (
-            work / self._speed + activations / self._large_elements + self._scan + 100 * self._epoch
-        )
+        # 100 epochs, three products with the edges each.
+        messages = 64 * 300 * self._edges * rows / max(1, self._all) / self._messages
+        seconds = work / self._speed + activations / self._large_elements + messages
+        return seconds + self._scan + 100 * self._epoch
 
     def _start(self) -> float:
         return 1400.0 * self._all * self._features / self._speed

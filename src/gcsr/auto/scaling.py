@@ -58,7 +58,8 @@ def choose_scaling(
     """
     require(
         isinstance(graph, Graph),
-        f"graph: a gcsr.Graph is needed, not {type(graph).__name__}; gcsr.load makes one.",
+        f"graph must be a gcsr.Graph, got {type(graph).__name__}; gcsr.load and"
+        " gcsr.Graph.from_pyg make one.",
     )
     require_in_memory(graph, "features")
     require(

@@ -51,6 +51,16 @@ def load(
             return _folder(path, features, inductive, memory)
         if path.suffix == ".npz" or is_file(path):
             require(
+                path.suffix not in (".pt", ".pth", ".pkl", ".pickle"),
+                f"{path}: must be an .npz file or a graph folder; a pickle can run code and is not"
+                " read. Load it yourself and convert it with gcsr.Graph.from_pyg.",
+            )
+            require(
+                path.suffix != ".safetensors",
+                f"{path}: must be an .npz file or a graph folder; gcsr.CondensedGraph.load reads"
+                " condensed graphs.",
+            )
+            require(
                 path.suffix not in (".csv", ".parquet", ".npy"),
                 f"{path}: must be an .npz file or a graph folder; gcsr convert makes a folder of a list"
                 " of edges.",

@@ -35,7 +35,8 @@ def require_graph(graph: object) -> None:
     """Refuse other objects than graphs."""
     require(
         isinstance(graph, Graph),
-        f"graph must be a gcsr.Graph, got {type(graph).__name__}; gcsr.load makes one.",
+        f"graph must be a gcsr.Graph, got {type(graph).__name__}; gcsr.load and"
+        " gcsr.Graph.from_pyg make one.",
     )
 
 

@@ -273,7 +273,8 @@ class Condenser(metaclass=_AcceptsOldNames):
         """The view of a graph, without test labels unless these settings need them."""
         require(
             isinstance(source, Graph | CondensingView),
-            f"graph must be a gcsr.Graph, got {type(source).__name__}; gcsr.load makes one.",
+            f"graph must be a gcsr.Graph, got {type(source).__name__}; gcsr.load and"
+            " gcsr.Graph.from_pyg make one.",
         )
         view = source
         if isinstance(view, StoredGraph) and not view.inductive:
