@@ -10,7 +10,6 @@ from gcsr.data.views import CondensingView
 from gcsr.engines.bilevel.real_loss import BATCH_NODES, BATCHES
 from gcsr.methods.bilevel import COMPARISONS, QUICK, QUICK_HIDDEN, QUICK_NETWORKS, Bilevel
 from gcsr.starts import consistent
-from gcsr.training.fit import TrainingRecipe
 
 # Operations per second of small matrix products; large ones run faster, tall ones leave the cache.
 SPEED = {"cpu": 7e10, "cuda": 1e13}
@@ -70,14 +69,16 @@ class Costs:
         self._scan = self._all * self._features / SCANNED if sparse else 0.0
         known = int(validation.x.shape[0])
         self._scored = min(known, self._validated * degree)
+        # Training nodes and their neighbors.
+        self._trained_on = min(self._all, self._train * degree)
         self._reached = min(self._all, min(BATCH_NODES, self._all) * degree)
 
     def seconds(self, starts: int, iterations: int) -> float:
         """Everything, for so many starts and outer steps."""
         total = self._pseudo_labels() if self.labeler else 0.0
         total += self._herding() + starts * (self._start() + self._comparison())
-        # Random, Herding, the start and the result meet three networks.
-        total += 4 * self._score(QUICK_HIDDEN, 3, QUICK.epochs, _validations(QUICK))
+        # Random, Herding, the start and the result are compared at the end.
+        total += 4 * self._comparison()
         if iterations:
             total += COMPARISONS * self._comparison() + iterations * self.iteration
             total += self._all * self._features / self._prepared
@@ -120,13 +121,12 @@ class Costs:
         seconds = propagated + trained / self._speed + 10 * epochs * self._epoch
         if self._method.pseudo_labels != "auto":
             return seconds
-        # GCNs that are compared with it: five of them for 200 epochs, validated in every second.
-        reached = min(self._all, self._train * self._edges / max(1, self._all))
-        work = 64 * self._row * (6000 * reached + 1000 * self._scored)
+        # GCNs that are compared with it: five for 200 epochs, validated every second epoch.
+        work = 64 * self._row * (6000 * self._trained_on + 1000 * self._scored)
         return seconds + work / self._speed + 200 * self._epoch
 
     def _herding(self) -> float:
-        rows = min(self._all, self._train * self._edges / max(1, self._all))
+        rows = self._trained_on
         work = 64 * self._row * (600 * rows + 200 * self._scored)
         activations = 64 * 100 * 20 * (rows + self._scored)
         # 100 epochs, three products with the edges each.
@@ -138,11 +138,9 @@ class Costs:
         return 1400.0 * self._all * self._features / self._speed
 
     def _comparison(self) -> float:
-        return self._score(QUICK_HIDDEN, QUICK_NETWORKS, QUICK.epochs, _validations(QUICK))
-
-    def _score(self, hidden_channels: int, networks: int, epochs: int, validations: int) -> float:
         """Networks trained on the condensed graph and validated on the real one."""
-        width = networks * hidden_channels
+        epochs, validations = QUICK.epochs, QUICK.epochs // QUICK.validate_every
+        width = QUICK_NETWORKS * QUICK_HIDDEN
         small = epochs * 6 * self._tall * self._nodes * self._features
         real = validations * 2 * self._scored * self._row
         weights = epochs * 10 * self._features * width
@@ -153,7 +151,3 @@ class Costs:
             + activations / self._large_elements
             + epochs * self._epoch
         )
-
-
-def _validations(recipe: TrainingRecipe) -> int:
-    return recipe.epochs // recipe.validate_every

@@ -116,7 +116,7 @@ def evaluate(
     Returns:
         Accuracies in percent: every run, their mean and deviation.
     """
-    graphs = [small] if isinstance(small, CondensedGraph) else list(small)
+    graphs = [small] if isinstance(small, CondensedGraph | Graph) else list(small)
     check_numbers(graph, runs, hidden_channels)
     require_origin(graphs, graph, check_origin)
     recipe = recipe or TrainingRecipe()

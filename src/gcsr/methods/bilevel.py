@@ -32,9 +32,9 @@ from gcsr.starts.sample import Start, propagated_features, sample_training_rows
 from gcsr.training.fit import TrainingRecipe
 from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import InputError, require, require_one_of
-from gcsr.utils.graph_cache import GraphCache
 from gcsr.utils.progress import Progress
 from gcsr.utils.validation import real_number, whole_number
+from gcsr.utils.view_cache import ViewCache
 
 PseudoLabels = Literal["auto", "none", "consistent", "gcn", "appnp"]
 # Below this share of labeled nodes, pseudo-labels of the others are worth training for.
@@ -333,7 +333,7 @@ class Bilevel(Condenser):
 
 
 def labeler_of(method: Bilevel, visible: VisibleGraph) -> str | None:
-    """Who labels the nodes without a training label; ``None``: nobody."""
+    """The pseudo-labeler; ``None`` without pseudo-labels."""
     if method.pseudo_labels == "none" or visible.train.numel() == visible.num_nodes:
         return None
     if method.pseudo_labels != "auto":
@@ -371,8 +371,8 @@ class Targets:
 
 
 # The automatic mode makes and scores the starts before it optimizes one of them.
-_STARTS: GraphCache[Start] = GraphCache()
-_START_SCORES: GraphCache[float] = GraphCache()
+_STARTS: ViewCache[Start] = ViewCache()
+_START_SCORES: ViewCache[float] = ViewCache()
 
 
 class BestIterate(Best):

@@ -114,11 +114,16 @@ def report(
     Equal arguments give equal bytes, but for the seconds that training takes.
     """
     several = not isinstance(results, CondensedGraph)
-    graphs = [results] if isinstance(results, CondensedGraph) else list(results)
+    graphs = [results] if isinstance(results, CondensedGraph | Graph) else list(results)
     require(bool(graphs), "results must have at least one condensed graph, got none.")
     require_integer("tsne_nodes", tsne_nodes, most=MOST_SAMPLED)
     require_integer("subsets", subsets, 1)
     for small in graphs:
+        require(
+            isinstance(small, CondensedGraph),
+            f"results must be condensed graphs, got {type(small).__name__}; CondensedGraph.load reads"
+            " one.",
+        )
         require_integer("num_classes", small.num_classes, most=MOST_CLASSES)
     pairs = list(zip(_names(graphs, names), graphs, strict=True))
     require_one_dataset(pairs)

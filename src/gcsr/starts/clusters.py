@@ -21,9 +21,9 @@ from gcsr.starts.pseudo_labels import LABELERS, class_shares
 from gcsr.starts.sample import JITTER, Start, propagated_features
 from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import require_one_of
-from gcsr.utils.graph_cache import GraphCache
 from gcsr.utils.progress import Progress
 from gcsr.utils.validation import truth_value, whole_number
+from gcsr.utils.view_cache import ViewCache
 
 # -- Groups of equal size: rows cut in halves, and these again, where they vary much -----------------
 
@@ -193,7 +193,7 @@ class Clustering:
 
     @classmethod
     def of(cls, method: object) -> Clustering:
-        """What a method is told; what nobody can cluster by is refused."""
+        """The settings of a method; invalid ones raise :class:`InputError`."""
         asked = cls(**{field.name: getattr(method, field.name) for field in fields(cls)})
         require_one_of("pseudo_labels", asked.pseudo_labels, LABELERS)
         require_one_of("grouping", asked.grouping, GROUPINGS)
@@ -242,7 +242,7 @@ def class_centers(
 
 
 # Several methods may begin at the same starts.
-_STARTS: GraphCache[Start] = GraphCache()
+_STARTS: ViewCache[Start] = ViewCache()
 
 
 def _handed_out(start: Start, soft: bool) -> Start:

@@ -18,8 +18,8 @@ from gcsr.models.registry import testing_model
 from gcsr.models.sparse import SparseTopology
 from gcsr.starts.consistent import consistent_prediction
 from gcsr.training.fit import TrainingRecipe, fit
-from gcsr.utils.graph_cache import GraphCache
 from gcsr.utils.progress import Progress, silent
+from gcsr.utils.view_cache import ViewCache
 
 Labeler = Literal["consistent", "gcn", "appnp"]
 LABELERS: tuple[str, ...] = ("consistent", "gcn", "appnp")
@@ -72,7 +72,7 @@ def class_shares(
     """
     visible = view.visible
     if bool((visible.labels >= 0).all()):
-        # An inductive graph: there is nobody left to ask about.
+        # An inductive graph: every visible node is labeled.
         given = torch.nn.functional.one_hot(visible.labels, visible.num_classes)
         return LabelShares(given.to(device, torch.float32))
     if labeler == "auto":
@@ -91,7 +91,7 @@ def class_shares(
 
 
 # The automatic mode asks for the same predictions many times.
-_PREDICTIONS: GraphCache[LabelShares] = GraphCache()
+_PREDICTIONS: ViewCache[LabelShares] = ViewCache()
 
 
 def _train_labeler(

@@ -22,7 +22,7 @@ JITTER = 1e-3
 class Start:
     """Initial features, and the training nodes they were sampled from.
 
-    ``targets`` are class shares ``(n', C)`` of nodes that are nobody's in particular, ``temperature``
+    ``targets`` are class shares ``(n', C)`` of nodes that are means of several, ``temperature``
     what the predictions behind them were brought to, ``labeler`` who made these, if anybody.
     """
 

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary, ref
 T = TypeVar("T")
 
 
-class GraphCache(Generic[T]):
+class ViewCache(Generic[T]):
     """Values by graph, validation nodes and key; gone when the graph is no longer referenced."""
 
     def __init__(self) -> None:
