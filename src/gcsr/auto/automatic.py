@@ -191,7 +191,7 @@ class Automatic(Condenser):
     """
 
     name: ClassVar[str] = "auto"
-    revision: ClassVar[int] = 5
+    revision: ClassVar[int] = 6
     summary: ClassVar[str] = "bilevel condensation from the best clustered start: the default"
     # The pseudo-labeler sees another draw of dropout on another device.
     same_on_every_device: ClassVar[bool] = False

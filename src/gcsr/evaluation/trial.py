@@ -158,6 +158,7 @@ class Trial:
             recipe=recipe,
             networks=batch.networks,
             seed=self.seed,
+            purpose="test",
             on_epoch=lambda epoch: progress(stage, epoch, recipe.epochs),
         )
 

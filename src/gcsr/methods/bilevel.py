@@ -81,7 +81,7 @@ class Bilevel(Condenser):
 
     name: ClassVar[str] = "bilevel"
     summary: ClassVar[str] = "features and labels learned through the training of students"
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
     # Dropout of the pseudo-labeler is another draw on another device.
     same_on_every_device: ClassVar[bool] = False
     beyond_training_nodes: ClassVar[bool] = True

@@ -33,7 +33,7 @@ class Clusters(Condenser):
     """
 
     name: ClassVar[str] = "clusters"
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
     summary: ClassVar[str] = "class-wise centers of all visible nodes, labeled by pseudo-labels"
     # Dropout of the pseudo-labeler is another draw on another device.
     same_on_every_device: ClassVar[bool] = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -75,6 +75,8 @@ class GradientCondenser(Condenser):
             included; or ``last`` (the authors).
         dtype: the precision of everything and, if it is ``float64``, of the result.
     """
+
+    revision: ClassVar[int] = 2
 
     num_hops: int = 0
     model: str = "sgc"

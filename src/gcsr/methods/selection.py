@@ -54,6 +54,7 @@ class EmbeddedSelection(SelectionCondenser):
         weight_decay, epochs, hidden_channels: of that GCN.
     """
 
+    revision: ClassVar[int] = 2
     # The GCN's dropout is drawn on the device, and one node more or less like another decides.
     same_on_every_device: ClassVar[bool] = False
 

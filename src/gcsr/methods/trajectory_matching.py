@@ -72,8 +72,7 @@ class TrajectoryCondenser(Condenser):
         dtype: the precision of features, experts, students and, if it is ``float64``, the result.
     """
 
-    # Raised when clustered starts changed; runs from sampled rows give what they gave before.
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
     ITERATES: ClassVar[tuple[str, ...]] = ("last", "best-val")
 
     num_hops: int = 2

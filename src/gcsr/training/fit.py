@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -110,27 +110,29 @@ def fit(
     recipe: TrainingRecipe,
     networks: range,
     seed: int,
+    purpose: Literal["select", "test"] = "select",
     on_epoch: Callable[[int], None] | None = None,
 ) -> Fitted:
     """Train a batch of networks on ``train`` and keep each one's best validation epoch.
 
     On CUDA an epoch is recorded after the first ones and replayed.
 
-    ``networks`` numbers them: a number and a seed determine a network's initial weights, in
-    whatever batch it is trained. ``targets`` are class shares, ``(n, C)`` or ``(batch, n, C)``, zeros
+    ``networks`` numbers them: a number, a seed and a purpose determine a network's initial weights, in
+    whatever batch it is trained. Networks that test never share weights with networks that select
+    iterates, starts or settings. ``targets`` are class shares, ``(n, C)`` or ``(batch, n, C)``, zeros
     for a node without a label, which the loss leaves out; networks with different training graphs
     share the validation graph.
     """
     targets = over_labeled(targets)
     device = train.inputs.device
-    streams = [
-        make_generator(seed, f"weights of {generator_name(model.name)} {i}") for i in networks
-    ]
+    weights = f"weights of {generator_name(model.name)}"
+    stream = "" if purpose == "test" else f"{purpose}: "
+    streams = [make_generator(seed, f"{stream}{weights} {i}") for i in networks]
     initial = init_batch(model, features, targets.shape[-1], streams)
     dropout = None
     if recipe.dropout:
         generator = torch.Generator(device).manual_seed(
-            make_generator(seed, f"dropout {networks.start}").initial_seed()
+            make_generator(seed, f"{stream}dropout {networks.start}").initial_seed()
         )
         dropout = Dropout(recipe.dropout, generator)
     run = Run(
