@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cli_helpers import Run
 
-from gcsr import CondensedGraph
+from gcsr import CondensedGraph, Graph, View
 
 QUICK = ["--runs", 2, "--epochs", 5, "--sparsify", "top-k=1", "--device", "cpu"]
 
@@ -37,6 +37,28 @@ def test_a_file_that_leaves_out_zeros_is_the_form_without_them(
     shown = gcsr("cost", out, "--data", data, "--epochs", 3, "--runs", 1, "--sparsify", "none").out
     assert "without zeros, float32 [this file]" in shown
     assert shown.count("[this file]") == 1
+
+
+def test_a_file_larger_than_the_visible_graph_is_told_everywhere(
+    gcsr: Run, data: Path, tmp_path: Path
+) -> None:
+    """It is smaller than all nodes together, but not than the training nodes that it replaces."""
+    graph = replace(Graph.from_npz(data), inductive=True)
+    visible = View(graph).stored_parts.total
+    out, page = tmp_path / "out.safetensors", tmp_path / "page.html"
+    how = ["--method=mtt", "--set=iterations=0", "--inductive"]
+    made = gcsr("condense", data, "--nodes", 20, *how, "--out", out)
+    size = CondensedGraph.load(out).stored_bytes
+    assert visible < size < graph.stored_bytes
+    sentence = f"takes {size:,} bytes, the graph that it replaces, stored sparsely, {visible:,}"
+    sheet = gcsr("cost", out, "--data", data, "--inductive", *QUICK)
+    gcsr("report", out, "--data", data, "--inductive", "--runs", 1, "--epochs", 2, "--out", page)
+    shown = gcsr("inspect", out)
+    for text in (made.out, sheet.out, page.read_text(), " ".join(shown.out.split())):
+        assert sentence in text
+    assert f"{size / 1000:.1f} kB instead of {visible} B" in made.out + shown.out
+    smaller = gcsr("condense", data, "--nodes", 20, *how, "--dtype", "float16", "--out", out)
+    assert "the graph that it replaces" not in smaller.out + gcsr("inspect", out).out
 
 
 def test_one_run_has_no_deviation(gcsr: Run, data: Path, made: Path) -> None:

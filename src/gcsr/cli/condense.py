@@ -268,7 +268,11 @@ def _summary(
         "stored": [one.get("stored") for one in records],
         "device": first["device"],
         "leaks_test_labels": any(graph.leaks_test_labels for graph in made),
-        "notes": list(dict.fromkeys(note for one in records for note in one["notes"])),
+        "notes": list(
+            dict.fromkeys(
+                note for one in made for note in (*one.provenance["notes"], *one.size_note)
+            )
+        ),
     }
 
 

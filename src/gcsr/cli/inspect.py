@@ -70,8 +70,8 @@ def _rows(described: dict[str, Any]) -> Iterator[tuple[str, str]]:
     counts = " ".join(str(count) for count in described["nodes_per_class"])
     yield "nodes per class", f"{counts}{without}"
     yield "structure", _structure(described)
-    original: Any = part(made, "bytes").get("original")
-    instead = f" instead of {byte_count(original)}" if is_number(original) else ""
+    original = described["original_bytes"]
+    instead = "" if original is None else f" instead of {byte_count(original)}"
     how = f"{described['stored_adjacency']} adjacency, {described['stored_dtype']}"
     yield "size", f"{byte_count(described['bytes'])}{instead} ({how})"
     stored = part(made, "stored")
@@ -91,7 +91,7 @@ def _rows(described: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if part(made, "measured").get("resumed") is True:
         yield "resumed", "from what an earlier run left behind; the cost is of all of them"
     notes = made.get("notes")
-    for note in notes if isinstance(notes, list) else ():
+    for note in (*described["notes"], *(notes if isinstance(notes, list) else ())):
         yield "note", str(note)
 
 

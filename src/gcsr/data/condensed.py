@@ -17,7 +17,15 @@ from torch import Tensor
 from gcsr.utils.errors import InputError, require, require_one_of
 from gcsr.utils.files import write_atomically
 from gcsr.utils.formatting import counted
-from gcsr.utils.safe_io import UNREADABLE, allowed_bytes, is_file, reason, require_unfoldable
+from gcsr.utils.safe_io import (
+    UNREADABLE,
+    allowed_bytes,
+    is_file,
+    is_number,
+    part,
+    reason,
+    require_unfoldable,
+)
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -59,6 +67,16 @@ def _dense_bytes(n: int, itemsize: int) -> int:
 def stored_adjacency_bytes(adjacency: Tensor, itemsize: int, beside: int) -> int:
     """Bytes of an adjacency in the layout that it is stored in: the smaller one."""
     return min(size for size in adjacency_bytes(adjacency, itemsize, beside) if size is not None)
+
+
+def size_note(condensed: int, original: float | None) -> list[str]:
+    """One sentence if the condensed graph is not smaller than the graph that it replaces."""
+    if original is None or condensed < original:
+        return []
+    return [
+        f"the condensed graph takes {condensed:,} bytes, the graph that it replaces, stored sparsely,"
+        f" {original:,.0f}: fewer nodes, --dtype float16 or --sparsify make it smaller"
+    ]
 
 
 def is_stored_sparsely(adjacency: Tensor, itemsize: int, beside: int) -> bool:
@@ -289,6 +307,23 @@ class CondensedGraph:
             x=self.x.clone(), edge_index=index, edge_weight=weight, y=self.y.clone(), **masks
         )
 
+    @property
+    def original_bytes(self) -> float | None:
+        """Bytes of the graph that was condensed, if the file has them.
+
+        Files of version 0.1 of an inductive graph have those of the whole graph instead.
+        """
+        source = part(self.provenance, "dataset")
+        original: Any = part(self.provenance, "bytes").get("original")
+        if source.get("inductive") and "visible_bytes" not in source:
+            return None
+        return original if is_number(original) else None
+
+    @property
+    def size_note(self) -> list[str]:
+        """One sentence if this is not smaller than the graph that was condensed."""
+        return size_note(self.stored_bytes, self.original_bytes)
+
     def describe(self) -> dict[str, Any]:
         """Sizes, structure and provenance in one plain dictionary."""
         off_diagonal = self.adjacency - self.adjacency.diag().diag()
@@ -306,6 +341,8 @@ class CondensedGraph:
             "density_above_0.01": float((off_diagonal > 0.01).sum()) / pairs,
             "mean_diagonal": float(self.adjacency.diag().mean()),
             "bytes": self.stored_bytes,
+            "original_bytes": self.original_bytes,
+            "notes": self.size_note,
             "stored_dtype": "float16" if self.half else str(self.x.dtype).removeprefix("torch."),
             "stored_adjacency": (
                 "sparse" if is_stored_sparsely(self.adjacency, *self._stored_sizes()) else "dense"

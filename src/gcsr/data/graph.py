@@ -68,6 +68,14 @@ def stored_parts(
     )
 
 
+def real_bytes(x: Tensor, adjacency: sp.csr_array, *, itemsize: int = 4) -> StoredParts:
+    """Bytes of real nodes, stored as sparingly as a condensed graph is."""
+    shape = int(x.shape[0]), int(x.shape[1])
+    weighted = bool((adjacency.data != 1).any())
+    filled = int(torch.count_nonzero(x))
+    return stored_parts(shape, filled, int(adjacency.nnz), weighted=weighted, itemsize=itemsize)
+
+
 def _index_bytes(largest: int) -> int:
     return 2 if largest <= 2**15 else 4
 

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from gcsr.data.array_file import ArrayFile
-from gcsr.data.graph import Graph
+from gcsr.data.graph import Graph, StoredParts, real_bytes
 from gcsr.data.stored_graph import OnDisk, StoredGraph
 from gcsr.utils.checkpoint import CheckpointLog
 from gcsr.utils.progress import Watch
@@ -100,7 +100,10 @@ class Target:
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """Where a view comes from, for the provenance of results."""
+    """Where a view comes from, for the provenance of results.
+
+    ``nbytes`` are those of the whole graph in a file, ``visible_bytes`` those of what is condensed.
+    """
 
     name: str
     content_hash: str
@@ -111,6 +114,7 @@ class Source:
     num_features: int
     num_classes: int
     nbytes: int
+    visible_bytes: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,7 +188,16 @@ class View:
             num_features=graph.num_features,
             num_classes=graph.num_classes,
             nbytes=graph.stored_bytes,
+            visible_bytes=self.stored_parts.total,
         )
+
+    @property
+    def stored_parts(self) -> StoredParts:
+        """Bytes in a file of the graph that may be seen while condensing."""
+        if not self._graph.inductive:
+            return self._graph.stored_parts
+        seen = self.training()
+        return real_bytes(seen.x, seen.adjacency)
 
     def _target(self, nodes: Tensor) -> Target:
         graph = self._graph

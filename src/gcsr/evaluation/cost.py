@@ -19,9 +19,10 @@ from gcsr.data.condensed import (
     STORED_DTYPES,
     CondensedGraph,
     adjacency_bytes,
+    size_note,
     stored_adjacency_bytes,
 )
-from gcsr.data.graph import Graph, StoredParts, stored_parts
+from gcsr.data.graph import Graph, StoredParts, real_bytes
 from gcsr.data.stored_graph import require_in_memory
 from gcsr.data.views import Target, View, VisibleGraph
 from gcsr.evaluation.origin import (
@@ -102,8 +103,8 @@ class CostSheet:
         condense_seconds, condense_memory_bytes, condensed_on: from the file. The seconds include
             sparsifying; memory is the peak of the device or, on a CPU, of the process.
         file_bytes: features, adjacency and labels of the file at hand.
-        original_features_bytes, original_adjacency_bytes, original_bytes: the real graph's, stored
-            sparsely where that is smaller; the last includes labels.
+        original_features_bytes, original_adjacency_bytes, original_bytes: of the real graph (of an
+            inductive one, its training nodes), sparse where that is smaller; the last includes labels.
         sparsified_by: the rule behind the sparsified forms.
         forms: the ways to store the condensed graph.
         condensed, random, whole: training on the file, on a random class-balanced subset of the
@@ -230,14 +231,6 @@ def _timed(trial: Trial, batch: Batch, recipe: TrainingRecipe) -> float:
     fitted = trial.train(replace(batch, networks=range(1)), recipe, silent)
     fitted.validation.cpu()  # waits for the device
     return time.perf_counter() - began
-
-
-def real_bytes(x: Tensor, adjacency: sp.csr_array, *, itemsize: int = 4) -> StoredParts:
-    """Bytes of real nodes, stored as sparingly as a condensed graph is."""
-    shape = int(x.shape[0]), int(x.shape[1])
-    weighted = bool((adjacency.data != 1).any())
-    filled = int(torch.count_nonzero(x))
-    return stored_parts(shape, filled, int(adjacency.nnz), weighted=weighted, itemsize=itemsize)
 
 
 @dataclass(frozen=True, eq=False)
@@ -384,7 +377,7 @@ def cost(
     recipes = {PROTOCOL: recipe, ALONE: replace(recipe, validate_every=recipe.epochs)}
     seconds = training_seconds(trial, timed, recipes, progress)
 
-    original = graph.stored_parts
+    original = view.stored_parts
 
     def trained(what: str, nodes: int, size: int, scores: Accuracy) -> TrainedOn:
         return TrainedOn(nodes, size, seconds[what, PROTOCOL], seconds[what, ALONE], scores)
@@ -509,11 +502,7 @@ def _notes(
             f"real nodes of the same bytes test better ({random}) than the condensed ones"
             f" ({condensed}): condensing was not worth it"
         )
-    if small.stored_bytes >= original:
-        yield (
-            f"the file takes {small.stored_bytes:,} bytes, the whole graph {original:,}: nothing is"
-            " saved where real features are sparse and condensed ones are not"
-        )
+    yield from size_note(small.stored_bytes, original)
     made_on = _word(small, "device")
     if made_on is not None and made_on != device.type:
         yield f"condensed on {made_on}, trained on {device.type}: seconds are of two devices"

@@ -16,7 +16,7 @@ import torch
 from gcsr.data.condensed import CondensedGraph
 from gcsr.data.graph import Graph
 from gcsr.data.stored_graph import StoredGraph
-from gcsr.data.views import CondensingView, Source, View
+from gcsr.data.views import CondensingView, View
 from gcsr.distributed.pool import Cluster, connected
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.methods.distributed import condense_spread
@@ -42,17 +42,6 @@ def library_versions() -> dict[str, str]:
         "python": platform.python_version(),
         **{name: version(name) for name in VERSIONED},
     }
-
-
-def size_note(condensed: int, source: Source) -> list[str]:
-    """A sentence where the condensed graph takes more bytes than its original."""
-    if condensed < source.nbytes:
-        return []
-    return [
-        f"the condensed graph takes {condensed:,} bytes, its original, stored sparsely,"
-        f" {source.nbytes:,}: condensed features are dense, and A' grows with the square of its nodes;"
-        " fewer nodes, --dtype float16 or --sparsify make it smaller"
-    ]
 
 
 def resource(default: Any) -> Any:
@@ -368,10 +357,10 @@ class Condenser(metaclass=_AcceptsOldNames):
             "ratio": nodes / view.visible.num_nodes,
             "leaks_test_labels": leaks,
             "dataset": asdict(source),
-            "notes": [*made.notes, *size_note(stored, source)],
+            "notes": list(made.notes),
             "versions": library_versions(),
             "device": device.type,
-            "bytes": {"original": source.nbytes, "condensed": stored},
+            "bytes": {"original": source.visible_bytes, "condensed": stored},
             "measured": {
                 **measured,
                 "peak_memory_bytes": peak_memory_bytes(device),

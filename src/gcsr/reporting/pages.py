@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gcsr.data.condensed import CondensedGraph
+from gcsr.data.condensed import CondensedGraph, size_note
 from gcsr.evaluation.origin import PSEUDO_LABELS_NOTE, used_pseudo_labels
 from gcsr.reporting import panels
 from gcsr.reporting.charts import heat_table
@@ -70,7 +70,7 @@ def _single_tiles(found: Result) -> Iterator[Tile]:
         yield ("Of the whole graph's", f"{reached:.1f} %", f"{of_whole:.1f} % whole")
         of_random = random.evaluation.mean
         yield ("Over random nodes", f"{mean - of_random:+.1f}", f"points · {of_random:.1f} %")
-    original = number(part(made, "bytes"), "original")
+    original = found.original_bytes
     smaller = f"of {byte_count(original)}" if original else ""
     yield ("Bytes", byte_count(found.small.stored_bytes), smaller)
     spent = number(part(made, "measured"), "seconds")
@@ -109,6 +109,9 @@ def _banners(
         yield "note", "Without the real graph.", found[0].absent
     elif found[0].untested:
         yield "note", "Not tested.", found[0].untested
+    for one in found:
+        for note in size_note(one.small.stored_bytes, one.original_bytes):
+            yield "warn", "Larger than the original.", f"{one.name}: {note}."
     notes = found[0].small.provenance.get("notes") if len(found) == 1 else None
     for note in notes if isinstance(notes, list) else ():
         yield "note", "Note.", str(note)

@@ -363,17 +363,18 @@ def cost_rows(found: Result) -> Iterator[tuple[str, str, str, str]]:
     small, made = found.small, found.small.provenance
     measured = part(made, "measured")
     trained = [found.score(kind) for kind in (SMALL, RANDOM, WHOLE)]
-    whole = found.score(WHOLE)
-    original = number(part(made, "bytes"), "original")
-    if original is None and whole is not None:
-        original = whole.nbytes
     yield "condensing, once", seconds(number(measured, "seconds")), "none", "none"
     memory = byte_count(number(measured, "peak_memory_bytes"))
     yield "peak memory until it was done", memory, NOTHING, NOTHING
     if all(trained):
         own, random, all_nodes = (seconds(one.seconds_each) for one in trained if one)
         yield "training one network", own, random, all_nodes
-    yield "bytes in the file", byte_count(small.stored_bytes), NOTHING, byte_count(original)
+    yield (
+        "bytes in the file",
+        byte_count(small.stored_bytes),
+        NOTHING,
+        byte_count(found.original_bytes),
+    )
     for name, itemsize in (("float32", 4), ("float16", 2)):
         features = small.x.numel() * itemsize
         dense = small.adjacency.numel() * itemsize

@@ -11,6 +11,7 @@ from gcsr.analysis.statistics import GraphStatistics
 from gcsr.api import condense_many
 from gcsr.data.condensed import CondensedGraph
 from gcsr.data.graph import Graph
+from gcsr.data.views import View
 from gcsr.evaluation.evaluation import Evaluation
 from gcsr.evaluation.origin import labeler_of, used_pseudo_labels
 from gcsr.evaluation.protocol import evaluate, evaluate_full
@@ -75,6 +76,12 @@ class Result:
     absent: str = ""
     untested: str = ""
 
+    @property
+    def original_bytes(self) -> float | None:
+        """Bytes of the graph that was condensed: measured now, or as the file says."""
+        whole = self.score(WHOLE)
+        return self.small.original_bytes if whole is None else whole.nbytes
+
     def score(self, kind: str) -> Score | None:
         """The first score of a kind."""
         return next((one for one in self.scores if one.kind == kind), None)
@@ -113,14 +120,14 @@ def train_and_test(
         )
         name = f"random subset, {counted(nodes, 'node')}"
         scores.append(Score(name, RANDOM, on(drawn, name), drawn[0].stored_bytes))
-    name = "whole graph"
-    scores.append(Score(name, WHOLE, on_whole(name), graph.stored_bytes))
+    name, size = "whole graph", View(graph).stored_parts.total
+    scores.append(Score(name, WHOLE, on_whole(name), size))
     # Every visible node of an inductive graph has a label.
     helped = [small for _, small in results if used_pseudo_labels(small)]
     if helped and not graph.inductive:
         name = "whole graph with pseudo-labels"
         found = on_whole(name, pseudo_labels=labeler_of(helped[0]))
-        scores.append(Score(name, PSEUDO, found, graph.stored_bytes))
+        scores.append(Score(name, PSEUDO, found, size))
         labels = found.pseudo_labels or {}
         test, validation = labels["test"], labels["validation"]
         alone = replace(
