@@ -71,6 +71,7 @@ def test_networks_are_those_that_fit_trains_on_the_shares(graph, shares, found, 
         recipe=RECIPE,
         networks=range(2),
         seed=0,
+        purpose="test",
     )
     for run in range(2):
         for ours, theirs in zip(fitted.params, kept[run].params, strict=True):
