@@ -44,7 +44,7 @@ FENCE = re.compile(
 # Parts of shown output that differ between machines.
 SEVERAL, ONE = r"\d+\.\d ± \d+\.\d %", r"\d+\.\d %"  # scores
 ACCURACY = rf"{SEVERAL}|{ONE}(?= on )"
-VARYING = re.compile(rf"(\.\.\.|{ACCURACY}|\b\d+\.\d s\b)")
+VARYING = re.compile(rf"(\.\.\.|{ACCURACY}|std \d+\.\d|\b\d+\.\d s\b)")
 POINTS = 3.0
 SHELL = re.compile(r"[|<>&;*$`]")
 

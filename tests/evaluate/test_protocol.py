@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import gcsr
-from gcsr import CondensedGraph, Evaluation, Graph, InputError, Random, TrainingRecipe, View
+from gcsr import CondensedGraph, Graph, InputError, Random, TrainingRecipe, View
 from gcsr.models.registry import MODELS
 from gcsr.training.fit import Fitted
 from helpers import dense, plain_logits, planted_graph, with_other_test_labels
@@ -51,8 +51,10 @@ def test_mean_and_population_deviation_of_all_runs(graph, smalls):
 
 def test_evaluation_prints_and_becomes_plain_values(graph, smalls):
     found = gcsr.evaluate(smalls[:2], graph, runs=2, **QUICK)
+    half = found.accuracy.plus_minus
     assert str(found) == (
-        f"{found.mean:.1f} ± {found.std:.1f} % on planted (gcn trained on 9 nodes, 2 graphs x 2 runs)"
+        f"{found.mean:.1f} ± {half:.1f} % on planted (gcn trained on 9 nodes, 2 graphs x 2 runs;"
+        f" ±: 95 % interval over graphs; std {found.std:.1f} over 4 runs)"
     )
     (one,) = Random(nodes=3).condense_many(graph, seeds=[0])
     single = gcsr.evaluate(one, graph, runs=1, **QUICK)
@@ -60,7 +62,8 @@ def test_evaluation_prints_and_becomes_plain_values(graph, smalls):
     alone = replace(single, nodes=1)
     assert str(alone) == f"{single.mean:.1f} % on planted (gcn trained on 1 node, 1 run)"
     assert found.to_dict()["scores"] == found.scores
-    assert isinstance(Evaluation(**found.to_dict()), Evaluation)
+    assert found.to_dict()["interval"] == found.accuracy.interval
+    assert found.to_dict()["interval_over"] == "graphs"
 
 
 def test_the_start_and_the_end_of_a_cluster_are_not_counted(graph, smalls, monkeypatch):

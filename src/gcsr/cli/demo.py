@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +15,7 @@ import gcsr
 from gcsr.cli import options
 from gcsr.cli.data import SUFFIX, load_graph, output_paths, write_graphs
 from gcsr.cli.output import print_json, print_leak, print_table, progress_bars
-from gcsr.utils.formatting import accuracy, byte_count, counted
+from gcsr.utils.formatting import byte_count, counted
 from gcsr.utils.progress import prefixed
 
 if TYPE_CHECKING:
@@ -70,8 +71,11 @@ def demo(
         print_json({"dataset": graph.name, "model": "gcn", "out": str(path), "rows": rows})
         return
     numbers = ("test accuracy", "nodes", "bytes", "condensing", "training per network")
+    texts = [_texts(row, score) for row, score in zip(rows, scores, strict=True)]
     title = f"GCN trained on ... and tested on {graph.name} ({counted(runs, 'run')} per graph)"
-    print_table(("trained on", *numbers), map(_texts, rows), numbers, title)
+    print_table(("trained on", *numbers), texts, numbers, title)
+    if runs > 1:
+        print("±: 95 % interval over runs of one graph; of random subsets, over subsets.")
     if used_pseudo_labels(small):
         print(PSEUDO_LABELS_NOTE)
     if small.leaks_test_labels:
@@ -90,9 +94,7 @@ def _row(score: Score, condensing_seconds: float) -> dict[str, Any]:
     name = f"random subset ({RANDOM_SUBSETS} of them)" if score.kind == "random" else score.name
     return {
         "trained_on": name,
-        "mean": one.mean,
-        "std": one.std,
-        "scores": one.scores,
+        **asdict(one.accuracy),
         "nodes": one.nodes,
         "bytes": score.nbytes,
         "condensing_seconds": condensing_seconds if score.kind == "condensed" else 0.0,
@@ -101,10 +103,10 @@ def _row(score: Score, condensing_seconds: float) -> dict[str, Any]:
     }
 
 
-def _texts(row: dict[str, Any]) -> tuple[str, ...]:
+def _texts(row: dict[str, Any], score: Score) -> tuple[str, ...]:
     return (
         row["trained_on"],
-        accuracy(row["mean"], row["std"], len(row["scores"])),
+        str(score.evaluation.accuracy),
         f"{row['nodes']:,}",
         byte_count(row["bytes"]) if row["bytes"] else "-",
         f"{row['condensing_seconds']:.1f} s" if row["condensing_seconds"] else "-",

@@ -25,6 +25,7 @@ from gcsr.data.condensed import (
 from gcsr.data.graph import Graph, StoredParts, real_bytes
 from gcsr.data.stored_graph import require_in_memory
 from gcsr.data.views import Target, View, VisibleGraph
+from gcsr.evaluation.intervals import Accuracy, compare
 from gcsr.evaluation.origin import (
     PSEUDO_LABELS_NOTE,
     labeler_of,
@@ -39,27 +40,10 @@ from gcsr.models.registry import testing_model
 from gcsr.starts.budget import class_budget
 from gcsr.training.fit import TrainingRecipe
 from gcsr.utils.devices import make_generator, pick_device
-from gcsr.utils.formatting import accuracy, counted
+from gcsr.utils.formatting import counted
 from gcsr.utils.parallel import single_threaded
 from gcsr.utils.progress import Progress, silent
 from gcsr.utils.renamed import accepts_old_keywords
-
-
-@dataclass(frozen=True)
-class Accuracy:
-    """Test accuracy in percent of every run, their mean and population deviation."""
-
-    mean: float
-    std: float
-    scores: list[float]
-
-    @classmethod
-    def of(cls, scores: list[float]) -> Accuracy:
-        """From the runs."""
-        return cls(float(np.mean(scores)), float(np.std(scores)), scores)
-
-    def __str__(self) -> str:
-        return accuracy(self.mean, self.std, len(self.scores))
 
 
 @dataclass(frozen=True)
@@ -371,7 +355,9 @@ def cost(
     if used_pseudo_labels(small) and not graph.inductive:
         labels = PseudoLabels.of(trial, progress, labeler_of(small))
         groups[PSEUDO] = labels.batches(trial, range(runs))
-    accuracy = _accuracies(trial, groups, ways, progress)
+    # Every run of the random subset has a graph of its own, if there are several.
+    graphs = {RANDOM: runs if subsets[0] is not subsets[-1] else 1}
+    accuracy = _accuracies(trial, groups, graphs, ways, progress)
     timed = {SMALL: groups[in_file][0]}
     timed |= {what: groups[what][0] for what in (RANDOM, WHOLE, PSEUDO) if what in groups}
     recipes = {PROTOCOL: recipe, ALONE: replace(recipe, validate_every=recipe.epochs)}
@@ -435,6 +421,7 @@ def _own_rule(small: CondensedGraph) -> str | None:
 def _accuracies(
     trial: Trial,
     groups: dict[Any, list[Batch]],
+    graphs: dict[Any, int],
     ways: dict[Any, CondensedGraph],
     progress: Progress,
 ) -> dict[Any, Accuracy]:
@@ -451,7 +438,10 @@ def _accuracies(
     test, _ = trial.scores([batch for group in needed for batch in groups[group]], progress)
     counts = [sum(len(batch.networks) for batch in groups[group]) for group in needed]
     parts: Sequence[Tensor] = (100 * test.double().cpu()).split(counts)
-    found = {g: Accuracy.of(part.tolist()) for g, part in zip(needed, parts, strict=True)}
+    found = {
+        group: Accuracy.of(part.tolist(), graphs.get(group, 1))
+        for group, part in zip(needed, parts, strict=True)
+    }
     return {group: found[twins.get(group, group)] for group in groups}
 
 
@@ -497,10 +487,16 @@ def _notes(
         yield PSEUDO_LABELS_NOTE
     if subset.note is not None:
         yield subset.note
-    if condensed.mean < random.mean:
+    against = compare(condensed, random)
+    if against.sign < 0:
         yield (
             f"real nodes of the same bytes test better ({random}) than the condensed ones"
-            f" ({condensed}): condensing was not worth it"
+            f" ({condensed}; difference {against}): condensing was not worth it"
+        )
+    elif against.sign == 0:
+        yield (
+            "the condensed graph and real nodes of the same bytes are not distinguishable:"
+            f" {condensed} and {random}, difference {against} points with its 95 % interval"
         )
     yield from size_note(small.stored_bytes, original)
     made_on = _word(small, "device")

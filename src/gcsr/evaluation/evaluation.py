@@ -8,17 +8,18 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from gcsr.utils.formatting import accuracy, counted, nouns
+from gcsr.evaluation.intervals import Accuracy
+from gcsr.utils.formatting import counted, nouns
 
 WHOLE, WITH_PSEUDO_LABELS = "whole graph", "whole graph, pseudo-labels"
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Test accuracies in percent: every run of every graph, their mean and population deviation.
+    """Test accuracies in percent: every run of every graph, their mean and spread.
 
     Attributes:
-        mean, std: of ``scores``.
+        mean, std: of ``scores``; the population deviation over all runs, which papers report.
         scores: test accuracy of every network, graph by graph.
         validation: the best validation accuracy of each, which chose its epoch.
         nodes: number of nodes that the networks were trained on.
@@ -60,9 +61,14 @@ class Evaluation:
             **rest,
         )
 
+    @property
+    def accuracy(self) -> Accuracy:
+        """The scores with the 95 % interval of their mean."""
+        return Accuracy.of(self.scores, self.graphs)
+
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
-        values = asdict(self)
+        """Plain values, ready for JSON; with ``interval``, ``interval_over`` and ``spread``."""
+        values = asdict(self.accuracy) | asdict(self)
         if self.pseudo_labels is None:
             del values["pseudo_labels"]
         return values
@@ -73,8 +79,9 @@ class Evaluation:
         what = f"{self.nodes} {nouns(self.nodes, 'node')}"
         if self.trained_on == WITH_PSEUDO_LABELS:
             what = "the whole graph with pseudo-labels"
+        found = self.accuracy
+        spread = f"; {found.explained}" if found.explained else ""
         return (
-            f"{accuracy(self.mean, self.std, len(self.scores))} on {self.dataset} ({self.model}"
-            f" trained on {what},"
-            f" {graphs}{counted(self.runs, 'run')}{leak})"
+            f"{found} on {self.dataset} ({self.model} trained on {what},"
+            f" {graphs}{counted(self.runs, 'run')}{leak}{spread})"
         )

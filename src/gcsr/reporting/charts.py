@@ -18,7 +18,7 @@ SMOOTHED_FROM, WINDOW = 30, 9
 
 
 def strips(scores: Sequence[Score]) -> Markup:
-    """Accuracies in percent on one axis: every run a dot, their mean and deviation a mark."""
+    """Accuracies in percent on one axis: every run a dot, their mean and its 95 % interval a mark."""
     low, high = _range([one for score in scores for one in score.evaluation.scores])
 
     def across(value: float) -> str:

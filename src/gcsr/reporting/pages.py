@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gcsr.data.condensed import CondensedGraph, size_note
+from gcsr.evaluation.intervals import compare
 from gcsr.evaluation.origin import PSEUDO_LABELS_NOTE, used_pseudo_labels
 from gcsr.reporting import panels
 from gcsr.reporting.charts import heat_table
@@ -64,12 +65,13 @@ def _single_tiles(found: Result) -> Iterator[Tile]:
     own, random, whole = (found.score(kind) for kind in (SMALL, RANDOM, WHOLE))
     if own is not None and random is not None and whole is not None:
         mean, of_whole = own.evaluation.mean, whole.evaluation.mean
-        detail = f"{own.deviation} · {own.evaluation.model}, {own.size}".removeprefix(" · ")
+        detail = f"{own.plus_minus} · {own.evaluation.model}, {own.size}".removeprefix(" · ")
         yield ("Test accuracy", f"{mean:.1f} %", detail)
         reached = 100 * mean / of_whole if of_whole else 0.0
         yield ("Of the whole graph's", f"{reached:.1f} %", f"{of_whole:.1f} % whole")
-        of_random = random.evaluation.mean
-        yield ("Over random nodes", f"{mean - of_random:+.1f}", f"points · {of_random:.1f} %")
+        against = compare(own.evaluation.accuracy, random.evaluation.accuracy)
+        detail = f"points · {against.word} · {random.evaluation.mean:.1f} %"
+        yield ("Less random nodes", f"{against.mean:+.1f}", detail)
     original = found.original_bytes
     smaller = f"of {byte_count(original)}" if original else ""
     yield ("Bytes", byte_count(found.small.stored_bytes), smaller)
@@ -151,14 +153,14 @@ def comparison_page(found: Sequence[Result], scores: Sequence[Score], full_epoch
 
 def _compared_tiles(scores: Sequence[Score]) -> Iterator[Tile]:
     for heading, kind in (
-        ("Best without a leak", SMALL),
+        ("Highest mean without a leak", SMALL),
         ("Random nodes", RANDOM),
         ("Whole graph", WHOLE),
     ):
         of_kind = [s for s in scores if s.kind == kind and not s.evaluation.leaks_test_labels]
         if of_kind:
             best = max(of_kind, key=lambda one: one.evaluation.mean)
-            detail = f"{best.deviation} · {best.name}".removeprefix(" · ")
+            detail = f"{best.plus_minus} · {best.name}".removeprefix(" · ")
             yield (heading, f"{best.evaluation.mean:.1f} %", detail)
 
 
@@ -182,7 +184,7 @@ def _table(found: Sequence[Result]) -> Panel:
         made, analysis, score = one.small.provenance, one.analysis, one.score(SMALL)
         accuracy, trained, distance, silhouette = NOTHING, None, None, None
         if score is not None:
-            accuracy = f"{score.evaluation.mean:.1f} {score.deviation}".rstrip()
+            accuracy = f"{score.evaluation.mean:.1f} {score.plus_minus}".rstrip()
             trained = score.seconds_each
         if analysis is not None:
             distance, silhouette = analysis.ccns_distance.frobenius, analysis.silhouette

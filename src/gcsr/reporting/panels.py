@@ -12,6 +12,7 @@ from markupsafe import Markup
 from gcsr.analysis.statistics import GraphStatistics
 from gcsr.data.condensed import stored_adjacency_bytes
 from gcsr.evaluation.cost import verdict
+from gcsr.evaluation.intervals import compare
 from gcsr.reporting.charts import (
     SMOOTHED_FROM,
     Series,
@@ -22,7 +23,7 @@ from gcsr.reporting.charts import (
 )
 from gcsr.reporting.drawing import graph_data, heat_data, map_data, similarity_data
 from gcsr.reporting.page import Panel, html, joined
-from gcsr.reporting.results import RANDOM, SMALL, WHOLE, Result, Score
+from gcsr.reporting.results import LABELS, RANDOM, SMALL, WHOLE, Result, Score
 from gcsr.reporting.text import (
     NOTHING,
     command,
@@ -205,9 +206,30 @@ def accuracy_panel(scores: Sequence[Score], untested: str) -> Panel:
     first = scores[0].evaluation
     lead = (
         f"Networks ({first.model}) trained on each and tested on the real {first.dataset}. A dot is"
-        " one network, the line their mean, the band one standard deviation."
+        " one network, the line their mean, the band (±) its 95 % interval: over graphs or, of one"
+        " graph, over runs."
     )
-    return Panel("Accuracy", strips(scores), lead)
+    return Panel("Accuracy", joined(strips(scores), *map(html.remark, _comparisons(scores))), lead)
+
+
+def _comparisons(scores: Sequence[Score]) -> Iterator[str]:
+    """The result, or the one with the highest mean, against every other row; and all deviations."""
+    fair = [one for one in scores if one.kind == SMALL and not one.evaluation.leaks_test_labels]
+    first = max(fair or scores, key=lambda one: one.evaluation.mean)
+    others = [one for one in scores if one is not first and one.kind != LABELS]
+    words = [
+        (one.name, compare(first.evaluation.accuracy, one.evaluation.accuracy)) for one in others
+    ]
+    if first.evaluation.accuracy.interval is not None:
+        told = "; ".join(f"{name}: {found.word} ({found})" for name, found in words)
+        yield (
+            f"{first.name} less each other row, in points with the 95 % interval of the difference:"
+            f" {told}."
+        )
+        stds = ", ".join(
+            f"{one.name} {one.evaluation.std:.1f}" for one in scores if one.kind != LABELS
+        )
+        yield f"Standard deviation over all runs, which papers report: {stds}."
 
 
 def accuracy(found: Result) -> Panel:

@@ -16,7 +16,7 @@ from gcsr.evaluation.evaluation import Evaluation
 from gcsr.evaluation.origin import labeler_of, used_pseudo_labels
 from gcsr.evaluation.protocol import evaluate, evaluate_full
 from gcsr.training.fit import TrainingRecipe
-from gcsr.utils.formatting import counted, deviation
+from gcsr.utils.formatting import counted
 from gcsr.utils.progress import Progress, prefixed, silent
 
 SMALL, RANDOM, WHOLE = "condensed", "random", "whole"
@@ -41,9 +41,10 @@ class Score:
         return self.evaluation.seconds / len(self.evaluation.scores)
 
     @property
-    def deviation(self) -> str:
-        """The standard deviation; empty for a single score."""
-        return deviation(self.evaluation.std, len(self.evaluation.scores))
+    def plus_minus(self) -> str:
+        """Half of the 95 % interval; empty for a single score."""
+        half = self.evaluation.accuracy.plus_minus
+        return "" if half is None else f"± {half:.1f}"
 
     @property
     def detail(self) -> str:

@@ -21,14 +21,9 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {nouns(count, noun)}"
 
 
-def deviation(std: float, scores: int, digits: int = 1) -> str:
-    """The deviation of so many scores; one score has none."""
-    return f"± {std:.{digits}f}" if scores > 1 else ""
-
-
-def accuracy(mean: float, std: float, scores: int) -> str:
+def accuracy(mean: float, plus_minus: float | None) -> str:
     """``81.3 ± 0.4 %``; of one score ``81.3 %``."""
-    return " ".join(filter(None, (f"{mean:.1f}", deviation(std, scores), "%")))
+    return f"{mean:.1f} %" if plus_minus is None else f"{mean:.1f} ± {plus_minus:.1f} %"
 
 
 def byte_count(count: float | None) -> str:
