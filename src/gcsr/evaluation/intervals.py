@@ -1,0 +1,120 @@
+"""Mean, spread and 95 % interval of test accuracies, and whether two results differ.
+
+Networks trained on one condensed graph share that graph. The independent unit is therefore the mean of
+a graph. Only where there is a single graph are its runs the units: such an interval says nothing about
+other condensed graphs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import stdtrit
+
+from gcsr.utils.formatting import accuracy, counted
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """Test accuracies in percent of networks trained on one or several graphs.
+
+    Attributes:
+        mean: of all runs.
+        interval: 95 % interval of the mean by Student's t over the means of graphs or, of a single
+            graph, over its runs; ``None`` for a single run.
+        interval_over: ``graphs`` or ``runs``.
+        spread: sample deviation of what the interval is over.
+        std: population deviation over all runs of all graphs, which papers report.
+        scores: of every run, graph by graph.
+    """
+
+    mean: float
+    interval: tuple[float, float] | None
+    interval_over: str
+    spread: float | None
+    std: float
+    scores: list[float]
+    graphs: int
+
+    @classmethod
+    def of(cls, scores: Sequence[float], graphs: int = 1) -> Accuracy:
+        """From the runs, equally many of each graph."""
+        runs = np.asarray(scores, dtype=np.float64)
+        units = _units(runs, graphs)
+        mean, spread, interval = float(runs.mean()), None, None
+        if units.size > 1:
+            spread = float(units.std(ddof=1))
+            half = _quantile(units.size - 1) * spread / math.sqrt(units.size)
+            interval = mean - half, mean + half
+        over = "graphs" if graphs > 1 else "runs"
+        return cls(mean, interval, over, spread, float(runs.std()), runs.tolist(), graphs)
+
+    @property
+    def plus_minus(self) -> float | None:
+        """Half of the interval."""
+        return None if self.interval is None else (self.interval[1] - self.interval[0]) / 2
+
+    @property
+    def explained(self) -> str:
+        """What ``±`` is, and the deviation of all runs; empty for a single run."""
+        if self.interval is None:
+            return ""
+        std = f"std {self.std:.1f} over {counted(len(self.scores), 'run')}"
+        return f"±: 95 % interval over {self.interval_over}; {std}"
+
+    def __str__(self) -> str:
+        return accuracy(self.mean, self.plus_minus)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How far one mean is from another in points, with a 95 % interval where both have one."""
+
+    mean: float
+    interval: tuple[float, float] | None
+
+    @property
+    def sign(self) -> int:
+        """1: above, -1: below, 0: the interval contains 0, or there is none."""
+        if self.interval is None:
+            return 0
+        low, high = self.interval
+        return (low > 0) - (high < 0)
+
+    @property
+    def word(self) -> str:
+        """``above``, ``below`` or ``not distinguishable``."""
+        return ("not distinguishable", "above", "below")[self.sign]
+
+    def __str__(self) -> str:
+        points = f"{self.mean:+.1f}"
+        if self.interval is None:
+            return points
+        return f"{points} [{self.interval[0]:+.1f}, {self.interval[1]:+.1f}]"
+
+
+def compare(first: Accuracy, second: Accuracy) -> Difference:
+    """The first mean less the second, with the interval of Welch's t-test."""
+    mean = first.mean - second.mean
+    if first.spread is None or second.spread is None:
+        return Difference(mean, None)
+    counts = [_units(np.asarray(one.scores), one.graphs).size for one in (first, second)]
+    a, b = (one.spread**2 / n for one, n in zip((first, second), counts, strict=True))  # type: ignore[operator]
+    if a + b == 0:
+        return Difference(mean, (mean, mean))
+    freedom = (a + b) ** 2 / (a**2 / (counts[0] - 1) + b**2 / (counts[1] - 1))
+    half = _quantile(freedom) * math.sqrt(a + b)
+    return Difference(mean, (mean - half, mean + half))
+
+
+def _units(runs: np.ndarray, graphs: int) -> np.ndarray:
+    """The independent values: the mean of each graph, or the runs of the only one."""
+    return runs if graphs == 1 else runs.reshape(graphs, -1).mean(1)
+
+
+def _quantile(freedom: float) -> float:
+    """Of Student's t: both tails together are 5 %."""
+    return float(stdtrit(freedom, 0.975))
