@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -80,7 +81,7 @@ def bench(
         for option, unwanted in sizeless.items():
             require(unwanted is None, f"{option}: scale has sizes of its own and does not take it.")
         require(dtype == "float32", f"dtype: {dtype!r} is measured by the step alone.")
-        _scale(nodes, memory, root, as_json)
+        _scale(nodes, memory, root, target if as_json else None)
         return
     for option, given_here in (("--nodes", nodes), ("--memory", memory)):
         require(given_here is None, f"{option}: is for scale, not for {what}.")
@@ -92,7 +93,7 @@ def bench(
         with progress_bars() as progress:
             growths = bench_growth(target, progress=progress)
         if as_json:
-            print_json([growth.to_dict() for growth in growths])
+            print_json(_tied(growths, target))
         else:
             _tell_growth(growths)
         return
@@ -100,7 +101,7 @@ def bench(
         require(dtype == "float32", f"dtype: {dtype!r} is measured by the step alone.")
         costs = _checkpoint_rows(case, target, repeats, fraction, root)
         if as_json:
-            print_json([row.to_dict() for row in costs])
+            print_json(_tied(costs, target))
         else:
             _tell_checkpoints(costs)
         return
@@ -116,19 +117,32 @@ def bench(
             progress=progress,
         )
     if as_json:
-        print_json([row.to_dict() for row in rows])
+        print_json(_tied(rows, target))
     else:
         _tell(rows)
 
 
-def _scale(nodes: list[int] | None, memory: str | None, root: Path | None, as_json: bool) -> None:
+def _tied(rows: Sequence[Any], device: torch.device) -> list[dict[str, Any]]:
+    """Rows with what they were measured by: the command, the machine and the code."""
+    from gcsr.methods.base import code_versions  # noqa: PLC0415 - imports torch
+    from gcsr.utils.devices import machine_name  # noqa: PLC0415
+
+    command = shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]])
+    by = {"machine": machine_name(device), "versions": code_versions(), "command": command}
+    return [{**row.to_dict(), **by} for row in rows]
+
+
+def _scale(
+    nodes: list[int] | None, memory: str | None, root: Path | None, device: torch.device | None
+) -> None:
+    """A table, or rows as JSON measured on ``device``."""
     from benchmarks.speed.scale import MEMORY, SIZES, bench_scale  # noqa: PLC0415 - imports torch
 
     bound = MEMORY if memory is None else parse_bytes("--memory", memory)
     with progress_bars() as progress:
         rows = bench_scale(nodes or SIZES, memory=bound, folder=root, progress=progress)
-    if as_json:
-        print_json([row.to_dict() for row in rows])
+    if device is not None:
+        print_json(_tied(rows, device))
         return
     numbers = ("nodes", "seconds", "processor seconds", "peak memory", "exponent")
     shown = table("stage", *numbers, numbers=numbers)

@@ -19,10 +19,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import torch
-
 import gcsr
+from gcsr.methods.base import code_versions
 from gcsr.paper.published import TABLE2, TABLE3, TABLE4, TEST_MODELS, WHOLE
+from gcsr.utils.devices import machine_name, pick_device
 
 # Cora 70 by test model (Table 4) and by condensing model (Table 3).
 PUBLISHED_TEST = {model: TABLE4["cora"]["gcsr"][model] for model in TEST_MODELS}
@@ -90,7 +90,7 @@ def measured(cell: str, arguments: argparse.Namespace) -> Iterator[dict[str, Any
     settings = {key: parse(value) for key, value in (item.split("=", 1) for item in extra)}
     inductive = settings.pop("inductive", None)
     graph = gcsr.load(dataset, root=arguments.root, inductive=inductive)
-    device = arguments.device
+    device = pick_device(arguments.device)
     began = time.perf_counter()
     if not on_the_whole:
         nodes = int(rest[0])
@@ -125,7 +125,7 @@ def measured(cell: str, arguments: argparse.Namespace) -> Iterator[dict[str, Any
             )
         else:
             outcome = gcsr.evaluate(small, graph, **options)
-            told = {key: small[0].provenance[key] for key in ("settings", "versions", "notes")}
+            told = {key: small[0].provenance[key] for key in ("revisions", "settings", "notes")}
             if method == "auto":
                 told["chosen"] = [one.provenance["automatic"]["chosen"] for one in small]
                 told["plan"] = small[0].provenance["automatic"]["plan"]
@@ -153,7 +153,9 @@ def measured(cell: str, arguments: argparse.Namespace) -> Iterator[dict[str, Any
             "graphs": 1 if on_the_whole else arguments.graphs,
             **outcome.to_dict(),
             "condense_seconds": seconds,
-            "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
+            "device": machine_name(device) if device.type == "cuda" else "cpu",
+            "data": graph.content_hash,
+            "versions": code_versions(),
             **told,
             "command": command,
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from collections.abc import Callable
 
 from automatic_cells import (
     ABLATED,
@@ -17,9 +17,15 @@ from automatic_cells import (
     with_settings,
 )
 from gcsr.auto.automatic import PARTS
+from gcsr.evaluation.intervals import Difference, compare
 from gcsr.paper.published import TABLE2
+from rows import Row, accuracy_of, code_of, with_code, with_interval
 
-Row = dict[str, Any]
+# Columns of the README.
+README = (
+    *("Cora, 70", "Citeseer, 60", "PubMed, 30", "digits, 100", "WordNet, 440"),
+    *("facebook-pagepage 60/20/20, 40", "amazon-computers 60/20/20, 100", "actor, 50"),
+)
 # Parts switched off in turn, as settings of a cell.
 OFF = {f"without {name}: {what}": f"disable={name}" for name, what in PARTS.items()}
 
@@ -30,8 +36,7 @@ def automatic_section(rows: list[Row], alone: list[Row]) -> list[str]:
     idle = {row["cell"]: row for row in alone}
 
     def shown(cell: str) -> str:
-        found = known.get(cell)
-        return "-" if found is None else f"{found['mean']:.1f} ± {found['std']:.1f}"
+        return with_interval(known.get(cell))
 
     def measured(cell: str) -> bool:
         return f"auto/default/{cell}/gcn" in known
@@ -48,18 +53,31 @@ def automatic_section(rows: list[Row], alone: list[Row]) -> list[str]:
             trained = known.get(f"pseudo/default/{whole}/gcn")
             themselves = "-" if trained is None else f"{trained['pseudo_labels']['test']:.1f}"
             columns += [shown(f"pseudo/default/{whole}/gcn"), themselves]
-        device = "" if found is None else f", {'H200' if 'H200' in found['device'] else 'CPU'}"
+        columns.append(against(known, cell, whole))
+        if pseudo:
+            columns.append(against(known, cell, whole, "pseudo"))
+        device = "" if found is None else f", {_device(found)}"
         columns[0] += device
         return f"| {name} | {' | '.join(columns)} | {_chosen(found)} | {_took(idle.get(cell))} |"
 
     heads = ["graph, nodes", "automatic", "Random", "Herding", "whole graph"]
+    less = "automatic less whole graph"
     tail = ["chosen", "seconds, H200 alone"]
     lines = ["Few labels. A condensed graph that beats a plain GCN on the whole graph does so by"]
     lines += [
         "learning from unlabeled nodes, so two more references are fair: the same GCN trained on"
     ]
     lines += ["the whole graph with the pseudo-labels, and the pseudo-labels themselves.", ""]
-    lines += _head([*heads, "whole graph with pseudo-labels", "pseudo-labels", *tail])
+    lines += _head(
+        [
+            *heads,
+            "whole graph with pseudo-labels",
+            "pseudo-labels",
+            less,
+            f"{less} with pseudo-labels",
+            *tail,
+        ]
+    )
     lines += [
         row(name, *cells, pseudo=True) for name, cells in FEW_LABELS.items() if measured(cells[0])
     ]
@@ -67,10 +85,11 @@ def automatic_section(rows: list[Row], alone: list[Row]) -> list[str]:
         "",
         "Many labels (the inductive graph has few, but all of its visible nodes have one):",
     ]
-    lines += ["", *_head([*heads, *tail])]
+    lines += ["", *_head([*heads, less, *tail])]
     lines += [
         row(name, *cells, pseudo=False) for name, cells in MANY_LABELS.items() if measured(cells[0])
     ]
+    lines += ["", *verdicts(known)]
     if any("standin" in cell for cell in known):
         lines += [
             "",
@@ -95,7 +114,90 @@ def automatic_section(rows: list[Row], alone: list[Row]) -> list[str]:
             ("... whole", f"whole/default/{whole}"),
         ):
             lines.append(f"| {title} | {' | '.join(shown(f'{each}/{m}') for m in MODELS)} |")
+    return with_code(lines)
+
+
+def difference(
+    known: dict[str, Row], cell: str, whole: str, reference: str = "whole"
+) -> Difference | None:
+    """The automatic mode less training on the whole graph (``pseudo``: with pseudo-labels)."""
+    ours = known.get(f"auto/default/{cell}/gcn")
+    theirs = known.get(f"{reference}/default/{whole}/gcn")
+    return compare(accuracy_of(ours), accuracy_of(theirs)) if ours and theirs else None
+
+
+def against(known: dict[str, Row], cell: str, whole: str, reference: str = "whole") -> str:
+    """:func:`difference` with its interval, and in a word."""
+    found = difference(known, cell, whole, reference)
+    return "-" if found is None else f"{found} {found.word}"
+
+
+def verdicts(known: dict[str, Row]) -> list[str]:
+    """Where the automatic mode is above and below training on the whole graph."""
+    lines = []
+    for reference, graphs, what in (
+        ("whole", GRAPHS, "a GCN trained on the whole graph"),
+        ("pseudo", FEW_LABELS, "a GCN trained on the whole graph with the pseudo-labels"),
+    ):
+        words: dict[str, list[str]] = {"above": [], "below": [], "not distinguishable": []}
+        for name, cells in graphs.items():
+            found = difference(known, *cells, reference)
+            if found is not None:
+                words[found.word].append(name)
+        told = [
+            f"{word} on {len(names)} ({'; '.join(names)})" for word, names in words.items() if names
+        ]
+        if told:
+            lines.append(f"- Against {what}: {', '.join(told)}.")
     return lines
+
+
+def readme_table(rows: list[Row], budgets: list[Row]) -> list[str]:
+    """The table of the README: some graphs as columns."""
+    known = {row["cell"]: row for row in rows}
+    cells = {name: GRAPHS[name] for name in README}
+    most = max((row["budget"] for row in budgets), default=0)
+    on_cpu = {row["cell"]: row for row in budgets if row["budget"] == most}
+
+    def line(title: str, shown: Callable[[str, str, str], str]) -> str:
+        return f"| {title} | " + " | ".join(shown(n, *c) for n, c in cells.items()) + " |"
+
+    def ours(name: str, cell: str, whole: str) -> str:
+        row = known.get(f"auto/default/{cell}/gcn")
+        return with_interval(row) + ("" if row is None else f", {_device(row)}")
+
+    def themselves(name: str, cell: str, whole: str) -> str:
+        row = known.get(f"pseudo/default/{whole}/gcn")
+        return "-" if row is None else f"{row['pseudo_labels']['test']:.1f}"
+
+    def fair(name: str, cell: str, whole: str) -> str:
+        return against(known, cell, whole, "pseudo" if name in FEW_LABELS else "whole")
+
+    lines = _head(["", *(name.split(",")[0] for name in cells)])
+    lines += [
+        line("automatic mode", ours),
+        line(
+            f"the same on one CPU core in {most:g} s, one graph",
+            lambda name, *_: with_interval(_one_graph(on_cpu.get(name))),
+        ),
+        line("Random", lambda _, cell, __: with_interval(known.get(f"random/default/{cell}/gcn"))),
+        line("whole graph", lambda *c: with_interval(known.get(f"whole/default/{c[2]}/gcn"))),
+        line(
+            "whole graph with pseudo-labels",
+            lambda *c: with_interval(known.get(f"pseudo/default/{c[2]}/gcn")),
+        ),
+        line("pseudo-labels themselves", themselves),
+        line("automatic mode less its reference", fair),
+    ]
+    return with_code(lines)
+
+
+def _one_graph(row: Row | None) -> Row | None:
+    return None if row is None else {**row, "graphs": 1}
+
+
+def _device(row: Row) -> str:
+    return "H200" if "H200" in row["device"] else "CPU"
 
 
 def ablation_section(rows: list[Row]) -> list[str]:
@@ -114,14 +216,22 @@ def ablation_section(rows: list[Row]) -> list[str]:
 
     def line(title: str, each: dict[str, str]) -> str:
         found = [known.get(each[name]) for name in ABLATED]
-        numbers = ["-" if row is None else f"{row['mean']:.1f}" for row in found]
+        base = [known.get(whole[name]) for name in ABLATED]
+        numbers = [_ablated(*pair) for pair in zip(found, base, strict=True)]
         few = _mean([row for row, name in zip(found, ABLATED, strict=True) if name in FEW_LABELS])
         many = _mean([row for row, name in zip(found, ABLATED, strict=True) if name in MANY_LABELS])
         return f"| {title} | {' | '.join(numbers)} | {few} | {many} |"
 
     lines = _head(["", *ABLATED, "mean, few labels", "mean, many labels"])
     lines += [line(title, each) for title, each in off.items()]
-    return [*lines, line("automatic", whole)]
+    return with_code([*lines, line("automatic", whole)])
+
+
+def _ablated(row: Row | None, base: Row | None) -> str:
+    if row is None:
+        return "-"
+    sign = 0 if base is None else compare(accuracy_of(row), accuracy_of(base)).sign
+    return f"{row['mean']:.1f}{code_of(row)}{('', ' ↑', ' ↓')[sign]}"
 
 
 def budget_section(rows: list[Row]) -> list[str]:
@@ -133,12 +243,13 @@ def budget_section(rows: list[Row]) -> list[str]:
         row = known.get((name, budget))
         if row is None:
             return "-"
-        return f"{row['mean']:.1f}, {row['seconds']:.0f} s, {row['iterations']} steps"
+        shown = with_interval(_one_graph(row))
+        return f"{shown}, {row['seconds']:.0f} s, {row['iterations']} steps"
 
     lines = _head(["graph, nodes", *(f"{budget:g} s" for budget in budgets)])
     for name in dict.fromkeys(row["cell"] for row in rows):
         lines.append(f"| {name} | {' | '.join(cell(name, budget) for budget in budgets)} |")
-    return lines
+    return with_code(lines)
 
 
 def _head(names: list[str]) -> list[str]:

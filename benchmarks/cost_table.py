@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from rows import with_code, with_interval
+
 HEADS = (
     "graph, nodes",
     "condensed in (s, peak)",
@@ -25,7 +27,7 @@ def cost_section(folder: Path) -> list[str]:
     lines = ["| " + " | ".join(HEADS) + " |", "|---" * len(HEADS) + "|"]
     lines += ["| " + " | ".join(_row(name, sheet)) + " |" for name, sheet in sheets.items()]
     machines = sorted({sheet["machine"] for sheet in sheets.values()})
-    return [*lines, "", f"Measured on: {'; '.join(machines)}."]
+    return [*with_code(lines), "", f"Measured on: {'; '.join(machines)}."]
 
 
 def _row(name: str, sheet: dict[str, Any]) -> list[str]:
@@ -37,9 +39,16 @@ def _row(name: str, sheet: dict[str, Any]) -> list[str]:
         f"{sheet['condense_seconds']:.0f}{peak}",
         " / ".join(f"{side['bytes'] / 1e6:.2f} MB" for side in sides),
         " / ".join(f"{side['seconds']:.2g}" for side in sides),
-        " / ".join(f"{side['accuracy']['mean']:.1f}" for side in sides),
+        " / ".join(_accuracy(sheet, name) for name in ("condensed", "random", "whole")),
         *(_count(sheet[key]) for key in ("break_even", "break_even_alone")),
     ]
+
+
+def _accuracy(sheet: dict[str, Any], side: str) -> str:
+    scores = sheet[side]["accuracy"]["scores"]
+    # Every run of the random subset has a subset of its own.
+    graphs = len(scores) if side == "random" else 1
+    return with_interval({**sheet, "scores": scores, "graphs": graphs})
 
 
 def _count(trainings: int | None) -> str:

@@ -21,6 +21,7 @@ import torch
 
 import gcsr
 from accuracy import parse
+from gcsr.utils.devices import machine_name, pick_device
 
 GRAPHS, RUNS, MOST_TEST_NODES = 3, 3, 10_000
 
@@ -60,7 +61,14 @@ def measured(cell: str, device: str, root: str | None) -> dict[str, Any]:
     )
     outcome = gcsr.evaluate(small, graph, runs=RUNS, device=device)
     by_graph = np.asarray(outcome.scores).reshape(GRAPHS, RUNS).mean(1)
-    return {"cell": cell, "mean": float(outcome.mean), "graphs": by_graph.tolist()}
+    return {
+        "cell": cell,
+        "mean": float(outcome.mean),
+        "graphs": by_graph.tolist(),
+        "device": machine_name(pick_device(device)),
+        "data": graph.content_hash,
+        **{key: small[0].provenance[key] for key in ("settings", "revisions", "versions")},
+    }
 
 
 def main() -> None:

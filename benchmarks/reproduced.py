@@ -18,6 +18,7 @@ from gcsr.paper.cells import STATISTICS, WHOLE_GRAPH, Cell, Experiment, Protocol
 from gcsr.paper.experiments import EXPERIMENTS
 from gcsr.paper.tables import NUMERIC, Compared, compare, tally, text_table, verdict
 from gcsr.paper.work import Outcome
+from rows import accuracy_of, code_name
 
 Row = dict[str, Any]
 Place = tuple[Any, ...]
@@ -102,16 +103,28 @@ def _fits(row: Row, wanted: Row) -> bool:
 def summary(found: Mapping[str, Sequence[Compared]]) -> list[str]:
     """How far every experiment agrees."""
     lines = [
-        "| experiment | numbers measured | within the published mean ± one std | without the leak |",
-        "|---|---:|---:|---:|",
+        "| experiment | numbers measured | within the published mean ± one std | without the leak |"
+        " published mean in our 95 % interval |",
+        "|---|---:|---:|---:|---:|",
     ]
     for name, compared in found.items():
         measured = sum(one.ours.state == "done" for one in compared)
         ours, fair = tally(compared), tally(compared, fair=True)
         leaks = any(one.without_leak is not None for one in compared)
         counts = (str(ours), str(fair) if leaks else "-") if ours.counted else ("-", "-")
-        lines.append(f"| {name} | {measured} of {_size(name)} | {' | '.join(counts)} |")
+        inside = [found for one in compared if (found := _in_interval(one)) is not None]
+        last = f"{sum(inside)} of {len(inside)}" if inside else "-"
+        lines.append(f"| {name} | {measured} of {_size(name)} | {' | '.join(counts)} | {last} |")
     return lines
+
+
+def _in_interval(one: Compared) -> bool | None:
+    """Whether the published mean is in our interval over graphs; ``None`` without several graphs."""
+    rows, published = one.ours.rows, one.line.published
+    if published is None or len(rows) != 1 or "scores" not in rows[0] or rows[0]["graphs"] < 2:
+        return None
+    low, high = accuracy_of(rows[0]).interval or (published, published)
+    return low <= published <= high
 
 
 def _size(name: str) -> int:
@@ -133,4 +146,16 @@ def section(experiment: Experiment, compared: Sequence[Compared]) -> list[str]:
         lines += ["", paragraph]
     if outside:
         lines += ["", "Outside:", "", *(f"- {one}" for one in outside)]
-    return lines
+    return [*lines, "", _codes(compared)]
+
+
+def _codes(compared: Sequence[Compared]) -> str:
+    """The code of the numbers; where there are several, which numbers are of the less frequent ones."""
+    found: dict[str, list[str]] = {}
+    for one in compared:
+        for number in one.numbers:
+            for row in number.rows:
+                found.setdefault(code_name(row), []).append(f"{one.line.dataset}, {one.line.label}")
+    first, *others = sorted(found, key=lambda name: -len(found[name]))
+    told = [f"{name}: {'; '.join(dict.fromkeys(found[name]))}" for name in others]
+    return ". ".join([f"Code: {first}", *told]) + "."

@@ -44,6 +44,9 @@ KEYS = {
     "gradient_error",
     "unit",
     "note",
+    "machine",
+    "versions",
+    "command",
 }
 
 

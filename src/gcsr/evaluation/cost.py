@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import platform
 import statistics
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,10 +35,11 @@ from gcsr.evaluation.protocol import check_numbers
 from gcsr.evaluation.pseudo_labels import PseudoLabels
 from gcsr.evaluation.sparsify import Sparsifier
 from gcsr.evaluation.trial import Batch, Trial, condensed_batches, real_batches
+from gcsr.methods.base import code_versions
 from gcsr.models.registry import testing_model
 from gcsr.starts.budget import class_budget
 from gcsr.training.fit import TrainingRecipe
-from gcsr.utils.devices import make_generator, pick_device
+from gcsr.utils.devices import machine_name, make_generator, pick_device
 from gcsr.utils.formatting import counted
 from gcsr.utils.parallel import single_threaded
 from gcsr.utils.progress import Progress, silent
@@ -100,6 +100,8 @@ class CostSheet:
             protocol and for epochs without validation.
         verdict: ``break_even`` in words, or why there is none.
         seconds: of measuring.
+        data, versions: content hash of the graph, and versions of the code that measured.
+        made_by: revisions, settings and versions that the file was condensed with.
     """
 
     dataset: str
@@ -128,6 +130,9 @@ class CostSheet:
     verdict: str
     notes: tuple[str, ...]
     seconds: float
+    data: str
+    versions: dict[str, str]
+    made_by: dict[str, Any]
     whole_with_pseudo_labels: TrainedOn | None = None
     pseudo_labels: dict[str, float] | None = None
 
@@ -380,7 +385,7 @@ def cost(
         recipe=vars(recipe),
         seed=seed,
         device=target.type,
-        machine=_machine(target),
+        machine=f"{machine_name(target)}, torch {torch.__version__}",
         leaks_test_labels=small.leaks_test_labels,
         condense_seconds=took,
         condense_memory_bytes=_measured(small, "peak_memory_bytes", int),
@@ -408,6 +413,9 @@ def cost(
             _notes(small, original.total, target, first, accuracy[in_file], accuracy[RANDOM])
         ),
         seconds=time.perf_counter() - began,
+        data=graph.content_hash,
+        versions=code_versions(),
+        made_by={key: small.provenance.get(key) for key in ("revisions", "settings", "versions")},
     )
 
 
@@ -509,9 +517,3 @@ def _notes(
         yield f"{together} graphs were condensed together: each has its share of the seconds"
     if device.type == "cpu":
         yield "on a CPU every network is trained on one thread"
-
-
-def _machine(device: torch.device) -> str:
-    if device.type == "cuda":
-        return f"{torch.cuda.get_device_name(device)}, torch {torch.__version__}"
-    return f"{platform.system()} {platform.machine()}, torch {torch.__version__}"

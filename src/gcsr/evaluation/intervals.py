@@ -90,10 +90,8 @@ class Difference:
         return ("not distinguishable", "above", "below")[self.sign]
 
     def __str__(self) -> str:
-        points = f"{self.mean:+.1f}"
-        if self.interval is None:
-            return points
-        return f"{points} [{self.interval[0]:+.1f}, {self.interval[1]:+.1f}]"
+        mean, *ends = (f"{value:+.2f}" for value in (self.mean, *(self.interval or ())))
+        return f"{mean} [{', '.join(ends)}]" if ends else mean
 
 
 def compare(first: Accuracy, second: Accuracy) -> Difference:

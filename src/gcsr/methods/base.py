@@ -29,10 +29,10 @@ from gcsr.utils.parallel import suitable_threads
 from gcsr.utils.progress import Progress, silent
 from gcsr.utils.renamed import new_settings
 from gcsr.utils.validation import real_number, require_integer, require_setting, whole_number
-from gcsr.version import __version__
+from gcsr.version import __version__, source_hash
 
 # Libraries whose version can change a result.
-VERSIONED = ("torch", "numpy", "scipy", "safetensors")
+VERSIONED = ("torch", "torch_geometric", "numpy", "scipy", "safetensors")
 
 
 def library_versions() -> dict[str, str]:
@@ -42,6 +42,11 @@ def library_versions() -> dict[str, str]:
         "python": platform.python_version(),
         **{name: version(name) for name in VERSIONED},
     }
+
+
+def code_versions() -> dict[str, str]:
+    """What ties a measured number to its code: all versions and a hash of this library's source."""
+    return library_versions() | {"source": source_hash()}
 
 
 def resource(default: Any) -> Any:
@@ -284,6 +289,11 @@ class Condenser(metaclass=_AcceptsOldNames):
         """Methods whose results may be part of this one's."""
         return self.delegates
 
+    @property
+    def revisions(self) -> dict[str, int]:
+        """Of this method, and of those that it may run."""
+        return {one.name: one.revision for one in (type(self), *self._others())}
+
     def _run_of(
         self, view: CondensingView, nodes: int, seeds: Sequence[int], device: torch.device
     ) -> dict[str, Any]:
@@ -351,6 +361,7 @@ class Condenser(metaclass=_AcceptsOldNames):
         provenance = {
             "method": self.name,
             "revision": self.revision,
+            "revisions": self.revisions,
             "settings": self.settings,
             "seed": seed,
             "nodes": nodes,
@@ -358,7 +369,7 @@ class Condenser(metaclass=_AcceptsOldNames):
             "leaks_test_labels": leaks,
             "dataset": asdict(source),
             "notes": list(made.notes),
-            "versions": library_versions(),
+            "versions": code_versions(),
             "device": device.type,
             "bytes": {"original": source.visible_bytes, "condensed": stored},
             "measured": {

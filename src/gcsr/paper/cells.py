@@ -120,7 +120,12 @@ class Cell:
                 **({"cut": self.cut} if self.cut else {}),
             }
         if self.condenses:
-            found |= {"nodes": self.nodes, "settings": self.condenser(protocol).settings}
+            made_by = self.condenser(protocol)
+            found |= {
+                "nodes": self.nodes,
+                "settings": made_by.settings,
+                "revisions": made_by.revisions,
+            }
         return found
 
     def recorded(self, protocol: Protocol) -> dict[str, Any]:
@@ -146,7 +151,7 @@ class Cell:
     def claim(self, protocol: Protocol) -> str:
         """The same for all cells that share condensed graphs: one process measures them."""
         found = self.recorded(protocol)
-        shared = ("method", "dataset", "quick", "gcsr", "nodes", "settings", "graphs")
+        shared = ("method", "dataset", "quick", "gcsr", "nodes", "settings", "revisions", "graphs")
         return _digest({name: found.get(name) for name in shared})
 
     def command(self, protocol: Protocol) -> str:

@@ -17,9 +17,11 @@ from gcsr.data.graph import Graph
 from gcsr.datasets.loading import load
 from gcsr.datasets.registry import catalogue
 from gcsr.evaluation.protocol import evaluate, evaluate_full
+from gcsr.methods.base import code_versions
 from gcsr.paper.analyses import WatchedGCSR, condensed_graphs, graph_statistics, whole_graph
 from gcsr.paper.cells import STATISTICS, WHOLE_GRAPH, Cell, Protocol
 from gcsr.paper.store import Row, Store
+from gcsr.utils.devices import machine_name
 from gcsr.utils.errors import InputError
 from gcsr.utils.progress import Progress
 
@@ -201,12 +203,14 @@ class Measurement:
             **cell.identity(protocol),
             "data": graph.content_hash,
             "device": self.device.type,
+            "machine": machine_name(self.device),
+            "versions": code_versions(),
             "command": cell.command(protocol),
             "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         }
         if small:
             first = small[0].provenance
-            row |= {"versions": first["versions"], "notes": first["notes"]}
+            row["notes"] = first["notes"]
             row["condense_seconds"] = sum(g.provenance["measured"]["seconds"] for g in small)
         if cell.method == STATISTICS:
             value = graph_statistics(graph)[row["statistic"]]

@@ -45,6 +45,13 @@ def arithmetic(device: torch.device) -> list[str]:
     return [device.type, platform.machine(), torch.backends.cpu.get_cpu_capability()]
 
 
+def machine_name(device: torch.device) -> str:
+    """The name of the GPU, or of the system and the processor's architecture."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"{platform.system()} {platform.machine()}"
+
+
 def make_generator(seed: int, purpose: str) -> torch.Generator:
     """A CPU generator for one purpose.
 
