@@ -5,8 +5,8 @@
 - ``console`` blocks: lines after ``$`` are commands, the others what the command above prints. A
   command may fail only if the page shows its ``error:``. In ``bash`` blocks every line is a command.
 - In shown output ``...`` stands for anything, on a line of its own for any lines. An accuracy
-  (``96.0 ± 0.1 %``, or ``96.0 % on`` for one run) may be a few points off on another machine, and
-  seconds are never compared.
+  (``96.0 ± 0.1 %``, or ``96.0 % on`` for one run) may be a few points off on another machine;
+  deviations (``std 0.1``) and seconds are never compared.
 - All blocks of a page share a fresh folder. A block with ``title="name"`` is also a file in it; a
   ``toml`` block with entry points is installed there, as pip would leave it.
 - ``<!-- not run: reason -->`` before a block leaves it out; ``<!-- needs data: cora -->`` asks for the
@@ -201,6 +201,8 @@ def _pattern(line: str) -> str:
         for scores in (SEVERAL, ONE):
             if re.fullmatch(scores, text):
                 return f"({scores})"
+        if text.startswith("std "):
+            return r"std \d+\.\d"
         return r"\d+\.\d s" if VARYING.fullmatch(text) else re.escape(text)
 
     return "".join(map(part, VARYING.split(line))) + "\n"
