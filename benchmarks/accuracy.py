@@ -112,8 +112,10 @@ def measured(cell: str, arguments: argparse.Namespace) -> Iterator[dict[str, Any
             for name in ("dropout", "epochs", "hidden_channels")
             if getattr(arguments, name) is not None
         }
-        recipe = {name: value for name, value in other.items() if name != "hidden"}
-        options |= {"hidden_channels": other["hidden_channels"]} if "hidden" in other else {}
+        recipe = {name: value for name, value in other.items() if name != "hidden_channels"}
+        options |= (
+            {"hidden_channels": other["hidden_channels"]} if "hidden_channels" in other else {}
+        )
         options |= {"recipe": gcsr.TrainingRecipe(**recipe)} if recipe else {}
         told: dict[str, Any] = {}
         if on_the_whole:

@@ -60,7 +60,9 @@ def with_code(lines: list[str]) -> list[str]:
     names = [name for name, _ in Counter(_MARK.findall(text)).most_common()]
     if not names:
         return lines
-    marks = dict(zip(names, ["", *(f" ^{n}^" for n in range(1, len(names)))], strict=True))
+    marks = {
+        name: f" {'¹²³⁴⁵⁶⁷⁸⁹'[place - 1]}" if place else "" for place, name in enumerate(names)
+    }
     text = _MARK.sub(lambda found: marks[found[1]], text)
     notes = [f"Code: {names[0]}.", *(f"{marks[name].strip()} {name}." for name in names[1:])]
     return [*text.split("\n"), "", " ".join(notes)]

@@ -134,5 +134,6 @@ def engine_predictions(
         recipe=recipe,
         networks=networks,
         seed=0,
+        purpose="test",
     )
     return predictions(model, fitted.params, test, at_once=networks_at_once(model, test))
