@@ -179,7 +179,7 @@ def _print_compared(
     protocol: Protocol,
     files: Sequence[Path],
 ) -> None:
-    from gcsr.paper.tables import NUMERIC, reasons, text_table, title, verdict, warning
+    from gcsr.paper.tables import NUMERIC, SPREAD, reasons, text_table, title, verdict, warning
 
     headings, rows = text_table(compared)
     print_table(headings, rows, NUMERIC, title(experiment, protocol))
@@ -187,6 +187,7 @@ def _print_compared(
     listed = [f"  outside: {one}" for one in outside]
     for sentence in (
         warning(protocol),
+        SPREAD,
         *experiment.notes,
         *counted,
         *listed,

@@ -28,6 +28,7 @@ HEADINGS = (
     "graphs x runs",
 )
 NUMERIC = tuple(name for name in HEADINGS if name not in ("dataset", "what"))
+SPREAD = "±: standard deviation over all runs of all condensed graphs, as in the paper."
 _OF_THE_LEAK = ("without leak", "its difference")
 _NUMBER_FIELDS = ("state", "mean", "std", "difference", "leaks", "graphs", "runs")
 # The one that is shown if the cells of a line differ.
@@ -278,7 +279,7 @@ def markdown(experiment: Experiment, compared: Sequence[Compared], protocol: Pro
     ]
     table += ["| " + " | ".join(text.replace("|", "\\|") for text in row) + " |" for row in rows]
     counts, outside = verdict(compared, protocol)
-    parts += ["\n".join(table), *experiment.notes, *counts]
+    parts += ["\n".join(table), SPREAD, *experiment.notes, *counts]
     if outside:
         parts.append("Outside:\n\n" + "\n".join(f"- {sentence}" for sentence in outside))
     missing = reasons(compared)

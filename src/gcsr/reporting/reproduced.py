@@ -14,7 +14,7 @@ from gcsr.paper.cells import Axis, Experiment, Protocol
 from gcsr.paper.experiments import EXPERIMENTS
 from gcsr.paper.figures import rows_file
 from gcsr.paper.store import Row, Store
-from gcsr.paper.tables import NUMERIC, Compared, Number, compare, reasons, size, text_table
+from gcsr.paper.tables import NUMERIC, SPREAD, Compared, Number, compare, reasons, size, text_table
 from gcsr.paper.work import Outcome, recalled
 from gcsr.reporting.charts import Dot, Series, line_chart, scatter
 from gcsr.reporting.page import Banner, Page, Panel, Tile, html
@@ -182,7 +182,7 @@ def _panel(one: Table) -> Panel:
         charts=charts,
         chart=_scatter(one),
         tables=tables,
-        notes=one.experiment.notes,
+        notes=(SPREAD, *one.experiment.notes),
         missing=[*reasons(one.compared), *not_run],
     )
     graphs, runs, quick = one.protocol.graphs, one.protocol.runs, one.protocol.quick
