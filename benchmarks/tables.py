@@ -282,7 +282,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         print("\n## Ablation of the automatic mode\n")
         print(
             "Mean test accuracy with one part switched off (`benchmarks/ablation.py`, on an\n"
-            "H200; the automatic mode on digits: one CPU core): 3 graphs x 5 trainings, with\n"
+            "H200): 3 graphs x 5 trainings, with\n"
             "many labels 1 to 3 graphs (of one graph: over runs). ↓ and ↑: below or above the\n"
             "automatic mode, where the 95 % interval of the difference excludes 0.\n"
         )
