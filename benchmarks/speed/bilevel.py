@@ -17,7 +17,7 @@ from gcsr.engines.bilevel.window import (
     SmallGraph,
     Students,
     Window,
-    as_batch,
+    students_apart,
 )
 from gcsr.methods.bilevel import Bilevel
 from gcsr.models.mlp import MLP
@@ -233,4 +233,4 @@ def plain_gradients(inputs: Inputs, steps: int) -> tuple[Tensor, ...]:
 def _batches(group: Params, students: int) -> list[Tensor]:
     """The four weights of one graph's students, ``(S, ...)``."""
     w1, b1, w2, b2 = group
-    return [as_batch(w1, students), as_batch(b1, students), w2[0], b2[0]]
+    return [*(students_apart(p, students)[0] for p in (w1, b1)), w2[0], b2[0]]

@@ -20,7 +20,7 @@ from gcsr.engines.bilevel import real_loss as real_module
 from gcsr.engines.bilevel.engine import BilevelSchedule, BilevelStep, balanced, label_logits
 from gcsr.engines.bilevel.real_loss import STUDENT_MODELS, RealLoss
 from gcsr.engines.bilevel.window import TINY as SMALLEST_ROOT
-from gcsr.engines.bilevel.window import InnerAdam, SmallGraph, Students, Window, as_batch
+from gcsr.engines.bilevel.window import InnerAdam, SmallGraph, Students, Window, students_apart
 from gcsr.engines.iterates import QuickScore
 from gcsr.engines.result import Context
 from gcsr.engines.structure import SelfExpressiveStructure
@@ -461,7 +461,7 @@ def test_minibatches_take_turns_among_the_nodes_asked_for(graph, monkeypatch):
 
 def test_students_side_by_side_come_apart_in_their_order():
     students = some_students(2, 3, (4, 5, 2), ages=[[1, 2, 3], [4, 5, 6]])
-    apart = as_batch(students.params[0], 3).view(2, 3, 4, 5)
+    apart = students_apart(students.params[0], 3)
     for g in range(2):
         for s in range(3):
             assert torch.equal(apart[g, s], of_student(students.params, g, s)[0])
@@ -709,7 +709,7 @@ def test_several_student_models_make_another_graph(graph, models):
         ({"iterate": "first"}, "iterate must be one of best-val, last"),
         ({"models": "gcn,gat"}, "models must be one of gcn, sgc, appnp, mlp"),
         ({"models": ""}, "models must be one of gcn, sgc, appnp, mlp"),
-        ({"models": 3}, "models: 3 is not a text."),
+        ({"models": 3}, "models must be a string, got 3."),
         (
             {"models": "gcn,mlp", "structure": "self-expressive"},
             "models: 'gcn,mlp' needs structure 'none'; with 'self-expressive' it is 'gcn'.",

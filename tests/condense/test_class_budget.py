@@ -5,7 +5,7 @@ import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from gcsr.starts.budget import block_labels, class_budget
+from gcsr.starts.sample import block_labels, class_budget
 from gcsr.utils.errors import InputError
 
 COUNTS = st.lists(st.integers(0, 60), min_size=1, max_size=12).filter(any)

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 import torch
 
 from gcsr import Coarsening, Graph, InputError, View
-from gcsr.engines.selection.coarsening import (
+from gcsr.engines.coarsening import (
     Rules,
     Variation,
     coarsen,

@@ -14,8 +14,7 @@ from gcsr.engines.trajectory.engine import Matching, schedule
 from gcsr.equations.prior import class_correlation, class_prior
 from gcsr.methods.presets import paper_settings
 from gcsr.models.registry import condensing_model
-from gcsr.starts.budget import block_labels, class_budget
-from gcsr.starts.sample import propagated_features, sample_training_rows
+from gcsr.starts.sample import block_labels, class_budget, propagated_features, sample_training_rows
 from gcsr.training.expert_recipe import ExpertRecipe
 from gcsr.training.experts import train_experts
 from gcsr.utils.devices import make_generator

@@ -4,8 +4,7 @@ import pytest
 import torch
 
 from gcsr.data.views import View
-from gcsr.starts.budget import block_labels
-from gcsr.starts.sample import sample_training_rows
+from gcsr.starts.sample import block_labels, sample_training_rows
 from helpers import planted_graph
 
 

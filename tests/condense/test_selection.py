@@ -9,8 +9,10 @@ import torch
 from torch import Tensor
 
 from gcsr import Herding, InputError, KCenter, Random, View
-from gcsr.engines.selection.coreset import embed_training_nodes, herd, k_center
+from gcsr.methods.herding import herd
+from gcsr.methods.kcenter import k_center
 from gcsr.methods.presets import paper_settings
+from gcsr.methods.selection import embed_training_nodes
 from helpers import CPU, dense, plain_norm, planted_graph
 
 QUICK = {"epochs": 30, "hidden_channels": 8}
@@ -87,7 +89,7 @@ def test_embedding_is_what_the_trained_network_computes(inductive):
 
 def test_hidden_layer_leads_to_the_scores(monkeypatch):
     """The hidden rows are those that the second layer reads, at the training nodes."""
-    module = importlib.import_module("gcsr.engines.selection.coreset")
+    module = importlib.import_module("gcsr.methods.selection")
     view = View(planted_graph()).condensing()
     kept = []
     fit = module.fit

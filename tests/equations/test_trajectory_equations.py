@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gcsr.equations.momentum import momentum_update
+from gcsr.equations.self_expression import momentum_update
 from gcsr.equations.trajectory import cross_entropy, over_labeled, trajectory_distance
 
 

@@ -11,8 +11,8 @@ import torch
 
 from gcsr import GCSR, InputError, evaluate
 from gcsr.data.views import View
+from gcsr.engines.loop import advance_together
 from gcsr.engines.result import CondensationResult
-from gcsr.engines.together import advance_together
 from gcsr.evaluation import trial
 from gcsr.evaluation.trial import Trial, condensed_batches
 from gcsr.models.registry import condensing_model

@@ -35,12 +35,11 @@ from gcsr.data.condensed import CondensedGraph
 from gcsr.data.graph import Graph
 from gcsr.data.views import View
 from gcsr.evaluation.origin import require_graph, require_origin
-from gcsr.utils.errors import require
+from gcsr.utils.errors import require, require_integer
 from gcsr.utils.formatting import counted
 from gcsr.utils.progress import Progress, silent
 from gcsr.utils.renamed import accepts_old_keywords
 from gcsr.utils.safe_io import is_number
-from gcsr.utils.validation import require_integer
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,9 +14,8 @@ from gcsr.data.views import VisibleGraph
 from gcsr.equations.propagation import normalized_adjacency, propagate
 from gcsr.models.sparse import SparseTopology
 from gcsr.utils.devices import make_generator
-from gcsr.utils.errors import require_one_of
+from gcsr.utils.errors import require_integer, require_one_of
 from gcsr.utils.progress import Progress, silent
-from gcsr.utils.validation import require_integer
 
 Space = Literal["features", "propagated", "start"]
 SPACES: tuple[Space, ...] = ("features", "propagated", "start")

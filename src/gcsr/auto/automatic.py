@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import torch
@@ -28,39 +29,17 @@ from gcsr.methods.bilevel import QUICK, QUICK_HIDDEN, Bilevel, few_labels, label
 from gcsr.methods.herding import Herding
 from gcsr.methods.random import Random
 from gcsr.outofcore.estimate import Work
-from gcsr.starts.budget import class_budget
 from gcsr.starts.pseudo_labels import class_shares
-from gcsr.utils.checkpoint import CheckpointLog
-from gcsr.utils.errors import InputError, require, require_one_of
-from gcsr.utils.parallel import part_of, run_jobs
+from gcsr.starts.sample import class_budget
+from gcsr.utils.errors import InputError, real_number, require, require_one_of
+from gcsr.utils.parallel import run_jobs_on
 from gcsr.utils.progress import Progress, silent
-from gcsr.utils.validation import real_number
-
-# -- Candidates of the automatic mode: made side by side, named and scored alike ---------------------
-
 
 # What takes a candidate out instead of ending the run.
 FAILURES: tuple[type[Exception], ...] = (
     InputError,
     torch.linalg.LinAlgError,  # type: ignore[attr-defined]
     torch.OutOfMemoryError,
-)
-
-# Parts of the automatic mode that there were before.
-REMOVED_PARTS = frozenset(
-    [
-        "teachers",
-        "consistent",
-        "tempering",
-        "grouping",
-        "soft-labels",
-        "redraws",
-        "agreement",
-        "matching",
-        "calibration",
-        "window",
-        "class-means",
-    ]
 )
 
 
@@ -72,30 +51,6 @@ class Candidate:
     made: CondensationResult
     validation: dict[str, float] = field(default_factory=dict)
 
-    def to_dict(self) -> dict[str, Any]:
-        """For the provenance; settings are those that differ from their defaults."""
-        return {**named(self.method), "validation": self.validation}
-
-
-def side_by_side(
-    jobs: Sequence[Callable[[Progress], None]], device: torch.device, progress: Progress, stage: str
-) -> None:
-    """Independent jobs: on the cores of a CPU at the same time, on CUDA one after the other."""
-
-    def counted(job: Callable[[Progress], None]) -> Callable[[Progress], None]:
-        def run(report: Progress) -> None:
-            job(silent)
-            report(stage, 1, 1)
-
-        return run
-
-    counting = [counted(job) for job in jobs]
-    if device.type == "cpu":
-        run_jobs(counting, progress)
-        return
-    for done, job in enumerate(counting):
-        job(part_of(progress, done, len(jobs)))
-
 
 def validated(made: CondensationResult) -> dict[str, float]:
     """What the iterate that was kept scored; nothing where none was looked at."""
@@ -103,14 +58,6 @@ def validated(made: CondensationResult) -> dict[str, float]:
         return {}
     values = made.details["validation"]["values"]
     return {"quick": float(max(value for value in values if value is not None))}
-
-
-def class_targets(made: CondensationResult, classes: int) -> torch.Tensor:
-    """Class shares of the nodes; rows of zeros where there is no label."""
-    if made.y.ndim == 2:
-        return made.y
-    known = (made.y >= 0)[:, None]
-    return torch.nn.functional.one_hot(made.y.clamp_min(0), classes) * known
 
 
 def named(method: Condenser) -> dict[str, Any]:
@@ -205,15 +152,12 @@ class Automatic(Condenser):
 
     def _check(self) -> None:
         real_number(self, "budget", above=True)
-        require(isinstance(self.disable, str), f"disable: {self.disable!r} is not a text.")
+        require(isinstance(self.disable, str), f"disable must be a string, got {self.disable!r}.")
         for part in self._off:
-            require(
-                part not in REMOVED_PARTS,
-                f"disable: {part!r} was a part of the automatic mode until version 0.1 and is gone;"
-                f" accepted: {', '.join(PARTS)}.",
-            )
             require_one_of("disable", part, PARTS)
-        require(isinstance(self.fixed, tuple), f"fixed: {self.fixed!r} is not a tuple of pairs.")
+        require(
+            isinstance(self.fixed, tuple), f"fixed must be a tuple of pairs, got {self.fixed!r}."
+        )
         known = {f.name for f in fields(Bilevel)} - {"nodes", "ratio"}
         for name in dict(self.fixed):
             require(name in known, f"fixed: bilevel has no setting {name!r}.")
@@ -284,11 +228,10 @@ class Automatic(Condenser):
 
     def run(self, ctx: Context) -> list[CondensationResult]:
         """One condensed graph per seed."""
-        view, nodes, seeds = ctx.view, ctx.nodes, ctx.seeds
-        device, progress = ctx.device, ctx.progress
+        nodes, device, progress = ctx.nodes, ctx.device, ctx.progress
+        checkpoint, view = ctx.view.checkpoint, replace(ctx.view, watch=None, checkpoint=None)
         # Too few nodes for the classes is an error of the user's, not of a candidate.
         class_budget(view.visible.train_labels, view.visible.num_classes, nodes)
-        checkpoint, view = view.checkpoint, replace(view, watch=None, checkpoint=None)
         plan = self._plan(view, nodes, device.type)
         if plan.least_seconds > self.budget:
             logger.warning(
@@ -303,154 +246,120 @@ class Automatic(Condenser):
             seed = self._fixed.get("expert_seed", 0)
             with suppress(*FAILURES):
                 class_shares(view, labeler, seed=seed, device=device, progress=progress)
-        search = _Search(self, view, nodes, device, plan)
-        runs = [search.begin(seed) for seed in seeds]
-        side_by_side([job for run in runs for job in run.starting], device, progress, "starts")
+        ctx = replace(ctx, view=view)
+        runs = [_Run(self, ctx, plan, seed) for seed in ctx.seeds]
+        run_jobs_on(device, [job for run in runs for job in run.starting()], progress)
         for run in runs:
             run.choose_start()
-        search.improve([run for run in runs if run.start is not None], checkpoint, progress)
-        side_by_side([job for run in runs for job in run.comparing], device, progress, "comparing")
-        return [run.result(self.budget) for run in runs]
+        if plan.iterations:
+            with_checkpoint = replace(ctx, view=replace(view, checkpoint=checkpoint))
+            self._improve([run for run in runs if run.start is not None], with_checkpoint, plan)
+        run_jobs_on(device, [job for run in runs for job in run.comparing()], progress)
+        return [run.result() for run in runs]
 
-
-@dataclass(frozen=True, eq=False)
-class _Search:
-    """What all graphs of a call have in common."""
-
-    automatic: Automatic
-    view: CondensingView
-    nodes: int
-    device: torch.device
-    plan: Plan
-
-    def begin(self, seed: int) -> _Run:
-        return _Run(self, seed)
-
-    def improve(
-        self, runs: Sequence[_Run], checkpoint: CheckpointLog | None, progress: Progress
-    ) -> None:
+    def _improve(self, runs: Sequence[_Run], ctx: Context, plan: Plan) -> None:
         """Bilevel condensation of every graph; those with the same start settings go together."""
-        if not self.plan.iterations:
-            return
         by_hops: dict[int, list[_Run]] = {}
         for run in runs:
             by_hops.setdefault(run.hops, []).append(run)
         for hops, group in by_hops.items():
-            method = self.automatic._bilevel(
-                self.nodes, num_hops=hops, iterations=self.plan.iterations
-            )
-            self._improve(group, method, checkpoint, progress)
-
-    def _improve(
-        self,
-        group: Sequence[_Run],
-        method: Bilevel,
-        checkpoint: CheckpointLog | None,
-        progress: Progress,
-    ) -> None:
-        view, seeds = replace(self.view, checkpoint=checkpoint), [run.seed for run in group]
-        try:
-            made = method.run(Context(view, self.nodes, seeds, self.device, progress))
-        except FAILURES as error:
-            # A graph that fails must not take the others with it.
-            if len(group) > 1:
+            method = self._bilevel(ctx.nodes, num_hops=hops, iterations=plan.iterations)
+            try:
+                made = method.run(replace(ctx, seeds=[run.seed for run in group]))
+            except FAILURES as error:
+                if len(group) == 1:
+                    group[0].left_out.append((method, reason_of(error)))
+                    continue
+                # A graph that fails must not take the others with it.
                 for run in group:
-                    self._improve([run], method, checkpoint, progress)
-                return
-            group[0].left_out.append((method, reason_of(error)))
-            return
-        for run, one in zip(group, made, strict=True):
-            run.candidates.append(Candidate(method, one, validated(one)))
+                    self._improve([run], ctx, plan)
+                continue
+            for run, one in zip(group, made, strict=True):
+                run.candidates.append(Candidate(method, one, validated(one)))
 
 
 class _Run:
     """The search of one graph."""
 
-    def __init__(self, search: _Search, seed: int) -> None:
-        self._search, self.seed = search, seed
+    def __init__(self, automatic: Automatic, ctx: Context, plan: Plan, seed: int) -> None:
+        self._automatic, self._plan, self.seed = automatic, plan, seed
+        self._ctx = replace(ctx, seeds=[seed], progress=silent)
         self._simple: list[Candidate] = []
         self._starts: list[Candidate] = []
         self.candidates: list[Candidate] = []
         self.left_out: list[tuple[Condenser, str]] = []
         self.start: Candidate | None = None
+        self.hops = 0
 
-    @property
-    def hops(self) -> int:
-        assert self.start is not None and isinstance(self.start.method, Bilevel)
-        return self.start.method.num_hops
-
-    @property
     def starting(self) -> list[Callable[[Progress], None]]:
         """Jobs that make Random, Herding and every start."""
-        nodes = self._search.nodes
-        herding = Herding(nodes=nodes, **BRIEF_EMBEDDING)
-        simple = [(Random(nodes=nodes), self._simple), (herding, self._simple)]
+        nodes = self._ctx.nodes
+        simple = (Random(nodes=nodes), Herding(nodes=nodes, **BRIEF_EMBEDDING))
+        # Starts are compared whichever iterate is asked for later.
         starts = [
-            (self._search.automatic._bilevel(nodes, num_hops=hops), self._starts)
-            for hops in self._search.plan.hops
+            replace(
+                self._automatic._bilevel(nodes, num_hops=hops), iterations=0, iterate="best-val"
+            )
+            for hops in self._plan.hops
         ]
-        return [self._job(method, where) for method, where in (*simple, *starts)]
+        return [
+            *(partial(self._make, method, self._simple) for method in simple),
+            *(partial(self._make, method, self._starts) for method in starts),
+        ]
 
-    def _job(self, method: Condenser, where: list[Candidate]) -> Callable[[Progress], None]:
-        search = self._search
-
-        def job(_: Progress) -> None:
-            first = method
-            if isinstance(method, Bilevel):
-                # Starts are compared whichever iterate is asked for later.
-                first = replace(method, iterations=0, iterate="best-val")
-            try:
-                (made,) = first.run(
-                    Context(search.view, search.nodes, [self.seed], search.device, silent)
-                )
-            except FAILURES as error:
-                self.left_out.append((first, reason_of(error)))
-                return
-            where.append(Candidate(first, made, validated(made)))
-
-        return job
+    def _make(self, method: Condenser, where: list[Candidate], progress: Progress) -> None:
+        try:
+            (made,) = method.run(self._ctx)
+            where.append(Candidate(method, made, validated(made)))
+        except FAILURES as error:
+            self.left_out.append((method, reason_of(error)))
+        progress("starts", 1, 1)
 
     def choose_start(self) -> None:
         """The start that validates best; of equals the one that is tried first."""
         # Jobs finish in any order.
         self._simple.sort(key=lambda one: one.method.name, reverse=True)
-        order = {hops: place for place, hops in enumerate(self._search.plan.hops)}
+        order = {hops: place for place, hops in enumerate(self._plan.hops)}
         self._starts.sort(key=lambda one: order[getattr(one.method, "num_hops", 0)])
         self.left_out.sort(key=lambda one: repr(one[0]))
         if self._starts:
             self.start = max(self._starts, key=lambda one: one.validation.get("quick", 0.0))
+            self.hops = getattr(self.start.method, "num_hops", 0)
 
     @property
     def finalists(self) -> list[Candidate]:
         """The simple ones, the start, and what was learned from it."""
         return [*self._simple, *([] if self.start is None else [self.start]), *self.candidates]
 
-    @property
     def comparing(self) -> list[Callable[[Progress], None]]:
         """Jobs that score the finalists by networks that chose nothing."""
-        search = self._search
-        score = QuickScore(search.view.validation, search.device)
-        classes = search.view.visible.num_classes
+        score = QuickScore(self._ctx.view.validation, self._ctx.device)
+        return [partial(self._compare, one, score) for one in self.finalists]
 
-        def job(one: Candidate) -> Callable[[Progress], None]:
-            def scored(_: Progress) -> None:
-                parts = (one.made.x, one.made.adjacency, class_targets(one.made, classes))
-                x, a, y = (part.to(search.device) for part in parts)
-                one.validation["final"] = score.score(
-                    x, a, y, FINAL_NETWORKS, FINAL_SEED, hidden_channels=QUICK_HIDDEN, recipe=QUICK
-                )
+    def _compare(self, one: Candidate, score: QuickScore, progress: Progress) -> None:
+        y, device = one.made.y, self._ctx.device
+        if y.ndim == 1:
+            # Class shares; rows of zeros where there is no label.
+            classes = self._ctx.view.visible.num_classes
+            y = torch.nn.functional.one_hot(y.clamp_min(0), classes) * (y >= 0)[:, None]
+        one.validation["final"] = score.score(
+            one.made.x.to(device),
+            one.made.adjacency.to(device),
+            y.to(device),
+            FINAL_NETWORKS,
+            FINAL_SEED,
+            hidden_channels=QUICK_HIDDEN,
+            recipe=QUICK,
+        )
+        progress("comparing", 1, 1)
 
-            return scored
-
-        return [job(one) for one in self.finalists]
-
-    def result(self, budget: float) -> CondensationResult:
+    def result(self) -> CondensationResult:
         """The best finalist, with how it was found."""
         if not self.finalists:
             raise InputError(f"method: no candidate could be made ({self.left_out[0][1]})")
         # Of equals the last: what was learned.
         chosen = max(reversed(self.finalists), key=lambda one: one.validation["final"])
-        made, plan = chosen.made, self._search.plan
+        made, plan, budget = chosen.made, self._plan, self._automatic.budget
         notes = [*made.notes]
         if chosen in self._simple:
             notes.append(
@@ -466,7 +375,8 @@ class _Run:
             "chosen": named(chosen.method),
             "plan": asdict(plan) | {"hops": list(plan.hops)},
             "candidates": [
-                one.to_dict() for one in (*self._simple, *self._starts, *self.candidates)
+                {**named(one.method), "validation": one.validation}
+                for one in (*self._simple, *self._starts, *self.candidates)
             ],
             "left_out": [{**named(method), "reason": why} for method, why in self.left_out],
         }

@@ -15,8 +15,11 @@ paper's prior over *all* labels, needs an explicit option and is marked as a lea
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Generic, TypeAlias, TypeVar
+from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 import scipy.sparse as sp
@@ -223,3 +226,23 @@ def _rows(graph: Graph, nodes: Tensor) -> Tensor:
 
 def _disk(graph: Graph) -> OnDisk | None:
     return graph.disk if isinstance(graph, StoredGraph) else None
+
+
+T = TypeVar("T")
+
+
+class ViewCache(Generic[T]):
+    """Values by graph, validation nodes and key; gone when the graph is no longer referenced."""
+
+    def __init__(self) -> None:
+        self._values: WeakKeyDictionary[object, dict[Hashable, T]] = WeakKeyDictionary()
+        self._lock = threading.Lock()
+
+    def get(self, graph: object, validation: object, key: Hashable, compute: Callable[[], T]) -> T:
+        """The value of ``key``, computed if it is not known; two threads may compute the same one."""
+        with self._lock:
+            known = self._values.setdefault(graph, {})
+        full = (ref(validation), key)
+        if full not in known:
+            known[full] = compute()
+        return known[full]

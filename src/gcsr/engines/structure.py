@@ -14,8 +14,8 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from gcsr.equations.momentum import momentum_update
 from gcsr.equations.self_expression import (
+    momentum_update,
     positive_solve,
     self_expression_of_gram,
     symmetric_adjacency,

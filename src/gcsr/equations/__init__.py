@@ -2,10 +2,10 @@
 
 from gcsr.equations.ccns import cross_class_similarity
 from gcsr.equations.gntk import KernelTarget, kernel_error
-from gcsr.equations.momentum import momentum_update
 from gcsr.equations.prior import ClassCounts, class_correlation, class_prior
 from gcsr.equations.propagation import normalized_adjacency, normalized_sparse_adjacency, propagate
 from gcsr.equations.self_expression import (
+    momentum_update,
     self_expression,
     self_expression_objective,
     self_expression_of_gram,

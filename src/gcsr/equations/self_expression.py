@@ -1,4 +1,4 @@
-"""Self-expressive reconstruction of the structure (Eq. 8-10)."""
+"""Self-expressive reconstruction of the structure (Eq. 8-10), and its momentum (Eq. 14-15)."""
 
 from __future__ import annotations
 
@@ -85,3 +85,8 @@ def self_expression_objective(
         + alpha * (z - prior).square().sum()
         + beta * (z - history).square().sum()
     )
+
+
+def momentum_update(matrix: Tensor, adjacency: Tensor, keep: float) -> Tensor:
+    r""":math:`P \leftarrow \tau P + (1-\tau) A'`; likewise :math:`Z_h` with :math:`\gamma`."""
+    return keep * matrix + (1 - keep) * adjacency

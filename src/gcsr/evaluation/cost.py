@@ -37,7 +37,7 @@ from gcsr.evaluation.sparsify import Sparsifier
 from gcsr.evaluation.trial import Batch, Trial, condensed_batches, real_batches
 from gcsr.methods.base import code_versions
 from gcsr.models.registry import testing_model
-from gcsr.starts.budget import class_budget
+from gcsr.starts.sample import class_budget
 from gcsr.training.fit import TrainingRecipe
 from gcsr.utils.devices import machine_name, make_generator, pick_device
 from gcsr.utils.formatting import counted
@@ -245,7 +245,7 @@ def random_subsets(
 def random_subset(visible: VisibleGraph, budget: int, *, itemsize: int, seed: int) -> Subset:
     """As many random training nodes, class by class, as fit into ``budget`` bytes.
 
-    Classes share them as in :func:`~gcsr.starts.budget.class_budget`, that is as Random does.
+    Classes share them as in :func:`~gcsr.starts.sample.class_budget`, that is as Random does.
     """
     generator = make_generator(seed, "random subset of the same bytes")
     order = visible.train[torch.randperm(visible.train.numel(), generator=generator)]

@@ -27,10 +27,9 @@ from gcsr.models.registry import testing_model
 from gcsr.starts.pseudo_labels import LABELERS
 from gcsr.training.fit import TrainingRecipe
 from gcsr.utils.devices import pick_device
-from gcsr.utils.errors import require, require_one_of
+from gcsr.utils.errors import require, require_integer, require_one_of
 from gcsr.utils.progress import Progress, silent
 from gcsr.utils.renamed import accepts_old_keywords
-from gcsr.utils.validation import require_integer
 
 # Units per CPU: each prepares the real graph once, and the last ones should end together.
 UNITS_PER_CPU = 2

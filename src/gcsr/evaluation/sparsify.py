@@ -17,9 +17,8 @@ from torch import Tensor
 from gcsr.data.condensed import STORED_DTYPES, CondensedGraph, StoredDtype
 from gcsr.data.views import CondensingView
 from gcsr.engines.iterates import QuickScore
-from gcsr.utils.errors import InputError, require_one_of
+from gcsr.utils.errors import InputError, real_number, require_one_of, whole_number
 from gcsr.utils.progress import Progress, silent
-from gcsr.utils.validation import real_number, whole_number
 
 AUTO, NONE = "auto", "none"
 # Shares of the edges that thresholds tried by ``auto`` keep.

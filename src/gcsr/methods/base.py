@@ -24,11 +24,17 @@ from gcsr.outofcore.estimate import Estimate, Work, estimate
 from gcsr.training.expert_recipe import ExpertRequest
 from gcsr.utils.checkpoint import Checkpoint, opened
 from gcsr.utils.devices import arithmetic, peak_memory_bytes, pick_device
-from gcsr.utils.errors import InputError, require
+from gcsr.utils.errors import (
+    InputError,
+    real_number,
+    require,
+    require_integer,
+    require_setting,
+    whole_number,
+)
 from gcsr.utils.parallel import suitable_threads
 from gcsr.utils.progress import Progress, silent
 from gcsr.utils.renamed import new_settings
-from gcsr.utils.validation import real_number, require_integer, require_setting, whole_number
 from gcsr.version import __version__, source_hash
 
 # Libraries whose version can change a result.
@@ -79,7 +85,7 @@ class Condenser(metaclass=_AcceptsOldNames):
     # Increased whenever the same settings give another result; checkpoints of other revisions are
     # refused, and results contain their revision.
     revision: ClassVar[int] = 1
-    # Whether every class gets its share of the nodes (see :func:`~gcsr.starts.budget.class_budget`).
+    # Whether every class gets its share of the nodes (see :func:`~gcsr.starts.sample.class_budget`).
     exact_class_budget: ClassVar[bool] = True
     # Whether another seed gives another graph.
     seed_matters: ClassVar[bool] = True

@@ -10,31 +10,33 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor
 
-from gcsr.data.views import CondensingView, VisibleGraph
+from gcsr.data.views import CondensingView, ViewCache, VisibleGraph
 from gcsr.engines.bilevel.engine import CHECK_EVERY, BilevelSchedule, BilevelStep
 from gcsr.engines.bilevel.real_loss import STUDENT_MODELS, RealLoss
 from gcsr.engines.bilevel.window import InnerAdam
 from gcsr.engines.divergence import DivergenceGuard, reason_of
 from gcsr.engines.iterates import CURVE_POINTS, Best, QuickScore, in_order, recorded
-from gcsr.engines.loop import optimize
+from gcsr.engines.loop import advance_together, optimize
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.engines.structure import SelfExpressiveStructure
-from gcsr.engines.together import advance_together
 from gcsr.equations.prior import class_correlation, class_prior
 from gcsr.methods.base import Condenser
 from gcsr.models.sparse import csr_tensor
 from gcsr.outofcore.estimate import Work
-from gcsr.starts.budget import block_labels, class_budget
 from gcsr.starts.clusters import cluster_start
 from gcsr.starts.consistent import most_varied_columns
 from gcsr.starts.pseudo_labels import LABELERS, class_shares
-from gcsr.starts.sample import Start, propagated_features, sample_training_rows
+from gcsr.starts.sample import (
+    Start,
+    block_labels,
+    class_budget,
+    propagated_features,
+    sample_training_rows,
+)
 from gcsr.training.fit import TrainingRecipe
 from gcsr.utils.devices import make_generator
-from gcsr.utils.errors import InputError, require, require_one_of
+from gcsr.utils.errors import InputError, real_number, require, require_one_of, whole_number
 from gcsr.utils.progress import Progress
-from gcsr.utils.validation import real_number, whole_number
-from gcsr.utils.view_cache import ViewCache
 
 PseudoLabels = Literal["auto", "none", "consistent", "gcn", "appnp"]
 # Below this share of labeled nodes, pseudo-labels of the others are worth training for.
@@ -118,7 +120,7 @@ class Bilevel(Condenser):
         require_one_of("pseudo_labels", self.pseudo_labels, ("auto", "none", *LABELERS))
         require_one_of("structure", self.structure, ("none", "self-expressive"))
         require_one_of("iterate", self.iterate, ("best-val", "last"))
-        require(isinstance(self.models, str), f"models: {self.models!r} is not a text.")
+        require(isinstance(self.models, str), f"models must be a string, got {self.models!r}.")
         for name in self._models:
             require_one_of("models", name, STUDENT_MODELS)
         require(
@@ -311,25 +313,20 @@ class Bilevel(Condenser):
         if chooser is not None:
             found = chooser.parts(int(initial.shape[-1]))
         thinned = max(1, self.iterations // CURVE_POINTS)
-        return [
-            sorted_by_class(
-                CondensationResult(
-                    found[0][g],
-                    found[2][g],
-                    found[1][g],
-                    (*starts[g].notes, *guard.notes(g)),
-                    {
-                        "real_loss": {"every": thinned, "values": recorded(losses[::thinned, g])},
-                        **({} if chooser is None else {chooser.measure: chooser.curve(g)}),
-                        "bilevel": {
-                            "structure": "none" if structure is None else "self-expressive"
-                        },
-                        **({} if known.provenance is None else {"pseudo_labels": known.provenance}),
-                    },
-                )
-            )
-            for g in range(len(seeds))
-        ]
+        results = []
+        for g in range(len(seeds)):
+            details = {
+                "real_loss": {"every": thinned, "values": recorded(losses[::thinned, g])},
+                **({} if chooser is None else {chooser.measure: chooser.curve(g)}),
+                "bilevel": {"structure": "none" if structure is None else "self-expressive"},
+                **({} if known.provenance is None else {"pseudo_labels": known.provenance}),
+            }
+            x, y, a = (part[g] for part in found)
+            order = y.argmax(1).sort(stable=True).indices  # nodes in blocks by class
+            notes = (*starts[g].notes, *guard.notes(g))
+            a = a[order][:, order]
+            results.append(CondensationResult(x[order], a, y[order], notes, details))
+        return results
 
 
 def labeler_of(method: Bilevel, visible: VisibleGraph) -> str | None:
@@ -428,16 +425,3 @@ def better(plain: CondensationResult, structured: CondensationResult) -> Condens
         for made in (plain, structured)
     ]
     return structured if scores[1] > scores[0] else plain
-
-
-def sorted_by_class(made: CondensationResult) -> CondensationResult:
-    """The same graph with its nodes in blocks by class."""
-    order = made.y.argmax(1).sort(stable=True).indices
-    return CondensationResult(
-        made.x[order],
-        made.adjacency[order][:, order],
-        made.y[order],
-        made.notes,
-        made.details,
-        made.measured,
-    )

@@ -9,9 +9,9 @@ import torch
 
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.methods.base import Condenser
-from gcsr.starts.budget import block_labels, class_budget
 from gcsr.starts.clusters import Clustering, Grouping, class_centers
 from gcsr.starts.pseudo_labels import Labeler
+from gcsr.starts.sample import block_labels, class_budget
 
 
 @dataclass(frozen=True, kw_only=True)

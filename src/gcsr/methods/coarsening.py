@@ -10,8 +10,7 @@ import numpy as np
 import torch
 
 from gcsr.data.views import CondensingView
-from gcsr.engines.result import CondensationResult, Context
-from gcsr.engines.selection.coarsening import (
+from gcsr.engines.coarsening import (
     Labels,
     Projection,
     Rules,
@@ -20,13 +19,13 @@ from gcsr.engines.selection.coarsening import (
     projected,
     super_labels,
 )
+from gcsr.engines.result import CondensationResult, Context
 from gcsr.methods.base import Condenser
-from gcsr.starts.budget import class_budget
+from gcsr.starts.sample import class_budget
 from gcsr.utils.devices import make_generator
-from gcsr.utils.errors import require, require_one_of
+from gcsr.utils.errors import real_number, require, require_one_of, truth_value, whole_number
 from gcsr.utils.parallel import part_of
 from gcsr.utils.progress import Progress
-from gcsr.utils.validation import real_number, truth_value, whole_number
 
 # Directions with a larger residual leave the choice of neighborhoods to chance.
 UNSETTLED = 1e-4

@@ -18,8 +18,7 @@ from gcsr.outofcore.prior import class_correlation_in_blocks
 from gcsr.starts.sample import Start
 from gcsr.training.obtain_experts import Experts
 from gcsr.utils.devices import make_generator
-from gcsr.utils.errors import InputError, require, require_one_of
-from gcsr.utils.validation import real_number
+from gcsr.utils.errors import InputError, real_number, require, require_one_of
 
 Prior = Literal["train", "predicted", "all"]
 Regularizer = Literal["prior", "substructure", "random"]

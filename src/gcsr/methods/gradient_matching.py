@@ -24,8 +24,7 @@ from gcsr.engines.iterates import (
     epochs_to_compare,
     recorded,
 )
-from gcsr.engines.result import CondensationResult, Context
-from gcsr.engines.together import (
+from gcsr.engines.loop import (
     PRECISIONS,
     UNITS,
     Precision,
@@ -33,14 +32,19 @@ from gcsr.engines.together import (
     advance_together,
     feature_unit,
 )
+from gcsr.engines.result import CondensationResult, Context
 from gcsr.methods.base import Condenser
 from gcsr.models.base import Params, init_batch
-from gcsr.starts.budget import block_labels, class_budget
-from gcsr.starts.sample import Start, propagated_features, sample_training_rows
+from gcsr.starts.sample import (
+    Start,
+    block_labels,
+    class_budget,
+    propagated_features,
+    sample_training_rows,
+)
 from gcsr.utils.devices import make_generator
-from gcsr.utils.errors import require_one_of
+from gcsr.utils.errors import real_number, require_one_of, whole_number
 from gcsr.utils.progress import Progress
-from gcsr.utils.validation import real_number, whole_number
 
 
 @dataclass(frozen=True, eq=False)

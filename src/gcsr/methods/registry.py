@@ -13,9 +13,8 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
-from gcsr.utils.errors import require, require_one_of
+from gcsr.utils.errors import require, require_one_of, require_setting
 from gcsr.utils.renamed import VALUES, new_name
-from gcsr.utils.validation import require_setting
 
 if TYPE_CHECKING:
     from gcsr.methods.base import Condenser

@@ -4,20 +4,71 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 
+from gcsr.data.views import CondensingView
 from gcsr.engines.result import CondensationResult, Context
-from gcsr.engines.selection.coreset import embed_training_nodes
 from gcsr.methods.base import Condenser
-from gcsr.starts.budget import block_labels, class_budget
-from gcsr.starts.sample import Pick, pick_training_rows
+from gcsr.models.gcn import GCN
+from gcsr.models.sparse import SparseTopology
+from gcsr.starts.sample import Pick, block_labels, class_budget, pick_training_rows
+from gcsr.training.fit import TrainingRecipe, fit
 from gcsr.utils.devices import make_generator
+from gcsr.utils.errors import real_number, whole_number
 from gcsr.utils.parallel import part_of
-from gcsr.utils.progress import Progress
-from gcsr.utils.validation import real_number, whole_number
+from gcsr.utils.progress import Progress, silent
+
+Layer = Literal["scores", "hidden_channels"]
+
+
+def embed_training_nodes(
+    view: CondensingView,
+    *,
+    layer: Layer,
+    seed: int,
+    device: torch.device,
+    weight_decay: float = 5e-4,
+    epochs: int = 600,
+    hidden_channels: int = 256,
+    progress: Progress = silent,
+) -> Tensor:
+    """One row per training node, in the order of ``view.visible.train``.
+
+    A two-layer GCN (dropout 0.5, Adam at 0.01, from the middle on at a tenth of it) is trained on the
+    visible graph and kept as it was when it validated best. Rows are its log-softmax ``scores`` or
+    the activations of its ``hidden`` layer, without dropout.
+    """
+    visible, validation = view.visible, view.validation
+    model = GCN(hidden_channels=hidden_channels)
+    topology = SparseTopology(visible.adjacency, device)
+    train = model.prepare(visible.x.to(device), topology, visible.train)
+    same_graph = validation.adjacency is visible.adjacency
+    validate = model.prepare(
+        validation.x.to(device),
+        topology if same_graph else SparseTopology(validation.adjacency, device),
+        validation.nodes,
+    )
+    targets = torch.nn.functional.one_hot(visible.train_labels, visible.num_classes)
+    fitted = fit(
+        model,
+        train,
+        targets.to(device, torch.float32),
+        validate,
+        validation.labels.to(device),
+        features=int(visible.x.shape[1]),
+        recipe=TrainingRecipe(epochs=epochs, weight_decay=weight_decay, dropout=0.5),
+        networks=range(1),
+        seed=seed,
+        on_epoch=lambda epoch: progress("training the embedding", epoch, epochs),
+    )
+    with torch.no_grad():
+        if layer == "hidden_channels":
+            (outer,) = train.outer
+            return outer.pick(model.activations(fitted.params, train))[0]
+        return model.logits(fitted.params, train)[0].log_softmax(-1)
 
 
 @dataclass(frozen=True, kw_only=True)

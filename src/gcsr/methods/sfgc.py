@@ -9,19 +9,19 @@ from typing import ClassVar, Literal
 from torch import Tensor
 
 from gcsr.engines.iterates import Best
+from gcsr.engines.loop import PRECISIONS
 from gcsr.engines.result import Context
-from gcsr.engines.selection.coreset import embed_training_nodes, k_center
-from gcsr.engines.together import PRECISIONS
 from gcsr.engines.trajectory.engine import LearnedRate
 from gcsr.engines.trajectory.gntk import BestByKernel
+from gcsr.methods.kcenter import k_center
 from gcsr.methods.mtt import MTT
+from gcsr.methods.selection import embed_training_nodes
 from gcsr.starts.sample import Start, pick_training_rows, propagated_features
 from gcsr.training.expert_recipe import OPTIMIZERS, ExpertRecipe, Optimizer
 from gcsr.utils.devices import make_generator
-from gcsr.utils.errors import require_one_of
+from gcsr.utils.errors import real_number, require_one_of, truth_value, whole_number
 from gcsr.utils.parallel import run_jobs_on
 from gcsr.utils.progress import Progress
-from gcsr.utils.validation import real_number, truth_value, whole_number
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,8 +11,7 @@ from torch import Tensor
 from gcsr.data.views import CondensingView
 from gcsr.engines.gradient.structures import Generator, GraphonGenerator, TransportTerm
 from gcsr.methods.gradient_matching import StructuredGradientCondenser
-from gcsr.utils.errors import require_one_of
-from gcsr.utils.validation import real_number, whole_number
+from gcsr.utils.errors import real_number, require_one_of, whole_number
 
 
 @dataclass(frozen=True, kw_only=True)

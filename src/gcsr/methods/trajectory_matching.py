@@ -11,9 +11,7 @@ from torch import Tensor
 
 from gcsr.engines.divergence import DivergenceGuard
 from gcsr.engines.iterates import CURVE_POINTS, Best, BestValidated, comparison, recorded
-from gcsr.engines.result import CondensationResult, Context
-from gcsr.engines.structure import IdentityStructure, State, Structure, SyntheticFeatures
-from gcsr.engines.together import (
+from gcsr.engines.loop import (
     PRECISIONS,
     UNITS,
     Precision,
@@ -21,6 +19,8 @@ from gcsr.engines.together import (
     advance_together,
     feature_unit,
 )
+from gcsr.engines.result import CondensationResult, Context
+from gcsr.engines.structure import IdentityStructure, State, Structure, SyntheticFeatures
 from gcsr.engines.trajectory.engine import (
     Iterate,
     LearnedRate,
@@ -33,16 +33,14 @@ from gcsr.methods.base import Condenser, resource
 from gcsr.models.registry import CONDENSING_MODELS, condensing_model
 from gcsr.outofcore.estimate import Work
 from gcsr.outofcore.predict import require_blocks
-from gcsr.starts.budget import block_labels, class_budget
 from gcsr.starts.clusters import Clustering, Grouping, class_centers
 from gcsr.starts.pseudo_labels import Labeler
-from gcsr.starts.sample import Start, rows_after, sample_training_rows
+from gcsr.starts.sample import Start, block_labels, class_budget, rows_after, sample_training_rows
 from gcsr.training.expert_recipe import ExpertRecipe, ExpertRequest
 from gcsr.training.obtain_experts import Experts, experts_for
 from gcsr.utils.devices import make_generator
-from gcsr.utils.errors import require, require_one_of
+from gcsr.utils.errors import real_number, require, require_one_of, whole_number
 from gcsr.utils.progress import Progress
-from gcsr.utils.validation import real_number, whole_number
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -32,26 +32,18 @@ def _rows_of(matrix: sp.csr_array, device: torch.device, dtype: torch.dtype) -> 
     )
 
 
-def _times(rows: _Rows, signal: Tensor) -> Tensor:
-    """The product with a dense matrix.
-
-    A weighted bag of embeddings is exactly that. Every row is summed in order, so the result is the
-    same bytes every time, which cuSPARSE does not promise; on a CPU it is also faster.
-    """
-    return weighted_sums(*rows, signal.contiguous())
-
-
 class _SparseProduct(torch.autograd.Function):
     """Sparse times dense; the gradient multiplies by a transposed matrix that is made only once."""
 
     @staticmethod
     def forward(ctx: Any, operator: SparseOperator, signal: Tensor) -> Tensor:
         ctx.operator = operator
-        return _times(operator.rows, signal)
+        return weighted_sums(*operator.rows, signal)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[None, Tensor]:
-        return None, _times(ctx.operator.transposed_rows, gradient)
+        rows: _Rows = ctx.operator.transposed_rows
+        return None, weighted_sums(*rows, gradient)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +86,7 @@ class SparseOperator:
         if signal.requires_grad and torch.is_grad_enabled():
             result: Tensor = _SparseProduct.apply(self, signal)  # type: ignore[no-untyped-call]
             return result
-        return _times(self.rows, signal)
+        return weighted_sums(*self.rows, signal)
 
     def limited_to(self, nodes: Tensor | None) -> Limited:
         """Selected rows, and only the columns they touch."""
@@ -135,7 +127,7 @@ class SparseTopology:
     @cached_property
     def normalized(self) -> Operator:
         """Eq. 2, computed in float64 and stored as ``dtype``."""
-        return self._operator(self.normalized_matrix)
+        return SparseOperator(self.normalized_matrix, self.device, self.dtype)
 
     @property
     def normalized_matrix(self) -> sp.csr_array:
@@ -146,12 +138,14 @@ class SparseTopology:
     def mean(self) -> Operator:
         """Rows divided by their sums; a node without neighbors receives zeros."""
         sums = np.asarray(self.adjacency.sum(1), dtype=np.float64)
-        return self._operator(_rows_scaled(self.adjacency, 1 / np.where(sums > 0, sums, 1)))
+        scaled = _rows_scaled(self.adjacency, 1 / np.where(sums > 0, sums, 1))
+        return SparseOperator(scaled, self.device, self.dtype)
 
     @cached_property
     def loopless(self) -> Operator:
         """Symmetrically normalized without self-connections; isolated nodes receive zeros."""
-        return self._operator(_symmetrically_scaled(self.adjacency))
+        scaled = _symmetrically_scaled(self.adjacency)
+        return SparseOperator(scaled, self.device, self.dtype)
 
     def edges(self) -> tuple[Tensor, Tensor, Tensor]:
         """Edges and self-connections."""
@@ -160,9 +154,6 @@ class SparseTopology:
             torch.from_numpy(ids.astype(np.int64)).to(self.device) for ids in (coo.col, coo.row)
         )
         return sources, targets, torch.from_numpy(coo.data).to(self.device, self.dtype)
-
-    def _operator(self, matrix: sp.csr_array) -> SparseOperator:
-        return SparseOperator(matrix, self.device, self.dtype)
 
 
 def csr_tensor(matrix: sp.csr_array, device: torch.device, dtype: torch.dtype) -> Tensor:

@@ -21,8 +21,7 @@ from gcsr.distributed.worker import Shared
 from gcsr.models.sparse import scaled_both_sides, symmetric_scale
 from gcsr.outofcore.products import DenseRows, DenseSide, Ones
 from gcsr.utils.errors import InputError, require
-from gcsr.utils.files import write_atomically
-from gcsr.utils.locks import lock_file
+from gcsr.utils.files import lock_file, write_atomically
 from gcsr.utils.products import ENTRIES_TOGETHER, RowBlock
 from gcsr.utils.progress import Progress, silent
 

@@ -12,9 +12,8 @@ from gcsr.methods.base import Condenser
 from gcsr.methods.presets import paper_settings
 from gcsr.methods.registry import build
 from gcsr.training.fit import TrainingRecipe, paper_recipe
-from gcsr.utils.errors import require
+from gcsr.utils.errors import require, whole_number
 from gcsr.utils.renamed import generator_name, recorded_settings
-from gcsr.utils.validation import whole_number
 from gcsr.version import __version__
 
 # Cells that condense nothing.

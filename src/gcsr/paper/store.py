@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gcsr.utils.errors import InputError
-from gcsr.utils.locks import lock_byte, unlock_byte
+from gcsr.utils.files import lock_byte, unlock_byte
 from gcsr.utils.safe_io import reason
 
 Row = dict[str, Any]

@@ -19,11 +19,10 @@ from gcsr.reporting.results import SMALL, Result, Score, train_and_test
 from gcsr.reporting.text import text
 from gcsr.training.fit import TrainingRecipe
 from gcsr.utils.devices import pick_device
-from gcsr.utils.errors import require
+from gcsr.utils.errors import require, require_integer
 from gcsr.utils.progress import Progress, silent
 from gcsr.utils.renamed import accepts_old_keywords
 from gcsr.utils.safe_io import part
-from gcsr.utils.validation import require_integer
 
 NEAREST = 3
 MOST_SAMPLED = 20_000

@@ -16,14 +16,12 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from gcsr.data.views import CondensingView
+from gcsr.data.views import CondensingView, ViewCache
 from gcsr.starts.pseudo_labels import LABELERS, class_shares
 from gcsr.starts.sample import JITTER, Start, propagated_features
 from gcsr.utils.devices import make_generator
-from gcsr.utils.errors import require_one_of
+from gcsr.utils.errors import require_one_of, truth_value, whole_number
 from gcsr.utils.progress import Progress
-from gcsr.utils.validation import truth_value, whole_number
-from gcsr.utils.view_cache import ViewCache
 
 # -- Groups of equal size: rows cut in halves, and these again, where they vary much -----------------
 
@@ -105,7 +103,12 @@ def cluster_start(
             continue
         members = (nearest == label).nonzero().flatten()
         x, own = features[members], shares[members]
-        centers, groups = _grouped(x, min(wanted, members.numel()), generator, grouping)
+        k = min(wanted, members.numel())
+        if grouping == "k-means":
+            centers, groups = k_means(x, k, generator)
+        else:
+            groups = balanced_bisection(x, k, generator)
+            centers = _means(x, groups, k)
         known = _means(own, groups, centers.shape[0])
         missing = wanted - centers.shape[0]
         if missing:
@@ -122,14 +125,6 @@ def cluster_start(
         targets.append(known)
     none = torch.empty(0, dtype=torch.int64)
     return Start(torch.cat(rows), none, tuple(notes), torch.cat(targets))
-
-
-def _grouped(x: Tensor, k: int, generator: torch.Generator, grouping: str) -> tuple[Tensor, Tensor]:
-    """Centers of the rows of one class, and the group of every row."""
-    if grouping == "k-means":
-        return k_means(x, k, generator)
-    groups = balanced_bisection(x, k, generator)
-    return _means(x, groups, k), groups
 
 
 def k_means(x: Tensor, k: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:

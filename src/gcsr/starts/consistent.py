@@ -11,7 +11,6 @@ done anew in every epoch, for every draw and network.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import scipy.sparse as sp
 import torch
@@ -110,7 +109,11 @@ class _Material:
         self._pooled = pooled.numel()
         targets = torch.nn.functional.one_hot(self.visible.train_labels, self.visible.num_classes)
         self.targets = targets.to(device, torch.float32)
-        self._draws = [self._dropped() for _ in range(DRAWS)]
+        self._draws = []
+        for _ in range(DRAWS):
+            kept = torch.rand((self._x.shape[0], 1), generator=self.generator) >= DROPPED
+            dropped = self._x * (kept.to(self._x) / (1 - DROPPED))
+            self._draws.append(smoothed(self._operator, dropped)[self._rows])
 
     def seen(self, x: Tensor, adjacency: sp.csr_array, nodes: Tensor) -> Tensor:
         """Smoothed features of nodes of the visible graph, or of another one."""
@@ -119,12 +122,8 @@ class _Material:
         operator = SparseTopology(adjacency, self.device).normalized
         return smoothed(operator, x[:, self.columns].to(self.device))[nodes.to(self.device)]
 
-    def _dropped(self) -> Tensor:
-        kept = torch.rand((self._x.shape[0], 1), generator=self.generator) >= DROPPED
-        return smoothed(self._operator, self._x * (kept.to(self._x) / (1 - DROPPED)))[self._rows]
-
-    def minibatch(self) -> _Minibatch:
-        """What one epoch looks at."""
+    def minibatch(self) -> tuple[list[Tensor], Tensor]:
+        """Rows of the compared draws, labeled nodes first in each, and the targets of these."""
         drawn = torch.randperm(DRAWS, generator=self.generator)[:COMPARED].tolist()
         known = self.visible.train.numel()
         labeled = torch.randperm(known, generator=self.generator)[:LABELLED]
@@ -132,19 +131,7 @@ class _Material:
         unlabeled = known + torch.randint(self._pooled, size, generator=self.generator)
         rows = torch.cat([labeled, unlabeled]).to(self.device)
         inputs = [self._draws[draw][rows] for draw in drawn]
-        return _Minibatch(inputs, self.targets[labeled.to(self.device)])
-
-
-@dataclass(frozen=True, eq=False)
-class _Minibatch:
-    """Rows of the compared draws: labeled nodes first in each."""
-
-    inputs: list[Tensor]
-    targets: Tensor
-
-    @cached_property
-    def labeled(self) -> int:
-        return int(self.targets.shape[0])
+        return inputs, self.targets[labeled.to(self.device)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,10 +143,18 @@ class _Loss:
 
     def __call__(self, params: Params) -> Tensor:
         """The sum over networks."""
-        batch = self.material.minibatch()
-        logits = torch.stack([self._logits(params, inputs) for inputs in batch.inputs], 1)
-        known, unknown = logits.split([batch.labeled, logits.shape[2] - batch.labeled], dim=2)
-        supervised = cross_entropy(known, batch.targets).mean(1)
+        inputs, targets = self.material.minibatch()
+        first, *others = params
+        scores = []
+        for draw in inputs:
+            # A column that is not there is a row of the first weights that is not there. Each draw and
+            # each network lacks some of its own.
+            left = first * self.material.words(torch.ones_like(first[..., :1]))
+            weights = (left, *others)
+            scores.append(self.model.logits(weights, Prepared(draw), self.material.units))
+        logits, labeled = torch.stack(scores, 1), targets.shape[0]
+        known, unknown = logits.split([labeled, logits.shape[2] - labeled], dim=2)
+        supervised = cross_entropy(known, targets).mean(1)
         predicted = unknown.softmax(-1)
         with torch.no_grad():
             sharp = predicted.mean(1, keepdim=True).pow(1 / SHARPENING)
@@ -167,13 +162,6 @@ class _Loss:
         disagreement = (predicted - sharp).square().sum(-1).mean((1, 2))
         total: Tensor = (supervised + disagreement).sum()
         return total
-
-    def _logits(self, params: Params, inputs: Tensor) -> Tensor:
-        """Logits of every network, each without some columns of its own."""
-        first, *others = params
-        # A column that is not there is a row of the first weights that is not there.
-        left = first * self.material.words(torch.ones_like(first[..., :1]))
-        return self.model.logits((left, *others), Prepared(inputs), self.material.units)
 
 
 def most_varied_columns(x: Tensor, count: int) -> Tensor:

@@ -12,14 +12,12 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from gcsr.data.views import CondensingView
-from gcsr.models.base import Model, Params, Prepared
+from gcsr.data.views import CondensingView, ViewCache
 from gcsr.models.registry import testing_model
 from gcsr.models.sparse import SparseTopology
 from gcsr.starts.consistent import consistent_prediction
 from gcsr.training.fit import TrainingRecipe, fit
 from gcsr.utils.progress import Progress, silent
-from gcsr.utils.view_cache import ViewCache
 
 Labeler = Literal["consistent", "gcn", "appnp"]
 LABELERS: tuple[str, ...] = ("consistent", "gcn", "appnp")
@@ -163,14 +161,11 @@ def _network_prediction(
         seed=seed,
         on_epoch=lambda epoch: progress(f"training {name} pseudo-labelers", epoch, RECIPE.epochs),
     )
-    return _mean_prediction(model, fitted.params, model.prepare(x, topology))
-
-
-def _mean_prediction(model: Model, params: Params, prepared: Prepared) -> Tensor:
+    everyone = model.prepare(x, topology)
     total = torch.zeros(())
     with torch.no_grad():
         for i in range(NETWORKS):
-            one = tuple(p[i : i + 1] for p in params)
-            predicted = model.logits(one, prepared)[0].softmax(-1)
+            one = tuple(p[i : i + 1] for p in fitted.params)
+            predicted = model.logits(one, everyone)[0].softmax(-1)
             total = predicted if i == 0 else total + predicted
     return total / NETWORKS

@@ -15,7 +15,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from gcsr.models.base import Params
-from gcsr.utils.locks import lock_file
+from gcsr.utils.files import lock_file
 from gcsr.utils.safe_io import UNREADABLE, expanded, is_file, reason
 
 logger = logging.getLogger(__name__)

@@ -20,8 +20,8 @@ from gcsr.models.topology import DenseTopology, EmptyTopology, Topology
 from gcsr.training.adam import fused_adam
 from gcsr.utils.capture import record, warm_up
 from gcsr.utils.devices import make_generator
+from gcsr.utils.errors import real_number, whole_number
 from gcsr.utils.renamed import AcceptsOldNames, generator_name
-from gcsr.utils.validation import real_number, whole_number
 
 
 def predictions(model: Model, params: Params, prepared: Prepared, *, at_once: int) -> Tensor:

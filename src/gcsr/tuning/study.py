@@ -19,13 +19,12 @@ from gcsr.data.graph import Graph
 from gcsr.data.views import CondensingView, View
 from gcsr.engines.iterates import QUICK
 from gcsr.methods.base import Condenser
-from gcsr.starts.budget import class_budget
+from gcsr.starts.sample import class_budget
 from gcsr.tuning.space import Space, Value, import_optuna, space_for
 from gcsr.utils.devices import make_generator
-from gcsr.utils.errors import InputError, require
-from gcsr.utils.locks import lock_file
+from gcsr.utils.errors import InputError, require, require_integer
+from gcsr.utils.files import lock_file
 from gcsr.utils.safe_io import UNREADABLE, reason
-from gcsr.utils.validation import require_integer
 
 if TYPE_CHECKING:
     import optuna

@@ -23,8 +23,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from gcsr.utils.errors import InputError, require
-from gcsr.utils.files import write_atomically
-from gcsr.utils.locks import lock_file
+from gcsr.utils.files import lock_file, write_atomically
 from gcsr.utils.safe_io import UNREADABLE, reason
 
 logger = logging.getLogger(__name__)

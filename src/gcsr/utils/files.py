@@ -1,11 +1,16 @@
-"""Files that are either complete or absent."""
+"""Files that are complete or absent, and POSIX locks on files that end with their process.
+
+Where the system has no such locks (Windows), taking one raises ``OSError``.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 import threading
 from pathlib import Path
+from typing import Any
 
 from gcsr.utils.errors import InputError
 
@@ -39,3 +44,35 @@ def current_umask() -> int:
         current = os.umask(0)
         os.umask(current)
     return current
+
+
+def lock_file(handle: int, *, wait: bool) -> None:
+    """Lock an open file until it is closed; ``BlockingIOError`` where another has it.
+
+    Not the kind of lock that SQLite takes, nor that of :func:`lock_byte`: they do not meet.
+    """
+    fcntl = _fcntl()
+    fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def lock_byte(handle: int, place: int, *, wait: bool) -> None:
+    """Lock one byte of an open file, there or not; ``BlockingIOError`` where another process has it.
+
+    Closing the file anywhere in this process drops every such lock of the process.
+    """
+    fcntl = _fcntl()
+    fcntl.lockf(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
+
+
+def unlock_byte(handle: int, place: int) -> None:
+    """Let go of one byte."""
+    fcntl = _fcntl()
+    fcntl.lockf(handle, fcntl.LOCK_UN, 1, place)
+
+
+def _fcntl() -> Any:
+    try:
+        import fcntl  # noqa: PLC0415 - not on every system
+    except ImportError:
+        raise OSError(errno.ENOTSUP, "this system has no POSIX file locks") from None
+    return fcntl

@@ -31,7 +31,7 @@ from gcsr.engines.loop import OuterStep
 from gcsr.engines.structure import SelfExpressiveStructure, SyntheticFeatures
 from gcsr.models.mlp import MLP
 from gcsr.training.adam import Adam
-from gcsr.utils.capture import Eager, record, warm_up
+from gcsr.utils.capture import Eager, capture
 from gcsr.utils.devices import make_generator
 
 # How often losses are checked and states are kept; on CUDA a check waits for the device.
@@ -119,10 +119,11 @@ class BilevelStep(OuterStep):
         self._newcomers = Students.zeros(graphs, 1, widths, x)
         self._model = MLP(schedule.hidden_channels)
         # Rates as they are now, and before the cosine.
-        self._feature_lr = both(schedule.feature_lr * column_unit(x))
-        self._label_lr = both(torch.full_like(x[:, :1, :1], schedule.label_lr))
-        self._x_adam = Adam((x,), self._feature_lr[0])
-        self._y_adam = Adam((self.logits,), self._label_lr[0])
+        feature_lr = schedule.feature_lr * column_unit(x)
+        label_lr = torch.full_like(x[:, :1, :1], schedule.label_lr)
+        self._rates = ((feature_lr.clone(), feature_lr), (label_lr.clone(), label_lr))
+        self._x_adam = Adam((x,), self._rates[0][0])
+        self._y_adam = Adam((self.logits,), self._rates[1][0])
         self._upstream = tuple(torch.zeros_like(p) for p in self.students.params)
         self._recorded: dict[str, Callable[[], None]] = {}
         # What is recorded reads what was recorded before it: all of it, or nothing.
@@ -151,9 +152,9 @@ class BilevelStep(OuterStep):
         for student in self.schedule.replaced_at(iteration):
             self._renew(iteration, student)
         share = self.schedule.lr_share(iteration)
-        for rate, full in (self._feature_lr, self._label_lr):
+        for rate, full in self._rates:
             rate.copy_(full * share if lr_scale is None else full * share * lr_scale)
-        self._run("window", self._advance)
+        self._run("window", lambda: self.window.advance(self.small_graph()))
         if self.real is None:
             raise RuntimeError("a step needs a real loss")
         losses, gradients = self.real.losses_and_gradients(self.students, iteration)
@@ -168,23 +169,16 @@ class BilevelStep(OuterStep):
             features, classes = int(self.x.shape[-1]), int(self.logits.shape[-1])
             weights = self._model.init(features, classes, generator)
             self._newcomers.replace(graph, 0, weights)
-        self._run("burn-in", self._train_newcomers)
+        self._run("burn-in", lambda: self._burn_in.advance(self.small_graph()))
         self.students.take(student, self._newcomers)
-
-    def _train_newcomers(self) -> None:
-        self._burn_in.advance(self.small_graph())
-
-    def _advance(self) -> None:
-        self.window.advance(self.small_graph())
 
     def _update(self) -> None:
         g_x, g_logits, adjacency = self.outer_gradients(self._upstream)
         self._x_adam.step((g_x,))
         self._y_adam.step((g_logits,))
         if self._structure is not None and adjacency is not None:
-            for kept, new in zip(
-                self.state, self._structure.update(self.state, adjacency), strict=True
-            ):
+            updated = self._structure.update(self.state, adjacency)
+            for kept, new in zip(self.state, updated, strict=True):
                 kept.copy_(new)
 
     def small_graph(self) -> SmallGraph:
@@ -226,13 +220,8 @@ class BilevelStep(OuterStep):
         """Eagerly on a CPU; on CUDA recorded once and replayed."""
         if self._records and name not in self._recorded:
             buffers = (*self.buffers(), *self._newcomers.buffers())
-            before = tuple(buffer.clone() for buffer in buffers)
-            warm_up(body)
-            for buffer, saved in zip(buffers, before, strict=True):
-                buffer.copy_(saved)
-            self._recorded[name] = record(body)
-            if isinstance(self._recorded[name], Eager):
-                self._records = False
+            self._recorded[name] = capture(body, buffers)
+            self._records = not isinstance(self._recorded[name], Eager)
         if self._records:
             self._recorded[name]()
         else:
@@ -263,11 +252,6 @@ def balanced(gradients: Tensor) -> Tensor:
     median = ranked.gather(1, middle)
     weights = torch.where(fine, torch.minimum(1 / norms, 1 / median), 0.0)
     return weights / float(norms.shape[1])
-
-
-def both(rate: Tensor) -> tuple[Tensor, Tensor]:
-    """A rate that will change, and what it is now."""
-    return rate.clone(), rate
 
 
 def label_logits(shares: Tensor) -> Tensor:

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from gcsr.data.views import VisibleGraph
-from gcsr.engines.bilevel.window import Students, as_batch
+from gcsr.engines.bilevel.window import Students, students_apart
 from gcsr.equations.trajectory import cross_entropy
 from gcsr.models.base import Model, Prepared, prefers_sparse
 from gcsr.models.registry import testing_model
@@ -81,7 +81,8 @@ class RealLoss:
         params = tuple(p.detach().requires_grad_() for p in students.params)
         w1, b1, w2, b2 = params
         count = students.students
-        weights = (as_batch(w1, count), as_batch(b1, count), w2.flatten(0, 1), b2.flatten(0, 1))
+        apart = (students_apart(w1, count), students_apart(b1, count), w2, b2)
+        weights = tuple(p.flatten(0, 1) for p in apart)
         share = 1 / len(self._models)
         losses = sum(
             (

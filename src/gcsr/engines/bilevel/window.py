@@ -111,13 +111,6 @@ class Students:
         self.age[:, student] = newcomers.age[:, 0]
 
 
-def as_batch(side_by_side: Tensor, students: int) -> Tensor:
-    """``(graphs, r, S h)`` as ``(graphs * S, r, h)``."""
-    graphs, rows, width = side_by_side.shape
-    apart = side_by_side.view(graphs, rows, students, width // students)
-    return apart.transpose(1, 2).flatten(0, 1)
-
-
 @dataclass(frozen=True, eq=False)
 class SmallGraph:
     """What students train on: U, P (``None``: the identity) and Y of every graph."""
@@ -163,11 +156,6 @@ class _Adjoint:
     def __init__(self, like: Tensor) -> None:
         self.value, self.first, self.second = (torch.empty_like(like) for _ in range(3))
         self.direction, self._spare = torch.empty_like(like), torch.empty_like(like)
-
-    def begin(self, last: Tensor) -> None:
-        self.value.copy_(last)
-        self.first.zero_()
-        self.second.zero_()
 
     def step(self, track: _Track, t: int, decays: tuple[Tensor, Tensor], decay: float) -> None:
         """Back through Adam's step t: leaves the adjoint of its gradient in ``direction``."""
@@ -229,7 +217,7 @@ class Window:
         w1, b1, w2, b2 = (track.value[now] for track in self._tracks)
         n = small.u.shape[1]
         hidden = torch.baddbmm(b1, small.u, w1).relu_()
-        apart = _apart(hidden, students)
+        apart = students_apart(hidden, students)
         scores = apart @ w2
         if small.p is not None:
             scores = small.p.unsqueeze(1) @ scores
@@ -273,7 +261,9 @@ class Window:
         bar_y = small.u.new_zeros((graphs, students, *small.y.shape[1:]))
         r_d_hiddens: list[Tensor] = []
         for adjoint, gradient in zip(self._adjoints, last, strict=True):
-            adjoint.begin(gradient)
+            adjoint.value.copy_(gradient)
+            adjoint.first.zero_()
+            adjoint.second.zero_()
         for t, step in reversed(list(enumerate(self._steps))):
             for adjoint, track, decays in zip(
                 self._adjoints, self._tracks, step.scales, strict=True
@@ -282,10 +272,10 @@ class Window:
             a1, c1, a2, c2 = (adjoint.direction for adjoint in self._adjoints)
             w2 = self._tracks[2].value[t]
             active = step.hidden > 0
-            apart = _apart(step.hidden, students)
+            apart = students_apart(step.hidden, students)
             # The derivative of every quantity of the step along the direction.
             r_hidden = torch.baddbmm(c1, small.u, a1).mul_(active)
-            r_apart = _apart(r_hidden, students)
+            r_apart = students_apart(r_hidden, students)
             r_scores = r_apart @ w2 + apart @ a2
             r_output = r_scores if small.p is None else small.p.unsqueeze(1) @ r_scores
             r_output = r_output + c2
@@ -341,12 +331,12 @@ def _slots(like: Tensor, count: int) -> list[Tensor]:
     return [torch.empty_like(like) for _ in range(count)]
 
 
-def _apart(side_by_side: Tensor, students: int) -> Tensor:
+def students_apart(side_by_side: Tensor, students: int) -> Tensor:
     """``(graphs, n', S h)`` as ``(graphs, S, n', h)``."""
     graphs, n, width = side_by_side.shape
     return side_by_side.view(graphs, n, students, width // students).transpose(1, 2)
 
 
 def _together(apart: Tensor) -> Tensor:
-    """The inverse of :func:`_apart`."""
+    """The inverse of :func:`students_apart`."""
     return apart.transpose(1, 2).flatten(2)

@@ -1,1 +1,0 @@
-"""The selection engine: real nodes, or groups of them, instead of learned ones."""
