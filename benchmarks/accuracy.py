@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -58,8 +58,6 @@ def parse(value: str) -> Any:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("cells", nargs="+")
-    parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--test", default="gcn")
     parser.add_argument("--method", default="gcsr")
     parser.add_argument("--preset", default="paper")
@@ -68,6 +66,16 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     for name, kind in (("dropout", float), ("epochs", int), ("hidden_channels", int)):
         parser.add_argument(f"--{name}", type=kind, default=None, help="of the test networks")
+    measure_cells(parser, measured)
+
+
+def measure_cells(
+    parser: argparse.ArgumentParser,
+    measured: Callable[[str, argparse.Namespace], Iterable[dict[str, Any]]],
+) -> None:
+    """Read the command line and put the rows of its cells into a file, in place of older ones."""
+    parser.add_argument("cells", nargs="+")
+    parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--root", default=None)
     arguments = parser.parse_args()
@@ -113,9 +121,7 @@ def measured(cell: str, arguments: argparse.Namespace) -> Iterator[dict[str, Any
             if getattr(arguments, name) is not None
         }
         recipe = {name: value for name, value in other.items() if name != "hidden_channels"}
-        options |= (
-            {"hidden_channels": other["hidden_channels"]} if "hidden_channels" in other else {}
-        )
+        options |= {name: value for name, value in other.items() if name == "hidden_channels"}
         options |= {"recipe": gcsr.TrainingRecipe(**recipe)} if recipe else {}
         told: dict[str, Any] = {}
         if on_the_whole:

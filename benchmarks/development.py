@@ -11,16 +11,14 @@ test nodes. Three condensed graphs, three GCNs each.
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
 import gcsr
-from accuracy import parse
+from accuracy import measure_cells, parse
 from gcsr.utils.devices import machine_name, pick_device
 
 GRAPHS, RUNS, MOST_TEST_NODES = 3, 3, 10_000
@@ -51,17 +49,18 @@ def _per_class(
     return np.concatenate([random.permutation(nodes[labels[nodes] == c])[:count] for c in classes])
 
 
-def measured(cell: str, device: str, root: str | None) -> dict[str, Any]:
-    """A row: mean accuracy, and that of every condensed graph."""
+def measured(cell: str, arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    """One row: mean accuracy, and that of every condensed graph."""
     dataset, nodes, *rest = cell.split(":")
     settings = {k: parse(v) for k, v in (item.split("=", 1) for item in rest if item != "few")}
-    graph = development(gcsr.load(dataset, root=root), few="few" in rest)
+    device = arguments.device
+    graph = development(gcsr.load(dataset, root=arguments.root), few="few" in rest)
     small = gcsr.condense_many(
         graph, nodes=int(nodes), seeds=range(GRAPHS), device=device, **settings
     )
     outcome = gcsr.evaluate(small, graph, runs=RUNS, device=device)
     by_graph = np.asarray(outcome.scores).reshape(GRAPHS, RUNS).mean(1)
-    return {
+    row = {
         "cell": cell,
         "mean": float(outcome.mean),
         "graphs": by_graph.tolist(),
@@ -69,22 +68,12 @@ def measured(cell: str, device: str, root: str | None) -> dict[str, Any]:
         "data": graph.content_hash,
         **{key: small[0].provenance[key] for key in ("settings", "revisions", "versions")},
     }
+    print(row, flush=True)
+    return [row]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("cells", nargs="+")
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--device", default="auto")
-    parser.add_argument("--root", default=None)
-    arguments = parser.parse_args()
-    rows: dict[str, dict[str, Any]] = {}
-    if arguments.out.exists():
-        rows = {row["cell"]: row for row in json.loads(arguments.out.read_text())}
-    for cell in arguments.cells:
-        rows[cell] = measured(cell, arguments.device, arguments.root)
-        print(cell, rows[cell], flush=True)
-        arguments.out.write_text(json.dumps([rows[k] for k in sorted(rows)], indent=1) + "\n")
+    measure_cells(argparse.ArgumentParser(description=__doc__), measured)
 
 
 if __name__ == "__main__":

@@ -149,7 +149,7 @@ def test_nothing_but_a_condensed_graph_is_replaced(gcsr: Run, data: Path, tmp_pa
     words = ["condense", data, "--nodes", 6, *TINY, "--out"]
     for place, said in (
         (notes, "exists and is no condensed graph"),
-        (data, "name of a graph's file"),
+        (data, "out must end with .safetensors"),
     ):
         held = place.read_bytes()
         refused = gcsr(*words, place)

@@ -191,7 +191,7 @@ def from_disk(cluster: Cluster, folder: Path) -> None:
 
 def refused(cluster: Cluster) -> None:
     """What cannot be done is told in the words of this process."""
-    sentence = "nodes: 2 is fewer than the 3 classes with training nodes; at least 3 are needed."
+    sentence = "nodes must be >= 3, the number of classes with training nodes, got 2."
     with pytest.raises(InputError) as error:
         gcsr.condense(GRAPH, nodes=2, method="gcsr", **TINY, device="cpu", cluster=cluster)
     assert str(error.value) == sentence

@@ -336,21 +336,21 @@ def test_any_pin_leads_to_a_result(graph, fixed):
         ({"disable": "luck"}, "disable must be one of .*, got 'luck'"),
         ({"disable": 3}, "disable must be a string, got 3"),
         ({"fixed": [("num_hops", 1)]}, "fixed must be a tuple of pairs"),
-        ({"fixed": (("color", 1),)}, "fixed: bilevel has no setting 'color'"),
-        ({"fixed": (("nodes", 3),)}, "fixed: bilevel has no setting 'nodes'"),
+        ({"fixed": (("color", 1),)}, "fixed must name settings of bilevel, got 'color'"),
+        ({"fixed": (("nodes", 3),)}, "fixed must name settings of bilevel, got 'nodes'"),
         ({"fixed": (("num_hops", -1),)}, "num_hops must be .*, got -1"),
-        ({"fixed": (("longest", 1),)}, "longest: 1 is less than burn_in"),
+        ({"fixed": (("longest", 1),)}, "longest must be >= 60, .*, got 1"),
         (
             {"fixed": (("num_hops", 2),), "disable": "hops"},
-            "^disable: 'hops' contradicts the fixed num_hops=2; leave one out.$",
+            "^num_hops must be 1 if 'hops' is disabled, got 2.$",
         ),
         (
             {"fixed": (("pseudo_labels", "gcn"),), "disable": "pseudo-labels"},
-            "disable: 'pseudo-labels' contradicts the fixed pseudo_labels=gcn",
+            "pseudo_labels must be 'none' if 'pseudo-labels' is disabled, got 'gcn'",
         ),
         (
             {"fixed": (("iterations", 5),), "disable": "labels,bilevel"},
-            "disable: 'bilevel' contradicts the fixed iterations=5",
+            "iterations must be 0 if 'bilevel' is disabled, got 5",
         ),
     ],
 )

@@ -16,9 +16,8 @@ from torch import Tensor
 
 from gcsr import Bilevel, CondensedGraph, Graph, InputError, View
 from gcsr.data.views import CondensingView
-from gcsr.engines.bilevel import real_loss as real_module
 from gcsr.engines.bilevel.engine import BilevelSchedule, BilevelStep, balanced, label_logits
-from gcsr.engines.bilevel.real_loss import STUDENT_MODELS, RealLoss
+from gcsr.engines.bilevel.real_loss import STUDENT_MODELS, RealLoss, minibatches
 from gcsr.engines.bilevel.window import TINY as SMALLEST_ROOT
 from gcsr.engines.bilevel.window import InnerAdam, SmallGraph, Students, Window, students_apart
 from gcsr.engines.iterates import QuickScore
@@ -438,24 +437,22 @@ def test_the_real_loss_is_that_of_the_plain_formulas(models, sparse):
         torch.testing.assert_close(found, gradient, rtol=1e-8, atol=1e-12)
 
 
-def test_minibatches_take_turns_among_the_nodes_asked_for(graph, monkeypatch):
-    monkeypatch.setattr(real_module, "BATCH_NODES", 16)
-    monkeypatch.setattr(real_module, "BATCHES", 2)
+def test_minibatches_take_turns_among_the_nodes_asked_for(graph):
     visible = View(graph).condensing().visible
     numbered = torch.arange(graph.num_nodes).double()[:, None].expand(-1, 3)
     nodes = torch.arange(5, 60)
-    real = RealLoss(visible, numbered, nodes, ["gcn"], 4, CPU, torch.float64)
+    some = {"batch_nodes": 16, "batches": 2}
+    real = RealLoss(visible, numbered, nodes, ["gcn"], 4, CPU, torch.float64, **some)
     drawn = [batch.targets[:, 0].long().tolist() for batch in real._batches]
     assert [len(set(batch)) for batch in drawn] == [14, 14]
     assert not set(drawn[0]) & set(drawn[1]) and set(drawn[0]) | set(drawn[1]) <= set(range(5, 60))
-    monkeypatch.setattr(real_module, "BATCHES", 4)
-    everyone = [part.tolist() for part in real_module.minibatches(nodes)]
+    everyone = [part.tolist() for part in minibatches(nodes, 16, 4)]
     assert sorted(node for part in everyone for node in part) == nodes.tolist()
     assert sorted(map(len, everyone)) == [13, 14, 14, 14]
     students = some_students(1, 1, (12, 4, 3), ages=[[1]])
     losses = [float(real.losses_and_gradients(students, number)[0]) for number in range(4)]
     assert losses[0] == losses[2] != losses[1] == losses[3]
-    whole = RealLoss(visible, numbered, nodes[:16], ["gcn"], 4, CPU, torch.float64)
+    whole = RealLoss(visible, numbered, nodes[:16], ["gcn"], 4, CPU, torch.float64, **some)
     assert [batch.targets[:, 0].tolist() for batch in whole._batches] == [list(range(5, 21))]
 
 
@@ -712,15 +709,15 @@ def test_several_student_models_make_another_graph(graph, models):
         ({"models": 3}, "models must be a string, got 3."),
         (
             {"models": "gcn,mlp", "structure": "self-expressive"},
-            "models: 'gcn,mlp' needs structure 'none'; with 'self-expressive' it is 'gcn'.",
+            "models must be 'gcn' for structure 'self-expressive', got 'gcn,mlp'.",
         ),
         (
             {"iterate": "last", "structure": "self-expressive"},
-            "iterate: 'last' needs structure 'none'; whether 'self-expressive' is better is",
+            "iterate must be 'best-val' for structure 'self-expressive', got 'last'.",
         ),
         (
             {"burn_in": 20, "window": 10, "longest": 29},
-            "longest: 29 is less than burn_in 20 plus window 10.",
+            "longest must be >= 30, which is burn_in + window, got 29.",
         ),
     ],
 )

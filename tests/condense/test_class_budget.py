@@ -47,7 +47,8 @@ def test_too_few_nodes_are_refused_with_both_numbers(counts, short):
     nodes = max(1, classes - short)
     with pytest.raises(InputError) as caught:
         class_budget(labels_of(counts), len(counts), nodes)
-    assert f"{nodes} is fewer than the {classes} classes" in str(caught.value)
+    said = f"nodes must be >= {classes}, the number of classes with training nodes, got {nodes}."
+    assert str(caught.value) == said
 
 
 @pytest.mark.parametrize(

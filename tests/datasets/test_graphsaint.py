@@ -92,7 +92,7 @@ def test_arxiv_in_graphsaint_files_is_made_undirected(tmp_path):
         ("class_map.json", '{"zero": 1}', "node ids"),
         ("class_map.json", '{"40": 1}', "node ids 0..11"),
         ("feats.npy", "no array", "not a readable array"),
-        ("adj_full.npz", "no archive", "not a readable npz|pickled"),
+        ("adj_full.npz", "no archive", "must be an npz file|pickled"),
     ],
 )
 def test_damaged_files_are_one_sentence(tmp_path, file, content, message):

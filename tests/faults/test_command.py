@@ -69,7 +69,7 @@ def test_another_command_is_refused_and_can_begin_anew(argv, left, tmp_path, cap
     other = [*(word.replace("iterations=100", "iterations=90") for word in argv), "--seed=1"]
     assert main(other) == 2
     told = capsys.readouterr().err
-    assert told.startswith(f"error: checkpoint: {left} is of another run, which had ")
+    assert told.startswith(f"error: checkpoint must be of the same run, got {left} of a run with ")
     assert "iterations 100, not 90; seeds [0], not [1]" in told and "--fresh" in told
     assert len(told.splitlines()) == 1
     assert main([*other, "--fresh"]) == 0

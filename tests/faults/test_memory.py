@@ -25,7 +25,9 @@ from gcsr.utils.progress import silent
 from helpers import CPU, planted_graph
 
 CUDA = torch.device("cuda")
-SENTENCE = r"^device: its memory does not suffice for {}, {} at a time; .* need less of it\.$"
+SENTENCE = (
+    r"^device must have memory for {}, got .* {} at a time are too many; .* need less of it\.$"
+)
 RECIPE = ExpertRecipe(
     count=5, epochs=6, trained_epochs=6, kept_epochs=6, rate=0.02, weight_decay=5e-4, seed=4
 )

@@ -150,7 +150,7 @@ def test_bare_pickle_and_other_files_are_refused(tmp_path):
     assert not marker.exists()
     np.save(tmp_path / "array.npy", np.ones(3))
     (tmp_path / "array.npy").rename(path)
-    with pytest.raises(InputError, match=r"g\.npz: not a readable npz"):
+    with pytest.raises(InputError, match=r"g\.npz must be an npz file"):
         Graph.from_npz(path)
 
 
@@ -167,7 +167,7 @@ def test_truncated_file_is_one_sentence(make, tmp_path, share):
     path = make().to_npz(tmp_path / "g.npz")
     content = path.read_bytes()
     path.write_bytes(content[: int(len(content) * share)])
-    with pytest.raises(InputError, match=r"g\.npz: not a readable npz"):
+    with pytest.raises(InputError, match=r"g\.npz must be an npz file"):
         Graph.from_npz(path)
 
 

@@ -61,7 +61,7 @@ HEADERS = {
 
 @pytest.mark.parametrize("what", HEADERS)
 def test_headers_that_do_not_describe_their_bytes(refused, what):
-    refused("graph-npz", npz(x=HEADERS[what]), r"graph\.npz: not a readable npz file")
+    refused("graph-npz", npz(x=HEADERS[what]), r"graph\.npz must be an npz file")
 
 
 def test_compression_without_bound_is_refused_before_it_is_unpacked(refused):

@@ -96,7 +96,7 @@ def test_json_alone_is_printed(gcsr):
         (["--set=alfa=3"], "alfa is not a setting of gcsr"),
         (["--space=gone"], "space must be paper, wide or a TOML file, got 'gone'."),
         (["--method=gone"], "method must be one of random, "),
-        (["--trials=0"], "Invalid value for '--trials'"),
+        (["--trials=0"], "--trials must be >= 1, got '0'"),
         (["--seconds=0"], "seconds must be > 0, got 0.0."),
         (["--plot=tune.pdf"], "plot must end with .png or .svg, got 'tune.pdf'."),
         (["--plot=gone/deep/tune.png"], "plot: the folder gone does not exist."),

@@ -293,7 +293,7 @@ def test_combinations_that_a_method_refuses_are_passed_over():
         ({"seconds": -1}, "seconds must be > 0, got -1"),
         ({"graphs": 0}, "graphs must be an integer >= 1, got 0"),
         ({"seed": -1}, "seed must be an integer >= 0, got -1"),
-        ({"nodes": 2}, "nodes: 2 is fewer than the 3 classes"),
+        ({"nodes": 2}, "nodes must be >= 3, .*, got 2"),
         ({"nodes": 999}, "nodes must be <= "),
         ({"nodes": None}, "exactly one of nodes and ratio"),
     ],

@@ -160,13 +160,13 @@ class Automatic(Condenser):
         )
         known = {f.name for f in fields(Bilevel)} - {"nodes", "ratio"}
         for name in dict(self.fixed):
-            require(name in known, f"fixed: bilevel has no setting {name!r}.")
+            require(name in known, f"fixed must name settings of bilevel, got {name!r}.")
         for part in self._off:
             name, value = AS_SETTING[part]
             pinned = dict(self.fixed).get(name, value)
             require(
                 pinned == value,
-                f"disable: {part!r} contradicts the fixed {name}={pinned}; leave one out.",
+                f"{name} must be {value!r} if {part!r} is disabled, got {pinned!r}.",
             )
         self._bilevel(1)
 
@@ -356,7 +356,7 @@ class _Run:
     def result(self) -> CondensationResult:
         """The best finalist, with how it was found."""
         if not self.finalists:
-            raise InputError(f"method: no candidate could be made ({self.left_out[0][1]})")
+            raise InputError(f"no candidate could be made ({self.left_out[0][1]})")
         # Of equals the last: what was learned.
         chosen = max(reversed(self.finalists), key=lambda one: one.validation["final"])
         made, plan, budget = chosen.made, self._plan, self._automatic.budget

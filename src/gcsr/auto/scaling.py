@@ -64,7 +64,7 @@ def choose_scaling(
     require_in_memory(graph, "features")
     require(
         graph.feature_scaling == "keep",
-        f"features: already scaled by {graph.feature_scaling!r}; load the graph with features 'keep'.",
+        f"graph must have features 'keep', which are not scaled, got {graph.feature_scaling!r}.",
     )
     target = pick_device(device)
     scores: dict[str, float] = {}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -29,6 +30,12 @@ from gcsr.utils.formatting import printable
 from gcsr.version import __version__
 
 USER_ERROR = 2
+# What Typer's sentences about values say, in all versions that are supported, and what we say.
+_VALUES = {
+    "valid integer": "an integer",
+    "valid (number|float)": "a number",
+    r"(x>=|greater than or equal to )(\d+)": r">= \2",
+}
 INTERRUPTED = 130
 
 app = typer.Typer(
@@ -83,8 +90,8 @@ def run(commands: typer.Typer, argv: Sequence[str] | None, prog_name: str) -> in
     _never_fail_to_encode()
     forget_written()
     command = typer.main.get_command(commands)
+    arguments = None if argv is None else list(argv)
     try:
-        arguments = None if argv is None else list(argv)
         code = command.main(args=arguments, prog_name=prog_name, standalone_mode=False)
         sys.stdout.flush()
     except InputError as error:
@@ -99,13 +106,25 @@ def run(commands: typer.Typer, argv: Sequence[str] | None, prog_name: str) -> in
         code = INTERRUPTED
     except Exception as error:
         # Usage errors: typer has moved their class between versions, the method stayed.
-        sentence = getattr(error, "format_message", None)
-        if sentence is None:
+        if not hasattr(error, "format_message"):
             raise
-        return _refuse(sentence())
+        return _refuse(_sentence(error, sys.argv[1:] if arguments is None else arguments))
     if code == INTERRUPTED:
         print(interrupted(), file=sys.stderr)
     return code if isinstance(code, int) else 0
+
+
+def _sentence(error: Any, arguments: Sequence[str]) -> str:
+    """The sentence of a usage error; about the value of an option in our words."""
+    sentence: str = error.format_message()
+    options = getattr(getattr(error, "param", None), "opts", ())
+    for place, word in enumerate(arguments):
+        name, equals, given = word.partition("=")
+        for pattern, accepted in _VALUES.items() if name in options else ():
+            if found := re.search(pattern, sentence):
+                given = given if equals else arguments[place + 1]
+                return f"{name} must be {found.expand(accepted)}, got {given!r}."
+    return sentence
 
 
 def _refuse(sentence: str) -> int:

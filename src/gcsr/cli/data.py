@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from gcsr.data.graph import FeatureScaling
 
-GRAPH_SUFFIXES = (".npz", ".npy")
 SUFFIX = ".safetensors"  # as in gcsr.data.condensed, which imports torch
 MOST_GRAPHS = 10_000
 MOST_NAMED = 4
@@ -161,10 +160,7 @@ def output_paths(out: Path, graphs: int = 1) -> list[Path]:
         paths = [out.with_name(f"{stem}-{i}{SUFFIX}") for i in range(graphs)]
     require_writable(paths)
     for path in paths:
-        require(
-            path.suffix not in GRAPH_SUFFIXES,
-            f"out must be a {SUFFIX} file, got {path}, the name of a graph's file.",
-        )
+        require(path.suffix == SUFFIX, f"out must end with {SUFFIX}, got {path}.")
         require(
             not path.is_file() or _is_safetensors(path),
             f"out: {path} exists and is no condensed graph; name another file, or remove it first.",

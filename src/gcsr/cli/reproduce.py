@@ -154,7 +154,8 @@ def reproduce(
         )
     else:
         _print_compared(chosen, compared, protocol, files)
-    if any(number.state == "failed" for one in compared for number in one.numbers):
+    states = {number.state for one in compared for number in one.numbers}
+    if "failed" in states or "done" not in states:
         raise typer.Exit(CELLS_FAILED)
 
 

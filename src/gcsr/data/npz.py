@@ -84,7 +84,9 @@ def _refusing(path: Path, kind: str) -> Iterator[None]:
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     except UNREADABLE as error:
-        raise InputError(f"{path}: not a readable {kind} ({reason(error)}).") from None
+        raise InputError(
+            f"{path} must be an {kind}, got a file that cannot be read ({reason(error)})."
+        ) from None
 
 
 def _members(archive: zipfile.ZipFile, only: Collection[str] | None) -> dict[str, zipfile.ZipInfo]:

@@ -125,16 +125,16 @@ class Bilevel(Condenser):
             require_one_of("models", name, STUDENT_MODELS)
         require(
             self.structure == "none" or self._models == ("gcn",),
-            f"models: {self.models!r} needs structure 'none'; with 'self-expressive' it is 'gcn'.",
+            f"models must be 'gcn' for structure {self.structure!r}, got {self.models!r}.",
         )
         require(
             self.structure == "none" or self.iterate == "best-val",
-            "iterate: 'last' needs structure 'none'; whether 'self-expressive' is better is decided by"
-            " validation.",
+            f"iterate must be 'best-val' for structure {self.structure!r}, got {self.iterate!r}.",
         )
         require(
             self.burn_in + self.window <= self.longest,
-            f"longest: {self.longest} is less than burn_in {self.burn_in} plus window {self.window}.",
+            f"longest must be >= {self.burn_in + self.window}, which is burn_in + window, got"
+            f" {self.longest}.",
         )
 
     @property

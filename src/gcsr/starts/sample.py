@@ -27,8 +27,7 @@ def class_budget(train_labels: Tensor, num_classes: int, nodes: int) -> Tensor:
     classes = int(present.sum())
     require(
         nodes >= classes,
-        f"nodes: {nodes} is fewer than the {classes} classes with training nodes;"
-        f" at least {classes} are needed.",
+        f"nodes must be >= {classes}, the number of classes with training nodes, got {nodes}.",
     )
     exact = counts / counts.sum() * nodes
     # A class that rounds to zero takes its one node first; the rest share what is left.

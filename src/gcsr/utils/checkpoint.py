@@ -315,19 +315,20 @@ def _alone(folder: Path) -> Iterator[None]:
         lock = _locked(folder)
     except BlockingIOError:
         raise InputError(
-            f"checkpoint: {folder} is in use by another process; wait for it, or write elsewhere."
+            f"checkpoint must be a folder that no other process uses, got {folder}; wait for it, or"
+            " write elsewhere."
         ) from None
     except OSError as error:
         raise InputError(
-            f"checkpoint: {folder} cannot be used ({error.strerror}); --no-checkpoint (checkpoint=None)"
-            " does without."
+            f"checkpoint must be a folder that can be written, got {folder} ({error.strerror});"
+            " --no-checkpoint (checkpoint=None) does without."
         ) from None
     try:
         foreign = [path.name for path in folder.iterdir() if not is_ours(path)]
         require(
             not foreign,
-            f"checkpoint: {folder} holds other files ({', '.join(sorted(foreign)[:3])}); a folder of"
-            " its own is needed.",
+            f"checkpoint must be a folder of its own, got {folder}, which has other files"
+            f" ({', '.join(sorted(foreign)[:3])}).",
         )
         yield
     finally:
@@ -373,8 +374,8 @@ def _differences(folder: Path, found: Mapping[str, Any], wanted: Mapping[str, An
         for name in names
     ]
     return (
-        f"checkpoint: {folder} is of another run, which had {'; '.join(differences)}: the settings of"
-        " that one continue it, and --fresh (fresh=True) begins anew."
+        f"checkpoint must be of the same run, got {folder} of a run with {'; '.join(differences)}: the"
+        " settings of that one continue it, and --fresh (fresh=True) begins anew."
     )
 
 

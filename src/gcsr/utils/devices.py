@@ -106,8 +106,8 @@ def within_memory(work: Callable[[int], T], size: int, what: str) -> T:
         except torch.OutOfMemoryError:
             size = half
     raise InputError(
-        f"device: its memory does not suffice for {what}, {size} at a time; fewer nodes, a lower"
-        " expert_memory or another device (cpu) need less of it."
+        f"device must have memory for {what}, got one on which {size} at a time are too many; fewer"
+        " nodes, a lower expert_memory or another device (cpu) need less of it."
     )
 
 

@@ -29,7 +29,7 @@ def require_one_of(field: str, value: object, accepted: Iterable[object]) -> Non
     accepted = list(accepted)
     if value not in accepted:
         names = [str(name) for name in accepted]
-        meant = suggestion(str(value), names, cutoff=0.75)
+        meant = suggestion(str(value), names, cutoff=0.66)
         raise InputError(f"{field} must be one of {', '.join(names)}, got {value!r}{meant}.")
 
 

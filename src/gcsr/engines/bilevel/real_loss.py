@@ -4,8 +4,8 @@ r"""The outer loss: how well students do on minibatches of the real graph.
           -\langle T_i, \log\mathrm{softmax}(f_\theta(X, A)_i)\rangle
 
 with T the true label of a training node and tempered pseudo-labels of any other node. Minibatches of
-at most ``BATCH_NODES`` nodes are drawn once and used in turns, so that a step does not grow with the
-number of nodes. At most ``BATCHES`` of them are kept: of a graph with more nodes a random part is used.
+at most ``batch_nodes`` nodes are drawn once and used in turns, so that a step does not grow with the
+number of nodes. At most ``batches`` of them are kept: of a graph with more nodes a random part is used.
 """
 
 from __future__ import annotations
@@ -51,6 +51,8 @@ class RealLoss:
         hidden_channels: hidden units of a student.
         device: where students are.
         dtype: their precision.
+        batch_nodes: nodes of a minibatch at most.
+        batches: minibatches at most.
     """
 
     def __init__(
@@ -62,6 +64,8 @@ class RealLoss:
         hidden_channels: int,
         device: torch.device,
         dtype: torch.dtype = torch.float32,
+        batch_nodes: int = BATCH_NODES,
+        batches: int = BATCHES,
     ) -> None:
         self._models = tuple(testing_model(name, hidden_channels) for name in models)
         source = _Source(visible, device, dtype, propagated="gcn" in models)
@@ -70,7 +74,7 @@ class RealLoss:
                 tuple(source.prepared(model, part) for model in self._models),
                 targets[part.to(targets.device)].to(device, dtype),
             )
-            for part in minibatches(nodes)
+            for part in minibatches(nodes, batch_nodes, batches)
         ]
 
     def losses_and_gradients(
@@ -95,11 +99,11 @@ class RealLoss:
         return losses.detach().view_as(students.age), gradients
 
 
-def minibatches(nodes: Tensor) -> list[Tensor]:
-    """The nodes in random parts of equal size, up to one node; the first ``BATCHES`` of them."""
-    parts = -(-nodes.numel() // BATCH_NODES)
+def minibatches(nodes: Tensor, size: int, most: int) -> list[Tensor]:
+    """The nodes in random parts of at most ``size``, equal up to one; the first ``most`` of them."""
+    parts = -(-nodes.numel() // size)
     order = torch.randperm(nodes.numel(), generator=make_generator(0, "real minibatches"))
-    return [part.sort().values for part in nodes[order].tensor_split(parts)[:BATCHES]]
+    return [part.sort().values for part in nodes[order].tensor_split(parts)[:most]]
 
 
 class _Source:
