@@ -92,17 +92,3 @@ def test_a_slip_is_understood(gcsr: Run, data: Path, words: list[str], said: str
 def test_a_dash_is_as_good_as_an_underscore(gcsr: Run, data: Path) -> None:
     told = gcsr("condense", data, "--nodes", 6, "--estimate", "--set=feature-lr=0.001")
     assert (told.code, told.err) == (0, "")
-
-
-@pytest.mark.parametrize(
-    ("method", "setting"),
-    [(name, key) for key, names in registry.REMOVED.items() for name in names],
-)
-def test_a_setting_that_is_gone_says_so(gcsr: Run, data: Path, method: str, setting: str) -> None:
-    words = [f"--method={method}", f"--set={setting}=1"]
-    result = gcsr("condense", data, "--nodes", 6, "--estimate", *words)
-    assert result.code == 2
-    assert result.err == (
-        f"error: {setting} was a setting of {method} until version 0.1; it did not improve results,"
-        " leave it out.\n"
-    )

@@ -9,8 +9,15 @@ import torch
 from engine_helpers import RATE, STEPS, TALL, WIDE, C, Problem, error
 
 from gcsr.engines.divergence import DivergenceGuard
+from gcsr.engines.loop import optimize
 from gcsr.engines.structure import IdentityStructure, SelfExpressiveStructure, SyntheticFeatures
-from gcsr.engines.trajectory.engine import Iterate, Matching, Step, match_trajectories
+from gcsr.engines.trajectory.engine import (
+    CHECK_EVERY,
+    Iterate,
+    Matching,
+    MatchTrajectories,
+    Step,
+)
 from gcsr.engines.trajectory.students import student_for
 from gcsr.models.base import init_batch
 from gcsr.models.registry import CONDENSING_MODELS
@@ -61,10 +68,11 @@ def run_loop(problem: Problem, structure, state, *, iterations=5, count=3, rate=
         torch.full((problem.graphs, 1, 1), rate, dtype=torch.float64),
     )
     compare = more.pop("compare", None)
-    losses = match_trajectories(
-        step,
-        paths,
-        schedules=[torch.Generator().manual_seed(s) for s in range(problem.graphs)],
+    schedules = [torch.Generator().manual_seed(s) for s in range(problem.graphs)]
+    losses = optimize(
+        MatchTrajectories(step, paths, schedules),
+        iterations,
+        check_every=CHECK_EVERY["cpu"],
         progress=more.pop("progress", silent),
         compare=None if compare is None else lambda i: compare(i, iterate.x),
         **more,
@@ -141,12 +149,8 @@ def test_graphs_have_feature_rates_of_their_own():
         Matching(1, STEPS, RATE, 2, 10),
         torch.tensor([1e-3, 1e-5], dtype=torch.float64).view(2, 1, 1),
     )
-    match_trajectories(
-        step,
-        paths,
-        schedules=[torch.Generator().manual_seed(0) for _ in range(2)],
-        progress=silent,
-    )
+    schedules = [torch.Generator().manual_seed(0) for _ in range(2)]
+    optimize(MatchTrajectories(step, paths, schedules), 1, progress=silent, check_every=50)
     moved = (iterate.x - problem.x).abs().amax((1, 2))
     # Adam's first step is the rate itself.
     torch.testing.assert_close(
@@ -278,11 +282,9 @@ def test_captured_loop_on_cuda_is_the_loop_on_the_cpu(model, shape, caplog):
             Matching(12, STEPS, 0.1, expert_steps=2, max_start=10),
             torch.full((2, 1, 1), 1e-3, device=device),
         )
-        losses = match_trajectories(
-            step,
-            paths,
-            schedules=[torch.Generator().manual_seed(s) for s in range(2)],
-            progress=silent,
+        schedules = [torch.Generator().manual_seed(s) for s in range(2)]
+        losses = optimize(
+            MatchTrajectories(step, paths, schedules), 12, progress=silent, check_every=250
         )
         results.append((losses, iterate.x.cpu(), *(s.cpu() for s in iterate.state)))
     assert "capture failed" not in caplog.text

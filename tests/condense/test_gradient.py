@@ -14,7 +14,8 @@ from torch import nn
 from gcsr import Graph, InputError
 from gcsr.data.views import View
 from gcsr.engines.gradient.blocks import chain, sampled_rows
-from gcsr.engines.gradient.engine import Step, fresh_networks, is_structural, match_gradients
+from gcsr.engines.gradient.engine import MatchGradients, Step, fresh_networks, is_structural
+from gcsr.engines.loop import optimize
 from gcsr.methods.dcg import DCG
 from gcsr.methods.gcond import GCond
 from gcsr.methods.gcond_x import GCondX
@@ -163,12 +164,11 @@ def test_only_its_phase_moves_each_part(graph):
     condenser = GCond(**(SMALL | {"inner": 1, "outer": 1}))
     step = engine_step(condenser, graph)
     seen: list[tuple[torch.Tensor, torch.Tensor]] = []
-    match_gradients(
-        step,
+    optimize(
+        MatchGradients(step, 1, SEEDS),
         12,
-        1,
-        seeds=SEEDS,
         progress=lambda *_: None,
+        check_every=1,
         compare=lambda i: seen.append((step.x.clone(), step.structure_adam.params[0].clone())),
         compare_at=range(12),
     )

@@ -32,7 +32,8 @@ def ccns_figure(analysis: Analysis) -> Figure:
     for axis, (name, values) in zip(axes, sides, strict=True):
         image = axis.imshow(values, vmin=0, vmax=1, cmap="viridis")
         axis.set(title=f"CCNS, {name}", xlabel="class", ylabel="class")
-        _whole_ticks(axis, values.shape[0])
+        ticks = range(0, values.shape[0], max(1, values.shape[0] // 12))
+        axis.set(xticks=ticks, yticks=ticks)
         if values.shape[0] <= MOST_TEXT:
             _write_values(axis, values)
     figure.colorbar(image, ax=axes)
@@ -101,7 +102,7 @@ FIGURES: dict[str, Callable[[Analysis], Figure | None]] = {
 
 
 def figure_bytes(figure: Figure, kind: str) -> bytes:
-    """A figure as a PNG or SVG file; figures of equal numbers give equal bytes."""
+    """A figure as a PNG or SVG file; the same figure gives the same bytes."""
     require_one_of("format", kind, FORMATS)
     from matplotlib import rc_context  # noqa: PLC0415 - takes a second to import
 
@@ -163,12 +164,6 @@ def _write_values(axis: Axes, values: np.ndarray) -> None:
             axis.text(
                 column, row, f"{value:.2f}", ha="center", va="center", color=ink, fontsize="x-small"
             )
-
-
-def _whole_ticks(axis: Axes, count: int) -> None:
-    step = max(1, count // 12)
-    axis.set_xticks(range(0, count, step))
-    axis.set_yticks(range(0, count, step))
 
 
 def _bars(axis: Axes, values: Distribution) -> None:

@@ -21,7 +21,7 @@ from gcsr.auto.costs import Costs
 from gcsr.data.graph import Graph
 from gcsr.data.stored_graph import StoredGraph
 from gcsr.data.views import CondensingView
-from gcsr.engines.divergence import reason_of
+from gcsr.engines.divergence import RUN_ERRORS, reason_of
 from gcsr.engines.iterates import QuickScore
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.methods.base import Condenser
@@ -34,13 +34,6 @@ from gcsr.starts.sample import class_budget
 from gcsr.utils.errors import InputError, real_number, require, require_one_of
 from gcsr.utils.parallel import run_jobs_on
 from gcsr.utils.progress import Progress, silent
-
-# What takes a candidate out instead of ending the run.
-FAILURES: tuple[type[Exception], ...] = (
-    InputError,
-    torch.linalg.LinAlgError,  # type: ignore[attr-defined]
-    torch.OutOfMemoryError,
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,7 +237,7 @@ class Automatic(Condenser):
         if labeler is not None:
             # Once for all candidates, which may run side by side. If it fails each of them tells why.
             seed = self._fixed.get("expert_seed", 0)
-            with suppress(*FAILURES):
+            with suppress(*RUN_ERRORS):
                 class_shares(view, labeler, seed=seed, device=device, progress=progress)
         ctx = replace(ctx, view=view)
         runs = [_Run(self, ctx, plan, seed) for seed in ctx.seeds]
@@ -266,7 +259,7 @@ class Automatic(Condenser):
             method = self._bilevel(ctx.nodes, num_hops=hops, iterations=plan.iterations)
             try:
                 made = method.run(replace(ctx, seeds=[run.seed for run in group]))
-            except FAILURES as error:
+            except RUN_ERRORS as error:
                 if len(group) == 1:
                     group[0].left_out.append((method, reason_of(error)))
                     continue
@@ -311,7 +304,7 @@ class _Run:
         try:
             (made,) = method.run(self._ctx)
             where.append(Candidate(method, made, validated(made)))
-        except FAILURES as error:
+        except RUN_ERRORS as error:
             self.left_out.append((method, reason_of(error)))
         progress("starts", 1, 1)
 

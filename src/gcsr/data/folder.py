@@ -72,10 +72,6 @@ class Manifest:
     content_hash: str
     sha256: dict[str, str]
 
-    def to_json(self) -> str:
-        """The text of the file."""
-        return json.dumps({"format": FORMAT, **asdict(self)}, indent=1) + "\n"
-
     @classmethod
     def read(cls, folder: Path) -> Manifest:
         """The manifest of a folder, checked."""
@@ -227,7 +223,8 @@ def seal(folder: Path, *, name: str, num_classes: int, inductive: bool, scaling:
         content_hash=content_hash,
         sha256=sha256,
     )
-    write_atomically(folder / MANIFEST, manifest.to_json().encode())
+    text = json.dumps({"format": FORMAT, **asdict(manifest)}, indent=1) + "\n"
+    write_atomically(folder / MANIFEST, text.encode())
     return manifest
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gcsr.utils.safe_io import expanded, is_file
+from gcsr.utils.safe_io import is_file, user_folder
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
@@ -66,11 +66,7 @@ def per_class_split(y: np.ndarray, seed: int = 0) -> tuple[np.ndarray, np.ndarra
 
 def data_root(root: str | Path | None) -> Path:
     """``root``, else ``$GCSR_DATA``, else ``gcsr`` in the user's cache folder."""
-    chosen = root or os.environ.get(DATA_VARIABLE)
-    if chosen:
-        return expanded(chosen)
-    cache = os.environ.get("XDG_CACHE_HOME")
-    return (Path(cache) if cache else Path.home() / ".cache") / "gcsr"
+    return user_folder(root or os.environ.get(DATA_VARIABLE))
 
 
 def spellings(*names: str, families: tuple[str, ...] = ()) -> tuple[str, ...]:

@@ -17,6 +17,15 @@ from gcsr.utils.devices import free_memory_bytes
 from gcsr.utils.errors import InputError, require, suggestion
 from gcsr.utils.safe_io import expanded, is_file
 
+_PICKLE = "a pickle can run code and is not read. Load it yourself and convert it with Graph.from_pyg"
+_EDGES = "gcsr convert makes a folder of a list of edges"
+# What to do with files that are no graph files.
+OTHER_FILES = {
+    **dict.fromkeys((".pt", ".pth", ".pkl", ".pickle"), _PICKLE),
+    **dict.fromkeys((".csv", ".parquet", ".npy"), _EDGES),
+    ".safetensors": "gcsr.CondensedGraph.load reads condensed graphs",
+}
+
 
 def load(
     source: str | Path,
@@ -51,19 +60,9 @@ def load(
             return _folder(path, features, inductive, memory)
         if path.suffix == ".npz" or is_file(path):
             require(
-                path.suffix not in (".pt", ".pth", ".pkl", ".pickle"),
-                f"{path}: must be an .npz file or a graph folder; a pickle can run code and is not"
-                " read. Load it yourself and convert it with gcsr.Graph.from_pyg.",
-            )
-            require(
-                path.suffix != ".safetensors",
-                f"{path}: must be an .npz file or a graph folder; gcsr.CondensedGraph.load reads"
-                " condensed graphs.",
-            )
-            require(
-                path.suffix not in (".csv", ".parquet", ".npy"),
-                f"{path}: must be an .npz file or a graph folder; gcsr convert makes a folder of a list"
-                " of edges.",
+                path.suffix not in OTHER_FILES,
+                f"{path}: must be an .npz file or a graph folder;"
+                f" {OTHER_FILES.get(path.suffix, '')}.",
             )
             return Graph.from_npz(
                 path, undirected=undirected, inductive=inductive, features=features or "keep"

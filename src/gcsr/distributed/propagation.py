@@ -15,7 +15,7 @@ import torch
 
 from gcsr.distributed.pool import Cluster, connected
 from gcsr.distributed.worker import Shared
-from gcsr.utils.errors import require
+from gcsr.utils.errors import require, require_integer
 from gcsr.utils.products import Array, RowBlock, Table, read_only
 from gcsr.utils.progress import Progress, silent
 
@@ -77,8 +77,7 @@ def propagate(
         cluster: ``local``, the ``HOST:PORT`` of a Ray cluster's head, or a connected one.
         progress: called with the blocks that are finished.
     """
-    whole = isinstance(hops, int) and not isinstance(hops, bool) and hops >= 0
-    require(whole, f"hops must be an integer >= 0, got {hops!r}.")
+    require_integer("hops", hops)
     require(len(rows) > 0, "rows must have at least one block, got none.")
     require(
         len(rows) == len(x),

@@ -21,6 +21,15 @@ from gcsr.utils.errors import InputError
 MOST_ROLLBACKS = 3
 
 
+# Errors of one run among several: its settings are refused, need too much memory, or diverge.
+RUN_ERRORS: tuple[type[Exception], ...] = (
+    InputError,
+    torch.linalg.LinAlgError,  # type: ignore[attr-defined]
+    torch.OutOfMemoryError,
+    MemoryError,
+)
+
+
 class DivergedError(InputError):
     """A run whose loss stays not finite. ``reason`` leaves out where a checkpoint is."""
 

@@ -63,8 +63,8 @@ def optimize(
     step: OuterStep,
     iterations: int,
     *,
-    guard: DivergenceGuard,
     progress: Progress,
+    guard: DivergenceGuard | None = None,
     check_every: int,
     keep_every: int | None = None,
     compare: Callable[[int], None] | None = None,
@@ -79,15 +79,15 @@ def optimize(
     Args:
         step: the iteration.
         iterations: their number; a run that is resumed does the rest of them.
-        guard: keeps good states, and writes them to the checkpoint.
         progress: called after every check.
+        guard: keeps good states, and writes them to the checkpoint; by default without a checkpoint.
         check_every: iterations between two checks of the losses. A check waits for the device.
         keep_every: iterations between two states that are kept; by default every check.
         compare: called before the iterations in ``compare_at``, and after the last one.
         compare_at: see ``compare``.
         stop_if_diverged: return the losses so far instead of raising an error.
     """
-    keep_every = keep_every or check_every
+    guard, keep_every = guard or DivergenceGuard(), keep_every or check_every
     graphs = step.x.shape[0]
     losses = torch.zeros((iterations, graphs), dtype=torch.float64, device=step.x.device)
     i, values = guard.begin(step.buffers(), losses)

@@ -13,7 +13,7 @@ from torch import Tensor
 from gcsr.data.views import CondensingView
 from gcsr.engines.divergence import DivergenceGuard
 from gcsr.engines.gradient.blocks import CondensedClasses
-from gcsr.engines.gradient.engine import Learned, Step, match_gradients
+from gcsr.engines.gradient.engine import KEEP_EVERY, Learned, MatchGradients, Step
 from gcsr.engines.gradient.learners import LEARNERS, learner_for
 from gcsr.engines.gradient.real import Draws, RealSettings, RealSource
 from gcsr.engines.gradient.structures import Generator, TransportTerm
@@ -31,6 +31,7 @@ from gcsr.engines.loop import (
     Units,
     advance_together,
     feature_unit,
+    optimize,
 )
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.methods.base import Condenser
@@ -193,12 +194,12 @@ class GradientCondenser(Condenser):
             best = BestValidated(targets, view.validation, device)
         compare = comparison(best, view, seeds, targets, device)
         guard = DivergenceGuard(best, view.checkpoint, seeds, device, unit="epoch")
-        losses = match_gradients(
-            step,
+        losses = optimize(
+            MatchGradients(step, self.outer, seeds),
             self.epochs,
-            self.outer,
-            seeds=seeds,
             progress=ctx.progress,
+            check_every=1,
+            keep_every=KEEP_EVERY,
             compare=None if compare is None else lambda i: compare(i, step.x, adjacency()),
             compare_at=epochs_to_compare(self.epochs),
             guard=guard,

@@ -18,15 +18,17 @@ from gcsr.engines.loop import (
     Units,
     advance_together,
     feature_unit,
+    optimize,
 )
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.engines.structure import IdentityStructure, State, Structure, SyntheticFeatures
 from gcsr.engines.trajectory.engine import (
+    CHECK_EVERY,
     Iterate,
     LearnedRate,
     Matching,
+    MatchTrajectories,
     Step,
-    match_trajectories,
 )
 from gcsr.engines.trajectory.students import student_for
 from gcsr.methods.base import Condenser, resource
@@ -258,25 +260,27 @@ class TrajectoryCondenser(Condenser):
         tenth = max(1, self.iterations // 10)
         compare = comparison(best, view, seeds, targets, device, every=tenth)
         guard = DivergenceGuard(best, view.checkpoint, seeds, device)
-        losses = match_trajectories(
-            Step(
-                iterate,
-                targets,
-                structure,
-                student_for(self.expert_request.model, labels.numel(), int(x.shape[-1])),
-                Matching(
-                    iterations=self.iterations,
-                    student_steps=self.student_steps,
-                    student_lr=self.student_lr,
-                    expert_steps=self.expert_steps,
-                    max_start=self.max_start,
-                    learned_rate=self._learned_rate,
-                ),
-                self.feature_lr * feature_unit(x, self.units),
+        step = Step(
+            iterate,
+            targets,
+            structure,
+            student_for(self.expert_request.model, labels.numel(), int(x.shape[-1])),
+            Matching(
+                iterations=self.iterations,
+                student_steps=self.student_steps,
+                student_lr=self.student_lr,
+                expert_steps=self.expert_steps,
+                max_start=self.max_start,
+                learned_rate=self._learned_rate,
             ),
-            experts.trajectories,
-            schedules=[make_generator(seed, "expert schedule") for seed in seeds],
+            self.feature_lr * feature_unit(x, self.units),
+        )
+        schedules = [make_generator(seed, "expert schedule") for seed in seeds]
+        losses = optimize(
+            MatchTrajectories(step, experts.trajectories, schedules),
+            self.iterations,
             progress=ctx.progress,
+            check_every=CHECK_EVERY[device.type],
             compare=None if compare is None else lambda i: compare(i, iterate.x, adjacency()),
             compare_at=range(0, self.iterations, compare_every),
             stop_if_diverged=self._stops_if_diverged,

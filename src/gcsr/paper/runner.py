@@ -36,7 +36,7 @@ from gcsr.paper.work import (
     recalled,
 )
 from gcsr.utils.devices import pick_device
-from gcsr.utils.errors import InputError, require
+from gcsr.utils.errors import InputError, require, require_integer
 from gcsr.utils.progress import Progress, silent
 
 # Seconds to wait for groups that another process measures.
@@ -89,8 +89,7 @@ def reproduce(
         experiment.require_part("dataset", name, experiment.datasets)
     for name in methods:
         experiment.require_part("method", name, sorted({cell.method for cell in experiment.cells}))
-    whole = isinstance(jobs, int) and not isinstance(jobs, bool) and jobs >= 1
-    require(whole, f"jobs must be an integer >= 1, got {jobs!r}.")
+    require_integer("jobs", jobs, 1)
     require(
         jobs == 1 or cluster is None,
         f"jobs must be 1 with a cluster, which uses all its CPUs, got {jobs}.",

@@ -10,7 +10,7 @@ done anew in every epoch, for every draw and network.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 
 import scipy.sparse as sp
 import torch
@@ -61,7 +61,7 @@ def consistent_prediction(
     run = Run(
         tuple(p.to(device).requires_grad_() for p in initial),
         RECIPE,
-        _Loss(model, material),
+        partial(material.loss, model),
         lambda params: accuracy(model, params, validated, labels, at_once=NETWORKS),
     )
     for epoch in range(1, RECIPE.epochs + 1):
@@ -133,25 +133,20 @@ class _Material:
         inputs = [self._draws[draw][rows] for draw in drawn]
         return inputs, self.targets[labeled.to(self.device)]
 
+    def loss(self, model: MLP, params: Params) -> Tensor:
+        """The sum over networks of two terms.
 
-@dataclass(frozen=True, eq=False)
-class _Loss:
-    """Cross-entropy of labeled nodes, and the distance of every draw from a sharper mean of them."""
-
-    model: MLP
-    material: _Material
-
-    def __call__(self, params: Params) -> Tensor:
-        """The sum over networks."""
-        inputs, targets = self.material.minibatch()
+        Cross-entropy of labeled nodes, and the distance of every draw from a sharper mean of them.
+        """
+        inputs, targets = self.minibatch()
         first, *others = params
         scores = []
         for draw in inputs:
             # A column that is not there is a row of the first weights that is not there. Each draw and
             # each network lacks some of its own.
-            left = first * self.material.words(torch.ones_like(first[..., :1]))
+            left = first * self.words(torch.ones_like(first[..., :1]))
             weights = (left, *others)
-            scores.append(self.model.logits(weights, Prepared(draw), self.material.units))
+            scores.append(model.logits(weights, Prepared(draw), self.units))
         logits, labeled = torch.stack(scores, 1), targets.shape[0]
         known, unknown = logits.split([labeled, logits.shape[2] - labeled], dim=2)
         supervised = cross_entropy(known, targets).mean(1)

@@ -142,13 +142,7 @@ def pick_training_rows(
         )
         chosen.append(members[torch.cat([picked, extra])])
         repeated.append(torch.arange(wanted) >= members.numel())
-    return start_at(torch.cat(chosen), torch.cat(repeated), features, generator)
-
-
-def start_at(
-    nodes: Tensor, again: Tensor, features: RowsByNumber, generator: torch.Generator
-) -> Start:
-    """The rows of training nodes, with a small jitter where a node comes ``again``."""
+    nodes, again = torch.cat(chosen), torch.cat(repeated)
     x = features[nodes.to(features.device)].clone()
     notes: tuple[str, ...] = ()
     if again.any():

@@ -6,7 +6,7 @@ import logging
 import os
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import torch
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from gcsr.models.base import Params
 from gcsr.utils.files import lock_file
-from gcsr.utils.safe_io import UNREADABLE, expanded, is_file, reason
+from gcsr.utils.safe_io import UNREADABLE, is_file, reason, user_folder
 
 logger = logging.getLogger(__name__)
 CACHE_VARIABLE = "GCSR_CACHE"
@@ -31,11 +31,7 @@ HEADER_BYTES = 4096
 
 def cache_folder() -> Path:
     """``$GCSR_CACHE``, else ``gcsr`` in the user's cache folder."""
-    chosen = os.environ.get(CACHE_VARIABLE)
-    if chosen:
-        return expanded(chosen)
-    cache = os.environ.get("XDG_CACHE_HOME")
-    return (Path(cache) if cache else Path.home() / ".cache") / "gcsr"
+    return user_folder(os.environ.get(CACHE_VARIABLE))
 
 
 def scratch_folder() -> Path:
@@ -124,7 +120,9 @@ class ExpertCache:
         part = self.folder / f".{key}{PART}"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            with self._turn():
+            # Writers of all processes, one after the other.
+            with (self.folder / ".lock").open("w") as lock:
+                lock_file(lock.fileno(), wait=True)
                 if not self._make_room(size):
                     return
                 try:
@@ -135,13 +133,6 @@ class ExpertCache:
                     part.unlink(missing_ok=True)
         except (SafetensorError, OSError) as error:
             logger.warning("experts could not be stored in %s: %s", self.folder, error)
-
-    @contextmanager
-    def _turn(self) -> Iterator[None]:
-        """Writers of all processes, one after the other."""
-        with (self.folder / ".lock").open("w") as lock:
-            lock_file(lock.fileno(), wait=True)
-            yield
 
     def _make_room(self, size: int) -> bool:
         """Remove least recently used files until ``size`` more bytes are within the allowance."""

@@ -18,6 +18,7 @@ from gcsr.data.graph import Graph
 from gcsr.data.views import CondensingView
 from gcsr.distributed.pool import Cluster, connected
 from gcsr.distributed.start import ClusterError
+from gcsr.engines.divergence import RUN_ERRORS
 from gcsr.engines.iterates import QuickScore
 from gcsr.methods.distributed import condense_spread
 from gcsr.tuning.result import Trial, Tuning
@@ -32,7 +33,7 @@ from gcsr.tuning.study import (
     sampler,
 )
 from gcsr.utils.devices import pick_device
-from gcsr.utils.errors import InputError, require
+from gcsr.utils.errors import require
 from gcsr.utils.formatting import counted
 from gcsr.utils.progress import Progress, silent
 from gcsr.utils.safe_io import is_number
@@ -40,13 +41,6 @@ from gcsr.utils.safe_io import is_number
 if TYPE_CHECKING:
     import optuna
 
-# Errors of a single trial: its settings are refused, need too much memory, or diverge.
-REFUSALS: tuple[type[Exception], ...] = (
-    InputError,
-    torch.linalg.LinAlgError,  # type: ignore[attr-defined]
-    torch.OutOfMemoryError,
-    MemoryError,
-)
 # The first two scores of a trial say little about its settings.
 FIRST_PRUNED_SCORE = 3
 OnTrial = Callable[[Trial], None]
@@ -175,7 +169,11 @@ class Search:
             require(fine, f"{name} must be > 0, got {value!r}.")
         ends = None if seconds is None else time.monotonic() + seconds
         finished = list(self._finished())
-        while len(finished) < trials and not self._tried_all(finished):
+        count = self._spec.space.count
+        while len(finished) < trials:
+            different = {tuple(sorted(trial.settings.items())) for trial in finished}
+            if count is not None and len(different) >= count:
+                break
             if ends is not None and time.monotonic() > ends:
                 break
             progress("trials", len(finished), trials)
@@ -184,11 +182,6 @@ class Search:
             if on_trial is not None:
                 on_trial(finished[-1])
         progress("trials", len(finished), len(finished))
-
-    def _tried_all(self, finished: list[Trial]) -> bool:
-        different = {tuple(sorted(trial.settings.items())) for trial in finished}
-        count = self._spec.space.count
-        return count is not None and len(different) >= count
 
     def _finished(self) -> Iterator[Trial]:
         """Complete and pruned trials; failed ones do not affect the following."""
@@ -230,7 +223,7 @@ class Search:
             study.tell(trial, state=state.FAIL)
             kept = f"{str(error).rstrip('.')}; {counted(len(finished), 'finished trial')} kept."
             raise ClusterError(kept) from None
-        except REFUSALS as error:
+        except RUN_ERRORS as error:
             trial.set_user_attr(NOTE, str(error).strip() or type(error).__name__)
             study.tell(trial, state=state.PRUNED)
         except BaseException:

@@ -70,6 +70,14 @@ def expanded(path: str | Path) -> Path:
     return Path(os.path.expanduser(path))  # noqa: PTH111 - Path.expanduser raises for ~nobody
 
 
+def user_folder(chosen: str | Path | None) -> Path:
+    """``chosen``, else ``gcsr`` in the user's cache folder."""
+    if chosen:
+        return expanded(chosen)
+    cache = os.environ.get("XDG_CACHE_HOME")
+    return (Path(cache) if cache else Path.home() / ".cache") / "gcsr"
+
+
 def is_number(value: object) -> bool:
     """A finite number that a float can hold: JSON has whole numbers of any length."""
     if isinstance(value, bool) or not isinstance(value, int | float):

@@ -6,7 +6,7 @@ when they are first needed and replayed from then on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
@@ -14,19 +14,17 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from gcsr.engines.divergence import DivergenceGuard
 from gcsr.engines.gradient.blocks import CondensedClasses
 from gcsr.engines.gradient.learners import ClassGradients, Learner, condensed_inputs
 from gcsr.engines.gradient.real import RealSide
 from gcsr.engines.gradient.structures import Generator, TransportTerm
-from gcsr.engines.loop import OuterStep, optimize
+from gcsr.engines.loop import OuterStep
 from gcsr.equations.gradient_distance import cosine_distance, squared_distance
 from gcsr.equations.propagation import normalized_adjacency
 from gcsr.models.base import Params, init_batch
 from gcsr.training.adam import Adam
 from gcsr.utils.capture import capture
 from gcsr.utils.devices import make_generator
-from gcsr.utils.progress import Progress
 
 Distance = Literal["cosine", "squared"]
 # Guarded steps are scaled down to this norm.
@@ -259,7 +257,7 @@ class MatchGradients(OuterStep):
 
     def __init__(self, step: Step, outer: int, seeds: Sequence[int]) -> None:
         self.x, self._step, self._outer, self._seeds = step.x, step, outer, seeds
-        self._advance = Advance(step)
+        self._captured: dict[tuple[bool, bool], Callable[[], None]] = {}
         self._lr_scale: Tensor | None = None
 
     def buffers(self) -> tuple[Tensor, ...]:
@@ -279,12 +277,24 @@ class MatchGradients(OuterStep):
         step = self._step
         if lr_scale is not None and lr_scale is not self._lr_scale:
             step.scale_lr(lr_scale)
-            self._advance, self._lr_scale = Advance(step), lr_scale
+            self._lr_scale = lr_scale
+            self._captured.clear()
         structural = step.structure is not None and is_structural(iteration)
         step.begin(iteration, fresh_networks(step, self._seeds, iteration), structural)
         for outer in range(self._outer):
-            self._advance(structural=structural, train=outer > 0)
+            self._advance(structural, train=outer > 0)
         return step.loss / self._outer
+
+    def _advance(self, structural: bool, train: bool) -> None:
+        """One outer step, captured on CUDA where it needs nothing of the host."""
+        step, kind = self._step, (structural, train)
+        body = partial(step, structural=structural, train=train)
+        if not step.x.is_cuda or not step.capturable(structural):
+            body()
+            return
+        if kind not in self._captured:
+            self._captured[kind] = capture(body, step.buffers)
+        self._captured[kind]()
 
     def divergence_message(self, iteration: int) -> str:
         """The error after too many rollbacks."""
@@ -292,34 +302,7 @@ class MatchGradients(OuterStep):
 
     def release(self) -> None:
         """Free the captured steps."""
-        self._advance = Advance(self._step)
-
-
-def match_gradients(
-    step: Step,
-    epochs: int,
-    outer: int,
-    *,
-    seeds: Sequence[int],
-    progress: Progress,
-    compare: Callable[[int], None] | None = None,
-    compare_at: Container[int] = (),
-    guard: DivergenceGuard | None = None,
-) -> Tensor:
-    """Run the loop in place; returns the mean matching loss of every epoch ``(epochs, graphs)``.
-
-    For ``compare`` and the other arguments see :func:`~gcsr.engines.loop.optimize`.
-    """
-    return optimize(
-        MatchGradients(step, outer, seeds),
-        epochs,
-        guard=guard or DivergenceGuard(),
-        progress=progress,
-        check_every=1,
-        keep_every=KEEP_EVERY,
-        compare=compare,
-        compare_at=compare_at,
-    )
+        self._captured.clear()
 
 
 def fresh_networks(step: Step, seeds: Sequence[int], epoch: int) -> Params:
@@ -327,22 +310,3 @@ def fresh_networks(step: Step, seeds: Sequence[int], epoch: int) -> Params:
     generators = [make_generator(seed, f"theta of epoch {epoch}") for seed in seeds]
     features, classes = int(step.x.shape[-1]), int(step.classes.targets.shape[-1])
     return step.learner.params(init_batch(step.learner.model, features, classes, generators))
-
-
-class Advance:
-    """Runs a step the fastest way that works here."""
-
-    def __init__(self, step: Step) -> None:
-        self._step = step
-        self._recorded: dict[tuple[bool, bool], Callable[[], None]] = {}
-
-    def __call__(self, *, structural: bool, train: bool) -> None:
-        """One step of that kind."""
-        if not self._step.x.is_cuda or not self._step.capturable(structural):
-            self._step(structural=structural, train=train)
-            return
-        kind = (structural, train)
-        if kind not in self._recorded:
-            body = partial(self._step, structural=structural, train=train)
-            self._recorded[kind] = capture(body, self._step.buffers)
-        self._recorded[kind]()

@@ -7,15 +7,15 @@ once and replayed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import torch
 from torch import Tensor
 
-from gcsr.engines.divergence import MOST_ROLLBACKS, DivergenceGuard
-from gcsr.engines.loop import OuterStep, finite_graphs, optimize
+from gcsr.engines.divergence import MOST_ROLLBACKS
+from gcsr.engines.loop import OuterStep, finite_graphs
 from gcsr.engines.structure import State, Structure, SyntheticFeatures
 from gcsr.engines.trajectory.students import MatchingInputs, Student
 from gcsr.models.base import Params
@@ -23,7 +23,6 @@ from gcsr.training.adam import FusedAdam
 from gcsr.training.trajectories import Trajectories
 from gcsr.utils.capture import capture
 from gcsr.utils.errors import require
-from gcsr.utils.progress import Progress
 
 # Iterations between two checks of the loss. On CUDA a check waits for the device.
 CHECK_EVERY = {"cpu": 50, "cuda": 250}
@@ -121,7 +120,10 @@ class Step:
 
 
 class MatchTrajectories(OuterStep):
-    """:class:`Step` along each graph's schedule of experts, captured on CUDA."""
+    """:class:`Step` along each graph's schedule of experts, captured on CUDA.
+
+    ``schedules`` are one generator per graph.
+    """
 
     def __init__(
         self, step: Step, trajectories: Trajectories, schedules: Sequence[torch.Generator]
@@ -147,7 +149,9 @@ class MatchTrajectories(OuterStep):
             step = self._step
             if lr_scale is not None:
                 step = replace(step, feature_lr=step.feature_lr * lr_scale)
-            self._run = self._captured(step, iteration) if self._captures else self._eager(step)
+            self._run = partial(self._eager, step)
+            if self._captures:
+                self._run = self._captured(step, iteration)
             self._lr_scale = lr_scale
         losses = self._run(iteration)
         if iteration == 0:
@@ -170,13 +174,10 @@ class MatchTrajectories(OuterStep):
         """Free the captured iteration."""
         self._run = None
 
-    def _eager(self, step: Step) -> Callable[[int], Tensor]:
-        def run(iteration: int) -> Tensor:
-            experts, starts = zip(*(draw[iteration] for draw in self._draws), strict=True)
-            pair = self._trajectories.pairs(experts, starts, step.matching.expert_steps)
-            return step(*pair).float()
-
-        return run
+    def _eager(self, step: Step, iteration: int) -> Tensor:
+        experts, starts = zip(*(draw[iteration] for draw in self._draws), strict=True)
+        pair = self._trajectories.pairs(experts, starts, step.matching.expert_steps)
+        return step(*pair).float()
 
     def _captured(self, step: Step, first: int) -> Callable[[int], Tensor]:
         """Iterations from ``first`` on, one after the other; the device counts them."""
@@ -202,34 +203,6 @@ class MatchTrajectories(OuterStep):
             return losses
 
         return run
-
-
-def match_trajectories(
-    step: Step,
-    trajectories: Trajectories,
-    *,
-    schedules: Sequence[torch.Generator],
-    progress: Progress,
-    compare: Callable[[int], None] | None = None,
-    compare_at: Container[int] = (),
-    stop_if_diverged: bool = False,
-    guard: DivergenceGuard | None = None,
-) -> Tensor:
-    """Run Algorithm 1 in place; returns the matching losses ``(iterations, graphs)``.
-
-    ``schedules`` are one generator per graph. For the other arguments see
-    :func:`~gcsr.engines.loop.optimize`.
-    """
-    return optimize(
-        MatchTrajectories(step, trajectories, schedules),
-        step.matching.iterations,
-        guard=guard or DivergenceGuard(),
-        progress=progress,
-        check_every=CHECK_EVERY[step.iterate.x.device.type],
-        compare=compare,
-        compare_at=compare_at,
-        stop_if_diverged=stop_if_diverged,
-    )
 
 
 def schedule(
