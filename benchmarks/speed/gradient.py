@@ -16,7 +16,7 @@ from benchmarks.speed.standin import graph_of
 from gcsr.data.graph import Graph
 from gcsr.data.views import View
 from gcsr.engines.gradient.blocks import chain
-from gcsr.engines.gradient.engine import Advance, Step, fresh_networks
+from gcsr.engines.gradient.engine import MatchGradients, Step, fresh_networks
 from gcsr.methods.gcond import GCond
 from gcsr.methods.presets import paper_settings
 from gcsr.models.base import init_batch
@@ -57,7 +57,7 @@ def bench_gradient(
         plain_loss, plain_gradient = _exact(graph, exact, settings)
         reference = plain_step(graph, step, settings)
         reference_ms = _epoch_ms(reference, outer, device, repeats)
-        engine_ms = _epoch_ms(Advance(step), outer, device, repeats)
+        engine_ms = _epoch_ms(MatchGradients(step, outer, seeds).advance, outer, device, repeats)
     return BenchRow(
         bench="gradient",
         case=name,

@@ -17,7 +17,9 @@ from gcsr.utils.devices import free_memory_bytes
 from gcsr.utils.errors import InputError, require, suggestion
 from gcsr.utils.safe_io import expanded, is_file
 
-_PICKLE = "a pickle can run code and is not read. Load it yourself and convert it with Graph.from_pyg"
+_PICKLE = (
+    "a pickle can run code and is not read. Load it yourself and convert it with Graph.from_pyg"
+)
 _EDGES = "gcsr convert makes a folder of a list of edges"
 # What to do with files that are no graph files.
 OTHER_FILES = {

@@ -127,7 +127,6 @@ def optimize(
 
 
 Units = Literal["relative", "absolute"]
-UNITS = ("relative", "absolute")
 Precision = Literal["float32", "float64"]
 PRECISIONS: dict[str, torch.dtype] = {"float32": torch.float32, "float64": torch.float64}
 

@@ -9,7 +9,7 @@ from abc import ABCMeta, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from importlib.metadata import version
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Literal, Self, cast, get_args, get_origin
 
 import torch
 
@@ -20,6 +20,7 @@ from gcsr.data.views import CondensingView, View
 from gcsr.distributed.pool import Cluster, connected
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.methods.distributed import condense_spread
+from gcsr.methods.registry import setting_kinds
 from gcsr.outofcore.estimate import Estimate, Work, estimate
 from gcsr.training.expert_recipe import ExpertRequest
 from gcsr.utils.checkpoint import Checkpoint, opened
@@ -29,7 +30,9 @@ from gcsr.utils.errors import (
     real_number,
     require,
     require_integer,
+    require_one_of,
     require_setting,
+    truth_value,
     whole_number,
 )
 from gcsr.utils.parallel import suitable_threads
@@ -112,10 +115,16 @@ class Condenser(metaclass=_AcceptsOldNames):
             (self.nodes is None) != (self.ratio is None),
             "exactly one of nodes and ratio must be given.",
         )
+        kinds = setting_kinds(type(self))
+        for name in (f.name for f in fields(self)):
+            if kinds.get(name) is bool:
+                truth_value(self, name)
+            elif get_origin(kinds.get(name)) is Literal:
+                require_one_of(name, getattr(self, name), get_args(kinds[name]))
         self._check()
 
     def _check(self) -> None:
-        """Raise :class:`InputError` for an invalid setting."""
+        """Raise :class:`InputError` for an invalid setting; literals and truth values were checked."""
 
     @abstractmethod
     def run(self, ctx: Context) -> list[CondensationResult]:

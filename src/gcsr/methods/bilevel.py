@@ -25,7 +25,7 @@ from gcsr.models.sparse import csr_tensor
 from gcsr.outofcore.estimate import Work
 from gcsr.starts.clusters import cluster_start
 from gcsr.starts.consistent import most_varied_columns
-from gcsr.starts.pseudo_labels import LABELERS, class_shares
+from gcsr.starts.pseudo_labels import class_shares
 from gcsr.starts.sample import (
     Start,
     block_labels,
@@ -116,10 +116,6 @@ class Bilevel(Condenser):
         )
         real_number(self, "feature_lr", "student_lr", above=True)
         real_number(self, "label_lr", "student_weight_decay")
-        require_one_of("init", self.init, ("clusters", "sample"))
-        require_one_of("pseudo_labels", self.pseudo_labels, ("auto", "none", *LABELERS))
-        require_one_of("structure", self.structure, ("none", "self-expressive"))
-        require_one_of("iterate", self.iterate, ("best-val", "last"))
         require(isinstance(self.models, str), f"models must be a string, got {self.models!r}.")
         for name in self._models:
             require_one_of("models", name, STUDENT_MODELS)

@@ -23,7 +23,7 @@ from gcsr.engines.result import CondensationResult, Context
 from gcsr.methods.base import Condenser
 from gcsr.starts.sample import class_budget
 from gcsr.utils.devices import make_generator
-from gcsr.utils.errors import real_number, require, require_one_of, truth_value, whole_number
+from gcsr.utils.errors import real_number, require, whole_number
 from gcsr.utils.parallel import part_of
 from gcsr.utils.progress import Progress
 
@@ -66,9 +66,6 @@ class Coarsening(Condenser):
         whole_number(self, "directions", least=2)
         whole_number(self, "levels")
         real_number(self, "reduction", most=1.0, above=True)
-        require_one_of("projection", self.projection, ("auto", "sum", "mean"))
-        require_one_of("labels", self.labels, ("pure", "majority"))
-        truth_value(self, "weights")
 
     def run(self, ctx: Context) -> list[CondensationResult]:
         """One condensed graph per seed."""

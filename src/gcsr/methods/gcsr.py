@@ -18,7 +18,7 @@ from gcsr.outofcore.prior import class_correlation_in_blocks
 from gcsr.starts.sample import Start
 from gcsr.training.obtain_experts import Experts
 from gcsr.utils.devices import make_generator
-from gcsr.utils.errors import InputError, real_number, require, require_one_of
+from gcsr.utils.errors import InputError, real_number, require
 
 Prior = Literal["train", "predicted", "all"]
 Regularizer = Literal["prior", "substructure", "random"]
@@ -52,8 +52,6 @@ class GCSR(TrajectoryCondenser):
     works_in_blocks: ClassVar[bool] = True
 
     def _check_structure(self) -> None:
-        require_one_of("prior", self.prior, ("train", "predicted", "all"))
-        require_one_of("regularizer", self.regularizer, ("prior", "substructure", "random"))
         require(
             self.regularizer != "substructure" or self.init == "sample",
             "init must be 'sample' for regularizer 'substructure', got 'clusters'.",

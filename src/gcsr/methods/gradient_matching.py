@@ -26,7 +26,6 @@ from gcsr.engines.iterates import (
 )
 from gcsr.engines.loop import (
     PRECISIONS,
-    UNITS,
     Precision,
     Units,
     advance_together,
@@ -102,11 +101,6 @@ class GradientCondenser(Condenser):
 
     def _check(self) -> None:
         require_one_of("model", self.model, LEARNERS)
-        require_one_of("distance", self.distance, ("cosine", "squared"))
-        require_one_of("neighbors", self.neighbors, ("auto", "all", "sampled"))
-        require_one_of("units", self.units, UNITS)
-        require_one_of("iterate", self.iterate, ("last", "best-val"))
-        require_one_of("dtype", self.dtype, PRECISIONS)
         whole_number(self, "num_hops", "epochs", "inner")
         whole_number(
             self, "hidden_channels", "outer", "batch", "fan_out", "second_fan_out", least=1
@@ -274,7 +268,6 @@ class StructuredGradientCondenser(GradientCondenser):
     label_order: Literal["aligned", "released"] = "aligned"
 
     def _check_structure(self) -> None:
-        require_one_of("label_order", self.label_order, ("aligned", "released"))
         whole_number(self, "generator_hidden_channels", least=1)
         real_number(self, "structure_lr", "smoothness")
         real_number(self, "threshold", most=1.0)

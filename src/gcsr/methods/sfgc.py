@@ -17,9 +17,9 @@ from gcsr.methods.kcenter import k_center
 from gcsr.methods.mtt import MTT
 from gcsr.methods.selection import embed_training_nodes
 from gcsr.starts.sample import Start, pick_training_rows, propagated_features
-from gcsr.training.expert_recipe import OPTIMIZERS, ExpertRecipe, Optimizer
+from gcsr.training.expert_recipe import ExpertRecipe, Optimizer
 from gcsr.utils.devices import make_generator
-from gcsr.utils.errors import real_number, require_one_of, truth_value, whole_number
+from gcsr.utils.errors import real_number, whole_number
 from gcsr.utils.parallel import run_jobs_on
 from gcsr.utils.progress import Progress
 
@@ -67,8 +67,6 @@ class SFGC(MTT):
     expert_restart: bool = True
 
     def _check_structure(self) -> None:
-        require_one_of("selection", self.selection, ("kcenter", "random"))
-        require_one_of("expert_optimizer", self.expert_optimizer, OPTIMIZERS)
         whole_number(
             self, "score_every", "gntk_draws", "embedding_epochs", "snapshot_every", least=1
         )
@@ -76,7 +74,6 @@ class SFGC(MTT):
             whole_number(self, "gntk_nodes", least=1)
         real_number(self, "gntk_ridge", above=True)
         real_number(self, "embedding_weight_decay")
-        truth_value(self, "learn_student_lr", "expert_restart")
 
     @property
     def _learned_rate(self) -> LearnedRate | None:

@@ -11,7 +11,7 @@ from torch import Tensor
 from gcsr.data.views import CondensingView
 from gcsr.engines.gradient.structures import Generator, GraphonGenerator, TransportTerm
 from gcsr.methods.gradient_matching import StructuredGradientCondenser
-from gcsr.utils.errors import real_number, require_one_of, whole_number
+from gcsr.utils.errors import real_number, whole_number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,6 @@ class SGDD(StructuredGradientCondenser):
 
     def _check_structure(self) -> None:
         super()._check_structure()
-        require_one_of("structure_loss", self.structure_loss, ("stabilized", "released", "off"))
         real_number(self, "structure_weight")
         whole_number(self, "sinkhorn")
         whole_number(self, "samples", least=1)

@@ -13,7 +13,6 @@ from gcsr.engines.divergence import DivergenceGuard
 from gcsr.engines.iterates import CURVE_POINTS, Best, BestValidated, comparison, recorded
 from gcsr.engines.loop import (
     PRECISIONS,
-    UNITS,
     Precision,
     Units,
     advance_together,
@@ -102,15 +101,12 @@ class TrajectoryCondenser(Condenser):
 
     def _check(self) -> None:
         require_one_of("model", self.model, CONDENSING_MODELS)
-        require_one_of("init", self.init, ("sample", "clusters"))
         Clustering.of(self)
         require(
             not self.soft_labels or self.init == "clusters",
             "soft_labels must be false for init 'sample', got true.",
         )
-        require_one_of("units", self.units, UNITS)
         require_one_of("iterate", self.iterate, self.ITERATES)
-        require_one_of("dtype", self.dtype, PRECISIONS)
         whole_number(self, "iterations", "expert_disk")
         whole_number(
             self,

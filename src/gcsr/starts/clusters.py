@@ -17,10 +17,10 @@ import torch
 from torch import Tensor
 
 from gcsr.data.views import CondensingView, ViewCache
-from gcsr.starts.pseudo_labels import LABELERS, class_shares
+from gcsr.starts.pseudo_labels import class_shares
 from gcsr.starts.sample import JITTER, Start, propagated_features
 from gcsr.utils.devices import make_generator
-from gcsr.utils.errors import require_one_of, truth_value, whole_number
+from gcsr.utils.errors import whole_number
 from gcsr.utils.progress import Progress
 
 # -- Groups of equal size: rows cut in halves, and these again, where they vary much -----------------
@@ -77,7 +77,6 @@ ROUNDS = 30
 PROJECTED, WIDER, MANY = 256, 4, 10**7
 
 Grouping = Literal["bisection", "k-means"]
-GROUPINGS: tuple[str, ...] = ("bisection", "k-means")
 
 
 def cluster_start(
@@ -94,7 +93,7 @@ def cluster_start(
         shares: what is known of their classes, ``(n, C)``: one-hot where a label is known.
         budget: condensed nodes of each class.
         generator: decides where the grouping begins.
-        grouping: one of :data:`GROUPINGS`.
+        grouping: ``bisection`` or ``k-means``.
     """
     nearest = shares.argmax(1)
     rows, targets, notes = [], [], []
@@ -190,9 +189,6 @@ class Clustering:
     def of(cls, method: object) -> Clustering:
         """The settings of a method; invalid ones raise :class:`InputError`."""
         asked = cls(**{field.name: getattr(method, field.name) for field in fields(cls)})
-        require_one_of("pseudo_labels", asked.pseudo_labels, LABELERS)
-        require_one_of("grouping", asked.grouping, GROUPINGS)
-        truth_value(asked, "soft_labels", "tempered")
         whole_number(asked, "num_hops", "expert_seed")
         return asked
 

@@ -16,7 +16,6 @@ from gcsr.utils.devices import arithmetic
 from gcsr.version import __version__
 
 Optimizer = Literal["adam", "sgd"]
-OPTIMIZERS: tuple[Optimizer, ...] = ("adam", "sgd")
 
 
 @dataclass(frozen=True)

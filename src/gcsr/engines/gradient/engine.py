@@ -282,10 +282,10 @@ class MatchGradients(OuterStep):
         structural = step.structure is not None and is_structural(iteration)
         step.begin(iteration, fresh_networks(step, self._seeds, iteration), structural)
         for outer in range(self._outer):
-            self._advance(structural, train=outer > 0)
+            self.advance(structural, train=outer > 0)
         return step.loss / self._outer
 
-    def _advance(self, structural: bool, train: bool) -> None:
+    def advance(self, structural: bool, train: bool) -> None:
         """One outer step, captured on CUDA where it needs nothing of the host."""
         step, kind = self._step, (structural, train)
         body = partial(step, structural=structural, train=train)
