@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
@@ -138,6 +138,7 @@ class Automatic(Condenser):
     beyond_training_nodes: ClassVar[bool] = True
     exact_class_budget: ClassVar[bool] = False
     delegates: ClassVar[tuple[type[Condenser], ...]] = (Bilevel,)
+    includes: ClassVar[tuple[type[Condenser], ...]] = (Random, Herding, Bilevel)
 
     budget: float = 240.0
     disable: str = ""
@@ -180,9 +181,6 @@ class Automatic(Condenser):
 
     def _bilevel(self, nodes: int, **chosen: Any) -> Bilevel:
         return Bilevel(nodes=nodes, **(chosen | self._fixed))
-
-    def _others(self) -> Iterable[type[Condenser]]:
-        return (Random, Herding, Bilevel)
 
     def _work(self, nodes: int) -> Work:
         return Work(nodes, hops=2, least=self.budget)

@@ -16,6 +16,7 @@ from gcsr.utils.progress import Progress, silent
 if TYPE_CHECKING:
     from rich import progress as rich_progress
     from rich.console import Console
+    from rich.table import Table
 
 LEAK = "leaks test labels: the class prior counts every label (paper's Eq. 5); not a fair score"
 # Wide enough that no row of a table is folded.
@@ -123,19 +124,25 @@ def console(pipe_width: int = PIPE_WIDTH) -> Console:
     return Console(width=width, markup=False, highlight=False)
 
 
+def table(*columns: str, numbers: Sequence[str] = (), title: str | None = None) -> Table:
+    """A table without frames; the columns in ``numbers`` are flush right."""
+    from rich import box
+    from rich.table import Table
+
+    made = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
+    for column in columns:
+        made.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
+    return made
+
+
 def print_table(
     columns: Sequence[str],
     rows: Iterable[Iterable[str]],
     numbers: Sequence[str] = (),
     title: str | None = None,
 ) -> None:
-    """Print a table without frames; the columns in ``numbers`` are flush right."""
-    from rich import box
-    from rich.table import Table
-
-    shown = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
-    for column in columns:
-        shown.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
+    """Print a table; the columns in ``numbers`` are flush right."""
+    shown = table(*columns, numbers=numbers, title=title)
     for row in rows:
         shown.add_row(*row)
     console().print(shown)

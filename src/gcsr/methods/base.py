@@ -6,7 +6,7 @@ import os
 import platform
 import time
 from abc import ABCMeta, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from importlib.metadata import version
 from typing import Any, ClassVar, Literal, Self, cast, get_args, get_origin
@@ -102,6 +102,8 @@ class Condenser(metaclass=_AcceptsOldNames):
     presets: ClassVar[dict[str, dict[str, Any]]] = {}
     # Methods whose settings may be given to this one, which passes them on (its field ``fixed``).
     delegates: ClassVar[tuple[type[Condenser], ...]] = ()
+    # Methods whose results may be part of this one's.
+    includes: ClassVar[tuple[type[Condenser], ...]] = ()
 
     nodes: int | None = None
     ratio: float | None = None
@@ -300,20 +302,18 @@ class Condenser(metaclass=_AcceptsOldNames):
             self._require_blocks()
         return view
 
-    def _others(self) -> Iterable[type[Condenser]]:
-        """Methods whose results may be part of this one's."""
-        return self.delegates
-
     @property
     def revisions(self) -> dict[str, int]:
         """Of this method, and of those that it may run."""
-        return {one.name: one.revision for one in (type(self), *self._others())}
+        return {one.name: one.revision for one in (type(self), *(self.includes or self.delegates))}
 
     def _run_of(
         self, view: CondensingView, nodes: int, seeds: Sequence[int], device: torch.device
     ) -> dict[str, Any]:
         """What must be equal for a run to continue from a checkpoint."""
-        others = {f"revision of {one.name}": one.revision for one in self._others()}
+        others = {
+            f"revision of {one.name}": one.revision for one in self.includes or self.delegates
+        }
         return {
             "method": self.name,
             "revision": self.revision,

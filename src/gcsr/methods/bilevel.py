@@ -149,11 +149,9 @@ class Bilevel(Condenser):
 
     def run(self, ctx: Context) -> list[CondensationResult]:
         """One condensed graph per seed."""
-        view, nodes, seeds = ctx.view, ctx.nodes, ctx.seeds
-        device, progress = ctx.device, ctx.progress
-        visible = view.visible
-        known = Targets.of(self, view, device, progress)
-        starts = self._starts(view, known, nodes, seeds)
+        visible, device = ctx.view.visible, ctx.device
+        known = Targets.of(self, ctx)
+        starts = self._starts(ctx, known)
         columns = self._columns(visible)
         real = None
         if self.iterations:
@@ -163,13 +161,13 @@ class Bilevel(Condenser):
             )
 
         def run(group: slice, report: Progress) -> list[CondensationResult]:
-            chosen, some = starts[group], seeds[group]
-            found = self._run(view, known, real, chosen, some, None, report, columns)
+            part, chosen = replace(ctx, seeds=ctx.seeds[group], progress=report), starts[group]
+            found = self._run(part, known, real, chosen, None, columns)
             if self.structure == "none":
                 return found
             closed_form = self._structure(visible, known, chosen)
             try:
-                other = self._run(view, known, real, chosen, some, closed_form, report)
+                other = self._run(part, known, real, chosen, closed_form)
             except (InputError, torch.linalg.LinAlgError) as error:  # type: ignore[attr-defined]
                 note = f"the structure was left out: {reason_of(error)}"
                 return [replace(plain, notes=(*plain.notes, note)) for plain in found]
@@ -178,8 +176,8 @@ class Bilevel(Condenser):
             ]
 
         learned = self.learned_columns(int(visible.x.shape[1]))
-        each = self.held_bytes(nodes, learned, visible.num_classes)
-        return advance_together(run, seeds, device, progress, bytes_each=each)
+        each = self.held_bytes(ctx.nodes, learned, visible.num_classes)
+        return advance_together(run, ctx.seeds, device, ctx.progress, bytes_each=each)
 
     def held_bytes(self, nodes: int, features: int, classes: int) -> int:
         """Bytes of one graph while it is learned: the states of the window and its activations."""
@@ -204,11 +202,9 @@ class Bilevel(Condenser):
         labels = (self.pseudo_labels, self.expert_seed)
         return nodes, seed, self.init, self.num_hops, *labels, str(device)
 
-    def _starts(
-        self, view: CondensingView, known: Targets, nodes: int, seeds: Sequence[int]
-    ) -> list[Start]:
-        visible, device = view.visible, known.shares.device
-        budget = class_budget(visible.train_labels, visible.num_classes, nodes)
+    def _starts(self, ctx: Context, known: Targets) -> list[Start]:
+        visible, device = ctx.view.visible, known.shares.device
+        budget = class_budget(visible.train_labels, visible.num_classes, ctx.nodes)
 
         @cache
         def features() -> Tensor:
@@ -224,11 +220,10 @@ class Bilevel(Condenser):
             rows, shares = features()[known.nodes.to(device)], known.shares[known.nodes.to(device)]
             return cluster_start(rows, shares, budget, make_generator(seed, "clusters"))
 
+        cached = partial(_STARTS.get, visible, ctx.view.validation)
         return [
-            _STARTS.get(
-                visible, view.validation, self._start_key(nodes, seed, device), partial(start, seed)
-            )
-            for seed in seeds
+            cached(self._start_key(ctx.nodes, seed, device), partial(start, seed))
+            for seed in ctx.seeds
         ]
 
     def _structure(
@@ -248,15 +243,14 @@ class Bilevel(Condenser):
 
     def _run(
         self,
-        view: CondensingView,
+        ctx: Context,
         known: Targets,
         real: RealLoss | None,
         starts: Sequence[Start],
-        seeds: Sequence[int],
         structure: tuple[SelfExpressiveStructure, tuple[Tensor, ...]] | None,
-        progress: Progress,
         columns: Tensor | None = None,
     ) -> list[CondensationResult]:
+        view, seeds = ctx.view, ctx.seeds
         schedule = BilevelSchedule(
             iterations=self.iterations,
             students=self.students,
@@ -300,7 +294,7 @@ class Bilevel(Condenser):
             step,
             self.iterations,
             guard=guard,
-            progress=progress,
+            progress=ctx.progress,
             check_every=CHECK_EVERY,
             compare=compare,
             compare_at=frozenset(range(0, self.iterations, every)),
@@ -348,18 +342,16 @@ class Targets:
     provenance: dict[str, Any] | None
 
     @classmethod
-    def of(
-        cls, method: Bilevel, view: CondensingView, device: torch.device, progress: Progress
-    ) -> Targets:
+    def of(cls, method: Bilevel, ctx: Context) -> Targets:
         """Training labels, and pseudo-labels where the method asks for them."""
-        visible = view.visible
+        visible, device = ctx.view.visible, ctx.device
         labeler = labeler_of(method, visible)
         if labeler is None:
             shares = torch.zeros((visible.num_nodes, visible.num_classes))
             shares[visible.train, visible.train_labels] = 1.0
             return cls(shares.to(device), visible.train, None)
         seed = method.expert_seed
-        labels = class_shares(view, labeler, seed=seed, device=device, progress=progress)
+        labels = class_shares(ctx.view, labeler, seed=seed, device=device, progress=ctx.progress)
         return cls(labels.shares, torch.arange(visible.num_nodes), labels.provenance)
 
 
