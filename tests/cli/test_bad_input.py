@@ -118,7 +118,15 @@ CASES: dict[str, Case] = {
     "directed": (lambda b: b.condense(b.changed(**_directed(b))), ["directed", "--undirected"]),
     "unknown scaling": (lambda b: b.condense(None, "--features", "log"), ["features", "'log'"]),
     # -- the size ------------------------------------------------------------------------------
-    "nodes below classes": (lambda b: b.condense(size=("--nodes", 2)), ["nodes: 2", "3 classes"]),
+    "nodes that are no number": (
+        lambda b: b.condense(size=("--nodes", "abc")),
+        ["--nodes must be an integer, got 'abc'."],
+    ),
+    "a seed below 0": (lambda b: b.condense(None, "--seed=-1"), ["--seed must be >= 0, got '-1'."]),
+    "nodes below classes": (
+        lambda b: b.condense(size=("--nodes", 2)),
+        ["nodes must be >= 3", "got 2"],
+    ),
     "nodes above what there is": (
         lambda b: b.condense(size=("--nodes", 61)),
         ["nodes must be <= 60", "61"],

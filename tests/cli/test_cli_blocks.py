@@ -62,7 +62,7 @@ def test_estimate(capsys: pytest.CaptureFixture[str], tmp_path: Path, folder: st
     assert run(capsys, *nameless, "--estimate")[0] == 0
     for missing in (
         nameless,
-        ["condense", "digits", "--nodes", "20", "--out", "a", "--memory", "1MB"],
+        ["condense", "digits", "--nodes", "20", "--out", "a.safetensors", "--memory", "1MB"],
     ):
         code, _, said = run(capsys, *missing)
         assert code == 2 and said.count("\n") == 1 and ("--out" in said or "--memory" in said)

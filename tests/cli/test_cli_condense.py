@@ -13,7 +13,7 @@ from gcsr.cli.data import output_paths
 
 
 def test_one_graph_goes_exactly_to_out(gcsr: Run, data: Path, tmp_path: Path) -> None:
-    out = tmp_path / "any.name"
+    out = tmp_path / "any.name.safetensors"
     result = gcsr("condense", data, "--nodes", 6, *TINY, "--out", out)
     assert (result.code, result.err) == (0, "")
     assert f"wrote {out}" in result.out and "6 nodes" in result.out

@@ -37,11 +37,11 @@ def test_precision_of_computing_is_another_thing(gcsr: Run, data: Path, tmp_path
 
 def test_json_and_several_graphs(gcsr: Run, data: Path, tmp_path: Path) -> None:
     how = ["--method", "random", "--sparsify", "auto", "--graphs", 2, "--json"]
-    got = gcsr("condense", data, "--nodes", 6, *how, "--out", tmp_path / "many").json
+    got = gcsr("condense", data, "--nodes", 6, *how, "--out", tmp_path / "many.safetensors").json
     assert [stored["asked"] for stored in got["stored"]] == ["auto", "auto"]
     assert got["bytes"]["condensed"] == got["stored"][0]["bytes"]["after"]
     plain = ["--method", "random", "--json"]
-    got = gcsr("condense", data, "--nodes", 6, *plain, "--out", tmp_path / "one").json
+    got = gcsr("condense", data, "--nodes", 6, *plain, "--out", tmp_path / "one.safetensors").json
     assert got["stored"] == [None]
 
 
@@ -55,5 +55,7 @@ def test_json_and_several_graphs(gcsr: Run, data: Path, tmp_path: Path) -> None:
 def test_bad_words_are_refused_before_the_work(
     gcsr: Run, tmp_path: Path, words: list[str], sentence: str
 ) -> None:
-    result = gcsr("condense", "gone.npz", "--nodes", 6, *words, "--out", tmp_path / "out")
+    result = gcsr(
+        "condense", "gone.npz", "--nodes", 6, *words, "--out", tmp_path / "out.safetensors"
+    )
     assert result.code == 2 and result.err.startswith(sentence)

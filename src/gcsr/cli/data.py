@@ -159,8 +159,8 @@ def output_paths(out: Path, graphs: int = 1) -> list[Path]:
         stem = out.name.removesuffix(SUFFIX)
         paths = [out.with_name(f"{stem}-{i}{SUFFIX}") for i in range(graphs)]
     require_writable(paths)
+    require(out.suffix == SUFFIX, f"out must end with {SUFFIX}, got {out}.")
     for path in paths:
-        require(path.suffix == SUFFIX, f"out must end with {SUFFIX}, got {path}.")
         require(
             not path.is_file() or _is_safetensors(path),
             f"out: {path} exists and is no condensed graph; name another file, or remove it first.",

@@ -124,11 +124,15 @@ def reproduce(
     finally:
         if len(store) > before:
             remember_written([store.path])
+    compared = compare(chosen, outcomes, datasets)
+    states = {number.state: number.reason for one in compared for number in one.numbers}
+    require(
+        "absent" not in states or bool(states.keys() & {"done", "failed"}), states.get("absent", "")
+    )
     shown = compare(chosen, outcomes, datasets, known_too=True)
     with store.outputs():
         files = write_outputs(out, chosen, shown, protocol)
     remember_written(files)
-    compared = compare(chosen, outcomes, datasets)
     if as_json:
         tallies = {"ours": tally(compared), "without_leak": tally(compared, fair=True)}
         counts = {
@@ -154,8 +158,7 @@ def reproduce(
         )
     else:
         _print_compared(chosen, compared, protocol, files)
-    states = {number.state for one in compared for number in one.numbers}
-    if "failed" in states or "done" not in states:
+    if "failed" in states:
         raise typer.Exit(CELLS_FAILED)
 
 
