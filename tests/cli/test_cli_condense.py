@@ -66,7 +66,7 @@ def test_several_graphs_are_numbered_beside_out(gcsr: Run, data: Path, tmp_path:
 
 
 def test_names_of_several_files(tmp_path: Path) -> None:
-    names = [path.name for path in output_paths(tmp_path / "b.c", 2)]
+    names = [path.name for path in output_paths(tmp_path / "b.c.safetensors", 2)]
     assert names == ["b.c-0.safetensors", "b.c-1.safetensors"]
 
 

@@ -118,7 +118,7 @@ def _sentence(error: Any, arguments: Sequence[str]) -> str:
     """The sentence of a usage error; about the value of an option in our words."""
     sentence: str = error.format_message()
     options = getattr(getattr(error, "param", None), "opts", ())
-    for place, word in enumerate(arguments):
+    for place, word in reversed(list(enumerate(arguments))):  # of several the last counts
         name, equals, given = word.partition("=")
         for pattern, accepted in _VALUES.items() if name in options else ():
             if found := re.search(pattern, sentence):

@@ -126,9 +126,8 @@ def reproduce(
             remember_written([store.path])
     compared = compare(chosen, outcomes, datasets)
     states = {number.state: number.reason for one in compared for number in one.numbers}
-    require(
-        "absent" not in states or bool(states.keys() & {"done", "failed"}), states.get("absent", "")
-    )
+    nothing = "absent" in states and not states.keys() & {"done", "failed"}
+    require(not nothing, states.get("absent", ""))
     shown = compare(chosen, outcomes, datasets, known_too=True)
     with store.outputs():
         files = write_outputs(out, chosen, shown, protocol)
