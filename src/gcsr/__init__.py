@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # `as` exports a name to type checkers
     from gcsr.evaluation.cost import CostSheet as CostSheet
     from gcsr.evaluation.cost import cost as cost
     from gcsr.evaluation.evaluation import Evaluation as Evaluation
+    from gcsr.evaluation.leaks import check_leaks as check_leaks
     from gcsr.evaluation.protocol import evaluate as evaluate
     from gcsr.evaluation.protocol import evaluate_full as evaluate_full
     from gcsr.methods.base import Condenser as Condenser
@@ -73,6 +74,7 @@ _EXPORTS = {
     "Tuning": "gcsr.tuning.result",
     "View": "gcsr.data.views",
     "analyze": "gcsr.analysis.analysis",
+    "check_leaks": "gcsr.evaluation.leaks",
     "choose_scaling": "gcsr.auto.scaling",
     "condense": "gcsr.api",
     "condense_many": "gcsr.api",

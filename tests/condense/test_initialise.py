@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -41,6 +43,13 @@ def test_class_with_too_few_nodes_repeats_them_with_jitter_and_says_so(visible):
     assert not away[10:].any()
     assert len(start.notes) == 1
     assert start.notes[0].startswith("3 of 19 nodes repeat")
+
+
+@pytest.mark.parametrize("size", [1e-6, 1e6])
+def test_jitter_has_the_size_of_the_features(visible, size):
+    _, start = sampled(visible, [10, 7, 2])
+    _, other = sampled(replace(visible, x=size * visible.x), [10, 7, 2])
+    torch.testing.assert_close(other.x / size, start.x)
 
 
 def test_source_is_left_alone(visible):

@@ -15,8 +15,13 @@ from sklearn.base import clone
 
 import gcsr.auto as gcsr_auto
 import gcsr.methods as gcsr_methods
-from gcsr import CondensedGraph, Condenser, Graph, InputError
-from gcsr.methods.registry import build, methods, setting_kinds
+from gcsr import GCSR, CondensedGraph, Condenser, Graph, InputError, check_leaks
+from gcsr.data.views import View
+from gcsr.engines.iterates import QuickScore
+from gcsr.engines.selection.coreset import embed_training_nodes
+from gcsr.methods import register
+from gcsr.methods.random import Random
+from gcsr.methods.registry import _REGISTERED, build, methods, setting_kinds
 from gcsr.training.fit import TrainingRecipe
 from helpers import planted_graph
 
@@ -63,6 +68,7 @@ def brief_teachers_and_judges(monkeypatch):
         monkeypatch.setattr(module, "QUICK", TrainingRecipe(epochs=4, validate_every=2))
         monkeypatch.setattr(module, "QUICK_HIDDEN", 8)
     monkeypatch.setattr(module, "BRIEF_EMBEDDING", {"hidden_channels": 8, "epochs": 4})
+    monkeypatch.setitem(QuickScore.score.__kwdefaults__, "recipe", module.QUICK)
 
 
 @pytest.fixture(params=METHODS)
@@ -186,6 +192,124 @@ def test_several_seeds_together_are_each_alone(name, graph):
         else:
             assert torch.equal(small.y, alone.y)
         assert small.provenance["seed"] == seed
+
+
+# -- test labels -------------------------------------------------------------------------------------
+
+# The automatic mode with every part: pseudo-labels, all starts, outer steps, the final comparison.
+EVERY_PART = {"budget": 1e6, "iterations": 3, "iterate": "best-val"}
+
+
+def few_labels(inductive: bool) -> Graph:
+    return planted_graph(train_per_class=5, noise=2.0, inductive=inductive)
+
+
+def test_test_labels_change_nothing(name, graph):
+    """Methods of other packages that are installed here are among those that are tested."""
+    default = getattr(METHODS[name], "iterate", None)
+    check_leaks(tiny(name) if default is None else tiny(name, iterate=default), graph)
+
+
+@pytest.mark.parametrize("inductive", [False, True])
+def test_test_labels_change_no_part_of_the_automatic_mode(inductive):
+    found = check_leaks(tiny("auto", **EVERY_PART), few_labels(inductive)).provenance
+    candidates = found["automatic"]["candidates"]
+    steps = [one["settings"].get("iterations") for one in candidates]
+    assert [one["method"] for one in candidates] == ["random", "herding", *["bilevel"] * 4]
+    assert steps == [None, None, 0, 0, 0, 3] and found["automatic"]["left_out"] == []
+    labelers = set() if inductive else {"consistent", "gcn"}
+    told = [one["validation"].get("final") for one in candidates]
+    assert sum(score is not None for score in told) == 4
+    # Only a candidate that was learned tells who labeled.
+    small = tiny("bilevel", iterations=3).condense(few_labels(inductive), device="cpu")
+    assert set(small.provenance.get("pseudo_labels", {}).get("validation", ())) == labelers
+
+
+@pytest.mark.parametrize("structure", ["none", "self-expressive"])
+def test_test_labels_change_no_pseudo_label(structure):
+    settings = {"iterations": 3, "iterate": "best-val", "structure": structure}
+    for labeler in ("consistent", "gcn", "appnp"):
+        check_leaks(tiny("bilevel", pseudo_labels=labeler, **settings), few_labels(inductive=False))
+
+
+@pytest.mark.parametrize("inductive", [False, True])
+def test_a_leak_that_is_asked_for_by_name_is_seen_and_marked(inductive):
+    small = check_leaks(tiny("gcsr", prior="all"), planted_graph(inductive=inductive))
+    assert small.leaks_test_labels is not inductive
+
+
+class Peeking(Random):
+    """Keeps the graph it is given, and puts the labels of its test nodes into the features."""
+
+    name, summary = "peeking", "a method that reads test labels"
+
+    def condense_many(self, source, **options):
+        vars(self)["labels"] = source.y[source.test]
+        return super().condense_many(source, **options)
+
+    def run(self, ctx):
+        mean = self.labels.double().mean()
+        return [replace(made, x=made.x + mean) for made in super().run(ctx)]
+
+
+@pytest.fixture
+def every_label_in_the_embedding(monkeypatch):
+    """Herding and K-Center train their embedding on the labels of all nodes."""
+
+    def embed(view, **settings):
+        everyone = torch.arange(view.visible.num_nodes)
+        seen = replace(view.visible, labels=view.every_label, train=everyone)
+        return embed_training_nodes(replace(view, visible=seen), **settings)[view.visible.train]
+
+    seen = lambda self, graph: View(graph).condensing(leak_every_label=True)  # noqa: E731
+    monkeypatch.setattr(Condenser, "_seen", seen)
+    monkeypatch.setattr(
+        importlib.import_module("gcsr.methods.selection"), "embed_training_nodes", embed
+    )
+
+
+@pytest.mark.parametrize("leaking", ["herding", "kcenter"])
+def test_an_embedding_of_every_label_is_caught(leaking, every_label_in_the_embedding):
+    with pytest.raises(AssertionError, match=f"{leaking} reads test labels: x differs if permuted"):
+        check_leaks(tiny(leaking), planted_graph())
+
+
+def test_a_leak_of_a_registered_method_is_caught(graph):
+    register(Peeking)
+    try:
+        assert methods()["peeking"] is Peeking
+        with pytest.raises(
+            AssertionError, match="peeking reads test labels: x differs if one-class"
+        ):
+            check_leaks(build("peeking", {"nodes": 10}), graph)
+    finally:
+        del _REGISTERED["peeking"]
+
+
+def test_a_mark_must_be_right(monkeypatch):
+    """A leak that is declared and is none, and one that is not declared in the result."""
+    monkeypatch.setattr(Random, "leaks_test_labels", True)
+    with pytest.raises(AssertionError, match="random declares leaks_test_labels and reads no test"):
+        check_leaks(Random(nodes=10), planted_graph())
+    told = {"leaks_test_labels": False}
+    honest = GCSR._with_provenance
+
+    def unmarked(self, *arguments):
+        small = honest(self, *arguments)
+        return replace(small, provenance=small.provenance | told)
+
+    monkeypatch.setattr(GCSR, "_with_provenance", unmarked)
+    with pytest.raises(
+        AssertionError, match="leaks_test_labels must be True in the provenance of gcsr"
+    ):
+        check_leaks(tiny("gcsr", prior="all"), planted_graph())
+
+
+def test_test_nodes_of_one_class_prove_nothing():
+    graph = planted_graph()
+    same = replace(graph, y=graph.y.index_fill(0, graph.test, 0))
+    with pytest.raises(InputError, match="graph must have test nodes of more than one class"):
+        check_leaks(Random(nodes=10), same)
 
 
 def test_round_trip(name, graph, tmp_path):

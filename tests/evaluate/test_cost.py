@@ -107,8 +107,11 @@ def test_a_random_subset_is_as_large_as_its_bytes_allow(inductive):
         n = subset.target.nodes.numel()
         assert subset.target.adjacency.shape == (n, n)
         assert subset.size == real_bytes(subset.target.x, subset.target.adjacency)
-    one, other = (random_subset(visible, 700, itemsize=4, seed=s).target.x for s in (0, 1))
-    assert not torch.equal(one, other)
+    several = random_subsets(visible, 700, 4, 3, 4)
+    assert len({subset.target.x.numpy().tobytes() for subset in several}) == 4
+    for seed, subset in enumerate(several, 3):
+        alone = random_subset(visible, 700, itemsize=4, seed=seed)
+        assert torch.equal(subset.target.x, alone.target.x)
 
 
 def test_its_nodes_are_training_nodes_with_the_edges_among_them():
@@ -274,6 +277,23 @@ def test_the_small_one_is_trained_on_the_small_one(monkeypatch):
     assert set(seen) == {9, sheet.random.nodes, 21}
     # The last validates after every epoch (protocol) or once (alone; warm-up has its own length).
     assert all(1 in how and 8 in how for how in seen.values())
+
+
+def test_break_even_is_of_the_small_graph_against_the_whole_one(monkeypatch):
+    """The small graph trains in 1 s (alone 0.5 s), the whole one in 3 s (alone 1 s)."""
+    seconds = {(9, 1): 1.0, (9, 8): 0.5, (21, 1): 3.0, (21, 8): 1.0}
+
+    def timed(trial, batch, recipe):
+        return seconds.get((batch.classes.shape[0], recipe.validate_every), 7.0)
+
+    monkeypatch.setattr(timing, "_timed", timed)
+    graph = planted_graph()
+    small = condensed(graph)
+    small.provenance["measured"]["seconds"] = 10.0
+    sheet = sheet_of(graph, small)
+    assert (sheet.condensed.seconds, sheet.whole.seconds) == (1.0, 3.0)
+    assert (sheet.break_even, sheet.break_even_alone) == (5, 20)
+    assert "after 5 trainings (1 s each instead of 3 s)" in sheet.verdict
 
 
 def test_test_labels_are_only_for_testing():

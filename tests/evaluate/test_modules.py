@@ -135,6 +135,22 @@ def test_scores_are_those_of_a_plain_loop(graph, small):
     assert found.scores == pytest.approx([100 * score])
 
 
+def test_test_labels_are_read_once_after_all_modules_are_trained(graph, small, monkeypatch):
+    events, test = [], View.test
+
+    class Watching(Net):
+        def forward(self, *inputs: Tensor) -> Tensor:
+            events.append("trained" if self.training else "scored")
+            return super().forward(*inputs)
+
+    monkeypatch.setattr(View, "test", lambda self: events.append("test labels") or test(self))
+    two = [small, Random(nodes=12).condense(graph, seed=1)]
+    gcsr.evaluate(two, graph, model=Watching, **QUICK)
+    assert events.count("test labels") == 1
+    after = events[events.index("test labels") + 1 :]
+    assert after == ["scored"] * 4
+
+
 def test_module_sees_train_and_eval_mode(graph, small):
     modes = []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import platform
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -230,7 +231,7 @@ def test_what_was_remembered_is_stored_once_allowed(visible, folder):
     assert obtained(visible).cached
 
 
-def test_key_is_the_content_that_experts_see(graph, visible):
+def test_key_is_the_content_that_experts_see(graph, visible, monkeypatch):
     def key(seen=visible, model=MODEL, dtype=torch.float32, **changes: Any) -> str:
         return expert_key(ExpertRequest(model, replace(RECIPE, **changes), dtype), seen, CPU)
 
@@ -259,6 +260,13 @@ def test_key_is_the_content_that_experts_see(graph, visible):
         key(seed=3),
     ]
     assert len({key(), *others}) == 1 + len(others)
+    # Another processor rounds otherwise: a folder may be shared between machines.
+    ours = key()
+    for module, name in ((platform, "machine"), (torch.backends.cpu, "get_cpu_capability")):
+        with monkeypatch.context() as patch:
+            patch.setattr(module, name, lambda: "another one")
+            assert key() != ours
+    assert key() == ours
 
 
 def test_folder_follows_the_rule_of_datasets(monkeypatch, tmp_path):

@@ -60,6 +60,30 @@ def test_the_best_is_the_best_and_can_be_made_again(whole, tmp_path):
     assert told["space"]["feature_lr"] == "0.03..30:log"
 
 
+def test_a_trial_scores_the_mean_of_its_graphs_by_networks_that_chose_nothing(monkeypatch):
+    honest, met, scores = QuickScore.score, {}, []
+
+    def score(self, x, a, targets, networks, seed, **more):
+        scored = honest(self, x, a, targets, networks, seed, **more)
+        met.setdefault((networks, seed), []).append(x.numpy().tobytes())
+        scores.append(scored)
+        return scored
+
+    monkeypatch.setattr(QuickScore, "score", score)
+    (trial,) = search(trials=1, graphs=3, iterate="best-val", feature_lr=3.0, alpha=1.0).trials
+    # The last three calls are of the three results.
+    assert len(set(scores[-3:])) > 1
+    assert trial.score == pytest.approx(sum(scores[-3:]) / 3)
+    judges = [who for who, graphs in met.items() if len(graphs) == 3]
+    assert len(judges) == 1 and len(met) == 2
+    (networks, seed), *_ = judges
+    assert all(
+        seed != other or not set(networks) & set(others)
+        for others, other in met
+        if (others, other) != judges[0]
+    )
+
+
 def test_some_trials_are_pruned_and_none_of_the_first(whole):
     pruned = [trial for trial in whole.trials if trial.state == "pruned"]
     assert pruned

@@ -35,12 +35,13 @@ def evaluate_module(
     """Test and validation accuracy of every run (or of some ``networks``), one network at a time.
 
     A module is copied and its ``reset_parameters`` called for every run; a function is called anew.
-    Edges carry A' before normalization; a module adds self-loops and normalizes as it sees fit.
+    Edges carry A' before normalization; a module adds self-loops and normalizes as it sees fit. Test
+    labels are read once, after all networks are trained.
     """
-    validation, test = view.validation(), view.test()
-    on_validation, on_test = _edges(validation, device), _edges(test, device)
+    validation = view.validation()
+    on_validation = _edges(validation, device)
     wanted = range(len(graphs) * runs) if networks is None else networks
-    scores, best_scores = list[float](), list[float]()
+    trained, best_scores = list[tuple[nn.Module, dict[str, Tensor]]](), list[float]()
     for g, small in enumerate(graphs):
         data = small.to_pyg().to(str(device))
         train = (data.x.float(), data.edge_index, data.edge_weight.float())
@@ -52,10 +53,14 @@ def evaluate_module(
                 torch.manual_seed(make_generator(seed, f"module {number}").initial_seed())
                 module = _fresh(model).to(device)
                 best, weights = _train(module, train, targets, on_validation, validation, recipe)
-            module.load_state_dict(weights)
-            scores.append(_accuracy(module, on_test, test))
+            trained.append((module, weights))
             best_scores.append(best)
-            progress("training modules", len(scores), len(wanted))
+            progress("training modules", len(trained), len(wanted))
+    test = view.test()
+    on_test, scores = _edges(test, device), list[float]()
+    for module, weights in trained:
+        module.load_state_dict(weights)
+        scores.append(_accuracy(module, on_test, test))
     return torch.tensor(scores, dtype=torch.float64), torch.tensor(best_scores, dtype=torch.float64)
 
 
