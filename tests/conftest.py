@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+import torch
+
+import gcsr
 
 # Modules that only an extra of the package brings.
 EXTRAS = {"optuna": "tune", "ray": "cluster", "pyarrow": "parquet"}
@@ -36,3 +42,52 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip("no real datasets: neither $GCSR_TEST_DATA nor ../shared/data is a folder")
     return folder
+
+
+# -- `make test-cuda` leaves a row --------------------------------------------------------------------
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--rows", type=Path, help="append a row with what was run to this JSON file")
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Counts, device and versions of a run on CUDA, in the file given by ``--rows``."""
+    path: Path | None = config.getoption("--rows")
+    if path is None:
+        return
+    counts = {
+        kind: len(terminalreporter.getreports(kind))
+        for kind in ("passed", "failed", "error", "skipped")
+    }
+    if not torch.cuda.is_available():
+        terminalreporter.write_line("no CUDA device: no row is written")
+        return
+    row = {
+        "date": datetime.now(UTC).date().isoformat(),
+        **counts,
+        "device": torch.cuda.get_device_name(),
+        "torch": torch.__version__,
+        "gcsr": gcsr.__version__,
+        "commit": commit(),
+        "accuracy": {
+            str(name): value
+            for kind in ("passed", "failed")
+            for report in terminalreporter.getreports(kind)
+            for name, value in report.user_properties
+        },
+    }
+    rows = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    path.write_text(json.dumps([*rows, row], indent=1) + "\n", encoding="utf-8")
+    terminalreporter.write_line(f"wrote a row to {path}")
+
+
+def commit() -> str | None:
+    """The commit of this folder; ``None`` outside of a repository."""
+    words = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+    try:
+        return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
