@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 # Processes that run tests, with one thread each.
 JOBS   ?= 2
 
-.PHONY: setup run test test-all test-lowest smoke lint bench fuzz docs clean
+.PHONY: setup run test test-all test-cuda test-lowest smoke lint bench fuzz mutants docs clean
 
 setup: $(STAMP)
 
@@ -26,6 +26,10 @@ test: setup
 
 test-all: setup
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --timeout 3600
+
+# Everything that needs a GPU, with an accuracy per engine; leaves a row in results/test-cuda.json.
+test-cuda: setup
+	$(BIN)/python -m pytest -m cuda --rows results/test-cuda.json
 
 # The lowest versions that pyproject.toml allows. For old versions of torch the default package index has
 # CUDA builds only (gigabytes); PIP_ARGS names another place to take them from.
@@ -67,6 +71,10 @@ SECONDS ?= 600
 fuzz: setup
 	$(BIN)/python -m fuzz all --seconds $(SECONDS) --jobs $(JOBS) --out results/fuzz.json
 	$(BIN)/python -m fuzz table
+
+# Planted faults; which test catches each is in results/mutants.json and docs/mutants.md.
+mutants: setup
+	$(BIN)/python -m mutants --jobs $(JOBS); status=$$?; $(BIN)/python -m mutants table; exit $$status
 
 # torch is there already and satisfies its constraint: it is never resolved again.
 docs: setup

@@ -15,9 +15,14 @@ import gcsr
 from gcsr import Graph, InputError, TrainingRecipe
 from gcsr.data.folder import write_folder
 from gcsr.data.stored_graph import StoredGraph, open_folder
+from gcsr.data.views import View
 from gcsr.models import base
+from gcsr.models.base import init_batch
+from gcsr.models.registry import condensing_model
 from gcsr.models.sparse import SparseTopology
 from gcsr.outofcore.hops import Propagated
+from gcsr.outofcore.prior import ClassesInBlocks
+from gcsr.training.experts import MeanPrediction
 from gcsr.training.obtain_experts import forget_experts
 from helpers import CPU, planted_graph
 
@@ -80,6 +85,20 @@ def same(first: gcsr.CondensedGraph, second: gcsr.CondensedGraph) -> bool:
             (first.targets, second.targets),
         )
     ) and all(first.provenance.get(key) == second.provenance.get(key) for key in told)
+
+
+def test_experts_on_disk_vote_together(opened):
+    """Fresh networks disagree: the class of a node is that of their mean prediction, as in memory."""
+    graph = large()
+    model = condensing_model("sgc", 8)
+    seeds = [torch.Generator().manual_seed(seed) for seed in range(3)]
+    experts = init_batch(model, graph.num_features, graph.num_classes, seeds)
+    visible, stored = (View(g).condensing().visible for g in (graph, opened(graph, TINY)))
+    mean, blocks = MeanPrediction(model, visible, CPU), ClassesInBlocks(model, stored, CPU)
+    for vote in (mean, blocks):
+        for number in range(3):
+            vote(range(number, number + 1), tuple(p[number : number + 1] for p in experts))
+    assert torch.equal(blocks.classes(), mean.mean.argmax(1))
 
 
 @pytest.mark.parametrize("memory", [TINY, 10**5, 10**9])

@@ -166,6 +166,7 @@ def test_schedule_takes_every_expert_once_per_round_and_early_starts_only():
         starts = [asked[1][g] for asked in paths.asked]
         for first in range(0, 40, 4):
             assert sorted(experts[first : first + 4]) == [0, 1, 2, 3]
+        assert len({tuple(experts[first : first + 4]) for first in range(0, 40, 4)}) >= 4
         assert min(starts) >= 0
         assert max(starts) == 9
         assert len(set(starts)) >= 7

@@ -185,6 +185,19 @@ def test_every_epoch_has_a_network_of_its_own(graph):
     assert not torch.equal(first[0], first[1])
 
 
+def test_the_network_of_an_epoch_is_trained_as_if_it_were_the_first(graph):
+    """The moments of an earlier network have no say: two steps of the same X' have the same loss."""
+    used, fresh = (engine_step(GCond(**SMALL), graph) for _ in range(2))
+    begin(used, structural=False)
+    for train in (False, True, True):
+        used(structural=False, train=train)
+    fresh.x.copy_(used.x)
+    for step in (used, fresh):
+        begin(step, structural=False)
+        step(structural=False, train=True)
+    assert torch.equal(used.loss, fresh.loss)
+
+
 # -- the real side ---------------------------------------------------------------------------------
 
 

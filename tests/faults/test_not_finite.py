@@ -9,8 +9,11 @@ import torch
 
 from gcsr import GCSR, MTT, SFGC, Automatic, Bilevel, Checkpoint, GCond, GCondX, InputError
 from gcsr.engines.bilevel.real_loss import RealLoss
+from gcsr.engines.divergence import DivergenceGuard
 from gcsr.engines.gradient.engine import Step as GradientStep
+from gcsr.engines.loop import OuterStep, optimize
 from gcsr.engines.trajectory.engine import Step
+from gcsr.utils.progress import silent
 from helpers import planted_graph
 
 EXPERTS: dict[str, Any] = {"experts": 2, "expert_epochs": 20, "max_start": 10, "hidden_channels": 8}
@@ -247,6 +250,33 @@ def test_a_rate_beyond_the_numbers_is_one_sentence(graph, structure):
     condenser = Bilevel(nodes=9, iterations=20, feature_lr=1e39, structure=structure, **STUDENTS)
     with pytest.raises(InputError, match=r"^feature_lr: the real loss stopped being finite by "):
         condenser.condense(graph, device="cpu")
+
+
+class Overflowing(OuterStep):
+    """Features that stop being finite in one step, whose loss is finite."""
+
+    def __init__(self) -> None:
+        self.x, self.calls = torch.zeros(1, 2, 2), 0
+
+    def buffers(self) -> tuple[torch.Tensor, ...]:
+        return (self.x,)
+
+    def __call__(self, iteration: int, lr_scale: torch.Tensor | None = None) -> torch.Tensor:
+        self.calls += 1
+        self.x += torch.inf if self.calls == 15 else 1.0
+        return torch.ones(1)
+
+    def divergence_message(self, iteration: int) -> str:
+        return "never"
+
+    def release(self) -> None: ...
+
+
+def test_features_that_are_not_finite_are_no_good_state_whatever_the_loss():
+    step, guard = Overflowing(), DivergenceGuard()
+    optimize(step, 20, guard=guard, progress=silent, check_every=10)
+    assert step.calls == 30 and step.x.eq(20).all()
+    assert "not finite by iteration 20: the run went back to iteration 10" in guard.notes(0)[0]
 
 
 def test_the_automatic_mode_outlives_it(graph, monkeypatch):

@@ -60,7 +60,7 @@ def test_the_best_is_the_best_and_can_be_made_again(whole, tmp_path):
     assert told["space"]["feature_lr"] == "0.03..30:log"
 
 
-def test_a_trial_scores_the_mean_of_its_graphs_by_networks_that_chose_nothing(monkeypatch):
+def test_a_trial_scores_the_mean_by_networks_that_chose_nothing(monkeypatch):
     honest, met, scores = QuickScore.score, {}, []
 
     def score(self, x, a, targets, networks, seed, **more):
