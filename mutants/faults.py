@@ -66,7 +66,7 @@ FAULTS = (
     ),
     Fault(
         "momentum keeps what it should replace",
-        "equations/momentum.py",
+        "equations/self_expression.py",
         "return keep * matrix + (1 - keep) * adjacency",
         "return (1 - keep) * matrix + keep * adjacency",
         ("tests/condense/test_gcsr.py",),
@@ -187,7 +187,7 @@ FAULTS = (
     ),
     Fault(
         "herding forgets what it has chosen",
-        "engines/selection/coreset.py",
+        "methods/herding.py",
         "missing = missing + mean - rows[newest]",
         "missing = missing + mean",
         ("tests/condense/test_selection.py",),
@@ -282,7 +282,7 @@ FAULTS = (
     Fault(
         "columns never dropped",
         "starts/consistent.py",
-        "left = first * self.material.words(torch.ones_like(first[..., :1]))",
+        "left = first * self.words(torch.ones_like(first[..., :1]))",
         "left = first",
         (CLUSTERS,),
     ),
@@ -302,7 +302,7 @@ FAULTS = (
     ),
     Fault(
         "nodes left over all go to the first class",
-        "starts/budget.py",
+        "starts/sample.py",
         "budget[int(missing.argmax())] += 1",
         "budget[int(present.double().argmax())] += 1",
         ("tests/condense/test_class_budget.py",),

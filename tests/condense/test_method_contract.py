@@ -18,10 +18,10 @@ import gcsr.methods as gcsr_methods
 from gcsr import GCSR, CondensedGraph, Condenser, Graph, InputError, check_leaks
 from gcsr.data.views import View
 from gcsr.engines.iterates import QuickScore
-from gcsr.engines.selection.coreset import embed_training_nodes
 from gcsr.methods import register
 from gcsr.methods.random import Random
 from gcsr.methods.registry import _REGISTERED, build, methods, setting_kinds
+from gcsr.methods.selection import embed_training_nodes
 from gcsr.training.fit import TrainingRecipe
 from helpers import planted_graph
 
