@@ -33,6 +33,9 @@ def arrays(thing: object) -> Iterator[np.ndarray]:
             yield from arrays(getattr(thing, field.name))
     elif isinstance(thing, np.ndarray):
         yield thing
+    elif isinstance(thing, tuple):
+        for part in thing:
+            yield from arrays(part)
     else:
         assert thing is None or isinstance(thing, str | int | bool), type(thing)
 
@@ -81,8 +84,9 @@ def test_targets(graph, inductive, split):
 
 def test_no_test_label_can_be_reached_from_a_condensing_view(graph):
     """Labels are recoded so that a test label is a number found nowhere else in the graph."""
-    marked = replace(graph, y=graph.y.clone(), num_classes=1000)
-    marked.y[graph.test] += 977
+    y = graph.y.clone()
+    y[graph.test] += 977
+    marked = replace(graph, y=y, num_classes=1000)
     view = View(marked).condensing()
     for array in arrays(view):
         assert not np.isin(array, [977, 978, 979]).any()

@@ -44,6 +44,7 @@ if TYPE_CHECKING:  # `as` exports a name to type checkers
     from gcsr.tuning.search import tune as tune
     from gcsr.utils.checkpoint import Checkpoint as Checkpoint
     from gcsr.utils.errors import InputError as InputError
+    from gcsr.utils.errors import InputWarning as InputWarning
 
 # The module of every public name, imported when the name is first used.
 _EXPORTS = {
@@ -67,6 +68,7 @@ _EXPORTS = {
     "Graph": "gcsr.data.graph",
     "Herding": "gcsr.methods.herding",
     "InputError": "gcsr.utils.errors",
+    "InputWarning": "gcsr.utils.errors",
     "KCenter": "gcsr.methods.kcenter",
     "Random": "gcsr.methods.random",
     "ScalingChoice": "gcsr.auto.scaling",

@@ -8,8 +8,10 @@ from typing import Any
 
 import torch
 
+from gcsr.auto.scaling import scaled_graph
 from gcsr.data.condensed import CondensedGraph, StoredDtype
 from gcsr.data.graph import Graph
+from gcsr.data.interop import graph_of, reading_options
 from gcsr.data.views import View
 from gcsr.distributed.pool import Cluster
 from gcsr.evaluation.origin import require_graph, require_origin
@@ -26,12 +28,13 @@ from gcsr.utils.renamed import accepts_old_keywords, new_name
 
 
 def condense(
-    graph: Graph,
+    graph: object,
     *,
     nodes: int | None = None,
     ratio: float | None = None,
     method: str | Condenser | None = None,
     preset: str = "default",
+    features: str | None = None,
     seed: int = 0,
     device: str | torch.device = "auto",
     checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
@@ -42,7 +45,8 @@ def condense(
     """Condense a graph to ``nodes`` nodes, or to a ``ratio`` of those that may be seen.
 
     Args:
-        graph: the real graph. Its test labels are not used, unless a setting asks for a leak by name.
+        graph: the real graph, or an object that :func:`gcsr.load` converts, such as a PyG ``Data``.
+            Its test labels are not used, unless a setting asks for a leak by name.
         nodes: number of condensed nodes; every class with training nodes gets at least one.
         ratio: the same as a share of all nodes, or of the training nodes of an inductive graph.
             Exactly one of the two must be given.
@@ -50,6 +54,9 @@ def condense(
             ``gcsr.GCond(nodes=70)``, which has the size and all settings.
         preset: ``default`` leaks nothing; ``paper`` holds the authors' settings per dataset and size,
             and ``official`` those of SFGC's own authors.
+        features: ``keep``, ``rows``, ``standardize`` (:meth:`Graph.scaled`), or ``auto``: the one under
+            which networks of the real graph validate best. By default features stay as they are,
+            unless their scale is extreme: then as ``auto``, with a warning.
         seed: the same seed on the same machine gives the same bytes.
         device: ``auto`` (CUDA where there is one), ``cpu`` or ``cuda``.
         checkpoint: a folder for the state of the run, removed when it is finished. The same call
@@ -57,7 +64,8 @@ def condense(
         progress: called with the stage, the steps done and the number of steps.
         cluster: ``local`` or the ``HOST:PORT`` of a Ray cluster's head, where experts and graphs are
             then made, with the same bytes as a result; by default all is done in this process.
-        settings: those of the method, such as :class:`gcsr.GCSR`; they override the preset.
+        settings: those of the method, such as :class:`gcsr.GCSR`; they override the preset. For an
+            object that is converted also options of :func:`gcsr.load`, such as ``undirected``.
 
     Returns:
         The condensed graph; its ``provenance`` records how it was made.
@@ -71,6 +79,7 @@ def condense(
         ratio=ratio,
         method=method,
         preset=preset,
+        features=features,
         seeds=[seed],
         device=device,
         checkpoint=checkpoint,
@@ -81,18 +90,18 @@ def condense(
 
 
 def condense_many(
-    graph: Graph,
+    graph: object,
     *,
     seeds: Sequence[int],
     nodes: int | None = None,
     ratio: float | None = None,
     method: str | Condenser | None = None,
     preset: str = "default",
+    features: str | None = None,
     device: str | torch.device = "auto",
     checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
     progress: Progress = silent,
     cluster: str | Cluster | None = None,
-    context: dict[str, Any] | None = None,
     **settings: Any,
 ) -> list[CondensedGraph]:
     """Condense a graph once per seed, all at the same time and from the same experts.
@@ -101,21 +110,26 @@ def condense_many(
 
     Args:
         seeds: one condensed graph is made for each; up to rounding the same as from its seed alone.
-        context: added to the provenance, for example how the features were scaled.
 
     Returns:
         Condensed graphs in the order of ``seeds``.
     """
+    if not isinstance(graph, Graph):
+        options = {key: settings.pop(key) for key in reading_options() & settings.keys()}
+        graph = graph_of(graph, **options)
     condenser, name = make_condenser(
         graph, nodes=nodes, ratio=ratio, method=method, preset=preset, settings=settings
     )
+    here = pick_device(device if cluster is None else "auto")
+    graph, choice = scaled_graph(graph, features, device=here, progress=progress)
+    scaling = {} if choice is None else {"scaling": choice.provenance}
     return condenser.condense_many(
         graph,
         seeds=seeds,
         device=device,
         checkpoint=checkpoint,
         progress=progress,
-        context={**(context or {}), "preset": name},
+        context={**scaling, "preset": name},
         cluster=cluster,
     )
 
@@ -128,7 +142,7 @@ def default_method(preset: str) -> str:
 @accepts_old_keywords
 def sparsify(
     small: CondensedGraph,
-    graph: Graph,
+    graph: object,
     *,
     rule: str = "auto",
     dtype: StoredDtype | None = None,
@@ -146,8 +160,7 @@ def sparsify(
     ``tolerance`` percentage points of the graph as it is. ``dtype="float16"`` halves what is stored
     of the rest. Only validation labels are read. See ``provenance["stored"]``.
     """
-    require_graph(graph)
-    require_origin([small], graph, check_origin)
+    graph = require_origin([small], graph, check_origin)
     sparsifier = Sparsifier(rule=rule, dtype=dtype, tolerance=tolerance, runs=runs, seed=seed)
     return sparsifier(small, View(graph).condensing(), pick_device(device), progress)
 

@@ -11,23 +11,24 @@ from torch_geometric.transforms import BaseTransform
 
 from gcsr.api import condense, default_method
 from gcsr.data.condensed import CondensedGraph
-from gcsr.data.graph import Graph
+from gcsr.data.graph import FEATURE_SCALINGS
 from gcsr.methods.registry import build
-from gcsr.utils.errors import require
+from gcsr.utils.errors import require, require_one_of
 
 
 class Condense(BaseTransform):  # type: ignore[misc]
     """A ``Data`` with three masks in, a small ``Data`` with weighted edges out.
 
     ``Condense(nodes=70)`` or ``Condense(ratio=0.01)``; every argument of :func:`gcsr.condense`
-    (``method``, ``preset``, ``seed``, ``device``) and every setting of the method can follow. The
-    result has ``x``, ``edge_index``, ``edge_weight`` and ``y``; its ``train_mask`` are its labeled
-    nodes, ``val_mask`` and ``test_mask`` are empty, as networks are tested on the real graph. Test
-    labels are not read. ``condensed_`` is the last result with its provenance.
+    (``method``, ``preset``, ``features``, ``seed``, ``device``) and every setting of the method can
+    follow. The result has ``x``, ``edge_index``, ``edge_weight`` and ``y``; its ``train_mask`` are its
+    labeled nodes, ``val_mask`` and ``test_mask`` are empty, as networks are tested on the real graph.
+    Test labels are not read. ``condensed_`` is the last result with its provenance.
 
     Args:
         nodes, ratio: the size, as one of the two.
         split: which column of masks that hold several splits.
+        weight: the attribute with one weight per edge; by default ``edge_weight``.
         undirected: add missing reverse edges instead of refusing a directed graph.
         inductive: hide validation and test nodes while condensing.
         name: of the data, for the provenance.
@@ -41,6 +42,7 @@ class Condense(BaseTransform):  # type: ignore[misc]
         ratio: float | None = None,
         *,
         split: int = 0,
+        weight: str | None = None,
         undirected: bool = False,
         inductive: bool = False,
         name: str = "graph",
@@ -50,6 +52,7 @@ class Condense(BaseTransform):  # type: ignore[misc]
         self.size: dict[str, Any] = {"nodes": nodes, "ratio": ratio}
         self.reading: dict[str, Any] = {
             "split": split,
+            "weight": weight,
             "undirected": undirected,
             "inductive": inductive,
             "name": name,
@@ -60,6 +63,7 @@ class Condense(BaseTransform):  # type: ignore[misc]
         # Errors that do not depend on data are raised here.
         known = inspect.signature(condense).parameters
         own = {key: value for key, value in settings.items() if key not in known}
+        require_one_of("features", settings.get("features"), (None, "auto", *FEATURE_SCALINGS))
         method = settings.get("method") or default_method(settings.get("preset", "default"))
         build(method, {**self.size, **own})
 
@@ -69,8 +73,7 @@ class Condense(BaseTransform):  # type: ignore[misc]
             isinstance(data, Data),
             f"data must be a torch_geometric.data.Data, got {type(data).__name__}.",
         )
-        graph = Graph.from_pyg(data, **self.reading)
-        small = condense(graph, **self.size, **self.settings)
+        small = condense(data, **self.size, **self.reading, **self.settings)
         self.condensed_ = small
         made = small.to_pyg(self.threshold)
         made.train_mask = small.labeled

@@ -58,6 +58,16 @@ def test_test_labels_have_no_say():
     assert torch.equal(ours.x, theirs.x)
 
 
+def test_it_has_the_options_of_the_function():
+    graph = planted_graph()
+    data = graph.to_pyg()
+    data.cost = torch.full((graph.num_edges,), 2.0)
+    transform = Condense(nodes=9, method="random", features="standardize", weight="cost")
+    small = gcsr.condense(data, nodes=9, method="random", features="standardize", weight="cost")
+    assert torch.equal(transform(data).x, small.x)
+    assert small.provenance["dataset"]["features"] == "standardize"
+
+
 def test_several_splits_and_inductive_graphs():
     data = planted_graph().to_pyg()
     for part in ("train", "val", "test"):
@@ -75,6 +85,7 @@ def test_several_splits_and_inductive_graphs():
     [
         ({}, "exactly one of nodes and ratio"),
         ({"nodes": 0}, "nodes must be .*, got 0"),
+        ({"nodes": 5, "features": "log"}, "features must be one of .*, got 'log'"),
         ({"nodes": 5, "method": "gone"}, "method must be one of .*, got 'gone'"),
         ({"nodes": 5, "method": "mtt", "experts": 0}, "experts must be .*, got 0"),
         ({"nodes": 5, "method": "random", "alpha": 2}, "alpha is not a setting of random"),
@@ -88,8 +99,8 @@ def test_what_cannot_work_is_said_before_any_data(settings, sentence):
 
 def test_data_that_cannot_be_condensed_is_one_sentence():
     data = planted_graph().to_pyg()
-    del data.val_mask
-    with pytest.raises(InputError, match=r"data\.val_mask must be a tensor"):
+    del data.y
+    with pytest.raises(InputError, match=r"data\.y must be a tensor"):
         Condense(nodes=9, method="random")(data)
     with pytest.raises(InputError, match="got dict"):
         Condense(nodes=9, method="random")({})

@@ -88,7 +88,7 @@ def test_weights_of_a_file(tmp_path):
     ("changes", "sentence"),
     [
         ({"y": None}, "but lacks y; Graph.from_arrays"),
-        ({"train": None, "test": None}, "but lacks train, test"),
+        ({"train": None, "y": None}, "but lacks y, train"),
         ({"x": None}, "must hold the features x"),
         ({"y": 3}, "one class per node"),
         ({"y": list("abab")}, "y must be integers"),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 
+import gcsr
 from gcsr.data.graph import Graph
-from gcsr.utils.errors import InputError
+from gcsr.utils.errors import InputError, InputWarning
 
 
 @pytest.mark.parametrize("weights", [None, [2.0, 2.0, 1.0, 1.0, 0.5, 0.5]])
@@ -35,7 +37,10 @@ def test_columns_of_masks_are_splits(make):
     for mask in ("train_mask", "val_mask", "test_mask"):
         data[mask] = torch.stack([data[mask], other.to_pyg()[mask]], dim=1)
     assert Graph.from_pyg(data).content_hash == make().content_hash
-    assert Graph.from_pyg(data, split=1).content_hash == other.content_hash
+    read = Graph.from_pyg(data, split=np.int64(1))
+    assert read.content_hash == other.content_hash
+    notes = gcsr.condense(read, nodes=3, method="random").provenance["notes"]
+    assert notes[0] == "split 1 of the 2 splits of the masks (columns) is used"
     for split in (2, -1):
         sentence = rf"split must be 0\.\.1, as data.train_mask has 2 columns, got {split}"
         with pytest.raises(InputError, match=sentence):
@@ -49,39 +54,53 @@ def test_labels_as_a_column(make):
 
 
 @pytest.mark.parametrize("shape", [(-1,), (-1, 1)])
-def test_scalar_edge_attributes_are_weights(make, shape):
+def test_edge_attributes_are_weights_where_asked_for_by_name(make, shape):
     graph = make(edge_weights=[2.0, 2.0, 1.0, 1.0, 0.5, 0.5])
     data = graph.to_pyg()
     data.edge_attr = data.edge_weight.reshape(shape)
     del data.edge_weight
-    assert Graph.from_pyg(data).content_hash == graph.content_hash
+    read = Graph.from_pyg(data, weight="edge_attr")
+    assert read.content_hash == graph.content_hash and read.notes == ()
 
 
-def test_wider_edge_attributes_are_not_weights(make):
+@pytest.mark.parametrize("shape", [(6,), (6, 2)])
+def test_relation_types_are_no_weights_and_this_is_said(make, shape):
     data = make().to_pyg()
-    data.edge_attr = torch.full((6, 2), 7.0)
-    assert not Graph.from_pyg(data).is_weighted
+    data.edge_attr = torch.arange(6 * len(shape)).reshape(shape) % 2
+    with pytest.warns(InputWarning, match=r"data.edge_attr is ignored.*weight='edge_attr'"):
+        read = Graph.from_pyg(data)
+    assert read.content_hash == make().content_hash  # type 0 keeps its edges
+    assert (
+        "data.edge_attr is ignored"
+        in gcsr.condense(read, nodes=3, method="random").provenance["notes"][0]
+    )
 
 
 def test_edge_weight_comes_before_edge_attr(make):
     data = make().to_pyg()
     data.edge_weight = torch.full((6,), 3.0)
-    data.edge_attr = torch.full((6,), 7.0)
-    assert set(Graph.from_pyg(data).adjacency.data) == {3.0}
+    data.edge_attr, data.edge_type = torch.full((6,), 7.0), torch.zeros(6)
+    with pytest.warns(InputWarning) as caught:
+        assert set(Graph.from_pyg(data).adjacency.data) == {3.0}
+    assert {str(one.message).split()[0] for one in caught} == {"data.edge_attr", "data.edge_type"}
 
 
-@pytest.mark.parametrize("field", ["x", "edge_index", "y", "train_mask", "val_mask", "test_mask"])
+def test_weights_that_cannot_be_used_are_one_sentence(make):
+    data = make().to_pyg()
+    with pytest.raises(InputError, match=r"weight must be the name of a tensor .*, got 'cost'"):
+        Graph.from_pyg(data, weight="cost")
+    data.edge_attr = torch.ones(6, 2)
+    with pytest.raises(InputError, match=r"data.edge_attr must have one weight per edge \(6\)"):
+        Graph.from_pyg(data, weight="edge_attr")
+
+
+@pytest.mark.parametrize("field", ["x", "edge_index", "y"])
 def test_missing_field_is_named(make, field):
     data = make().to_pyg()
+    data.num_nodes = 6
     del data[field]
-    with pytest.raises(InputError, match=f"data.{field} must be a tensor, got NoneType") as caught:
+    with pytest.raises(InputError, match=f"data.{field} must be a tensor, got NoneType"):
         Graph.from_pyg(data)
-    assert ("RandomNodeSplit" in str(caught.value)) is field.endswith("mask")
-
-
-def test_what_is_not_a_single_graph_is_refused():
-    with pytest.raises(InputError, match=r"Data, got list; dataset\[0\]"):
-        Graph.from_pyg([])
 
 
 def test_directed_data_needs_the_callers_word(make):

@@ -34,7 +34,7 @@ from gcsr.analysis.statistics import (
 from gcsr.data.condensed import CondensedGraph
 from gcsr.data.graph import Graph
 from gcsr.data.views import View
-from gcsr.evaluation.origin import require_graph, require_origin
+from gcsr.evaluation.origin import require_origin
 from gcsr.utils.errors import require, require_integer
 from gcsr.utils.formatting import counted
 from gcsr.utils.progress import Progress, silent
@@ -161,8 +161,7 @@ def analyze(
         check_origin: ``False`` accepts a graph that ``small`` was not made from.
         progress: called with the stage, the steps done and the number of steps.
     """
-    require_graph(graph)
-    require_origin([small], graph, check_origin)
+    graph = require_origin([small], graph, check_origin)
     compared = FeatureSpace(space, hops)
     fine = is_number(threshold) and threshold >= 0
     require(fine, f"threshold must be a finite number >= 0, got {threshold!r}.")

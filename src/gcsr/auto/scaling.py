@@ -8,16 +8,19 @@ from typing import Any
 import torch
 
 from gcsr.data.graph import FEATURE_SCALINGS, FeatureScaling, Graph
-from gcsr.data.stored_graph import require_in_memory
+from gcsr.data.stored_graph import StoredGraph, require_in_memory
 from gcsr.data.views import View
 from gcsr.models.registry import testing_model
 from gcsr.models.sparse import SparseTopology
 from gcsr.training.fit import TrainingRecipe, fit
 from gcsr.utils.devices import pick_device
-from gcsr.utils.errors import require
+from gcsr.utils.errors import require, require_one_of
 from gcsr.utils.progress import Progress, silent
 
 HIDDEN, NETWORKS = 64, 3
+# Features are badly scaled where a column is so many times as large as the median column, or where that
+# is not within these bounds.
+LARGEST_RATIO, USUAL_SCALES = 100.0, (1e-4, 1e4)
 RECIPE = TrainingRecipe(epochs=150, validate_every=5)
 
 
@@ -37,6 +40,62 @@ class ScalingChoice:
     def provenance(self) -> dict[str, Any]:
         """For the provenance of what is condensed then."""
         return {"chosen": self.features, "validation": dict(self.validation)}
+
+
+def scale_problem(graph: Graph) -> str | None:
+    """What is wrong with the scale of the features that condensing sees; ``None`` where it is usual.
+
+    The scale of a column is its largest absolute value; columns of zeros do not count.
+    """
+    if isinstance(graph, StoredGraph) or graph.feature_scaling != "keep":
+        return None
+    x = graph.x[graph.train] if graph.inductive else graph.x
+    low, high = torch.aminmax(x, dim=0)
+    scales = torch.maximum(-low, high)
+    if not bool(scales.any()):
+        return None
+    median, largest = float(scales[scales > 0].median()), int(scales.argmax())
+    if float(scales[largest]) > LARGEST_RATIO * median:
+        return (
+            f"columns of x have very different scales (column {largest}: up to"
+            f" {float(scales[largest]):.2g}, the median column: up to {median:.2g})"
+        )
+    if not USUAL_SCALES[0] <= median <= USUAL_SCALES[1]:
+        return f"columns of x have an unusual scale (the median column: up to {median:.2g})"
+    return None
+
+
+def scaled_graph(
+    graph: Graph,
+    features: str | None = None,
+    *,
+    device: str | torch.device = "auto",
+    progress: Progress = silent,
+) -> tuple[Graph, ScalingChoice | None]:
+    """The graph with its features scaled as asked, and the choice where one was made.
+
+    ``auto`` chooses by :func:`choose_scaling`. ``None`` does so where features are badly scaled
+    (:func:`scale_problem`), with a warning, and changes nothing otherwise.
+    """
+    require_one_of("features", features, (None, "auto", *FEATURE_SCALINGS))
+    if features in FEATURE_SCALINGS and features != graph.feature_scaling:
+        return graph.scaled(features), None
+    problem = scale_problem(graph) if features is None else None
+    if features != "auto" and problem is None:
+        return graph, None
+    choice = choose_scaling(graph, device=device, progress=progress)
+    scaled = graph.scaled(choice.features)
+    if problem is not None:
+        best, kept = (100 * choice.validation[name] for name in (choice.features, "keep"))
+        outcome = f"they are kept, as no other scaling validates better than {kept:.1f} %"
+        if choice.features != "keep":
+            outcome = (
+                f"condensed with features={choice.features!r}, which validates at {best:.1f} % instead"
+                f" of {kept:.1f} %; x of the result is scaled, and gcsr.evaluate scales the real graph"
+                " alike"
+            )
+        scaled = scaled.with_notes(f"{problem}: {outcome}", warn=True)
+    return scaled, choice
 
 
 def choose_scaling(

@@ -6,6 +6,7 @@ import contextlib
 import io
 import re
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -24,7 +25,7 @@ from gcsr.cli import (
     reproduce,
     tune,
 )
-from gcsr.cli.output import forget_written, interrupted
+from gcsr.cli.output import forget_written, interrupted, show_warning
 from gcsr.utils.errors import InputError
 from gcsr.utils.formatting import printable
 from gcsr.version import __version__
@@ -90,6 +91,12 @@ def run(commands: typer.Typer, argv: Sequence[str] | None, prog_name: str) -> in
     _never_fail_to_encode()
     forget_written()
     command = typer.main.get_command(commands)
+    with warnings.catch_warnings():
+        warnings.showwarning = show_warning
+        return _run(command, argv, prog_name)
+
+
+def _run(command: Any, argv: Sequence[str] | None, prog_name: str) -> int:
     arguments = None if argv is None else list(argv)
     try:
         code = command.main(args=arguments, prog_name=prog_name, standalone_mode=False)

@@ -13,6 +13,7 @@ from gcsr.cli import options
 from gcsr.cli.data import checked_device, load_graph, output_paths, replaced, write_graphs
 from gcsr.cli.options import expert_bounds, parse_bytes, parse_settings
 from gcsr.cli.output import (
+    new_notes,
     print_json,
     print_leak,
     progress_bars,
@@ -98,7 +99,8 @@ def condense(
         str | None,
         typer.Option(
             help="keep, rows, standardize, or auto: the one under which networks of the real graph"
-            " validate best; by default what is usual for the dataset."
+            " validate best; by default what is usual for the dataset, and auto where the scale of"
+            " the features of a file is extreme."
         ),
     ] = None,
     undirected: options.Undirected = False,
@@ -161,22 +163,18 @@ def condense(
             )
             _print_estimate(condenser.estimate(graph), as_json)
             return
-        context: dict[str, Any] = {}
-        if features == "auto":
-            choice = gcsr.choose_scaling(graph, device=here, progress=progress)
-            graph, context = graph.scaled(choice.features), {"scaling": choice.provenance}
         made = gcsr.condense_many(
             graph,
             nodes=nodes,
             ratio=ratio,
             method=method,
             preset=preset,
+            features=features,
             seeds=range(seed, seed + graphs),
             device=target,
             checkpoint=checkpoint,
             progress=progress,
             cluster=cluster,
-            context=context,
             **settings,
         )
         if rule != "none" or dtype is not None:
@@ -296,7 +294,7 @@ def _print_summary(summary: dict[str, Any], made: Sequence[gcsr.CondensedGraph])
         print(f"settings: {summary['preset']}")
     if made[0].provenance["measured"].get("resumed"):
         print("continued from what an earlier run left behind")
-    for note in summary["notes"]:
+    for note in new_notes(summary["notes"]):
         print(f"note: {note}")
     if summary["leaks_test_labels"]:
         print_leak()

@@ -6,11 +6,14 @@ import json
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
+from gcsr.utils.errors import InputWarning
+from gcsr.utils.formatting import printable
 from gcsr.utils.progress import Progress, silent
 
 if TYPE_CHECKING:
@@ -23,6 +26,7 @@ LEAK = "leaks test labels: the class prior counts every label (paper's Eq. 5); n
 PIPE_WIDTH = 160
 _written: list[Path] = []
 _unfinished: list[Path] = []
+_warned: list[str] = []
 
 
 @contextmanager
@@ -59,6 +63,28 @@ def forget_written() -> None:
     """A new command begins."""
     _written.clear()
     _unfinished.clear()
+    _warned.clear()
+
+
+def show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Print a warning on stderr, one about the input as one sentence."""
+    text = warnings.formatwarning(message, category, filename, lineno, line)
+    if issubclass(category, InputWarning):
+        text = f"warning: {printable(message)}\n"
+        _warned.append(str(message))
+    print(text, end="", file=file or sys.stderr)
+
+
+def new_notes(notes: Iterable[str]) -> list[str]:
+    """Those that were not printed as warnings."""
+    return [note for note in notes if f"{note}." not in _warned]
 
 
 def interrupted() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TypeAlias
 
 import numpy as np
@@ -10,7 +11,9 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import InputError, require
+from gcsr.utils.formatting import counted
 
 SPARSE = (sp.sparray, sp.spmatrix)
 Features: TypeAlias = "ArrayLike | Tensor | sp.sparray | sp.spmatrix"
@@ -51,14 +54,19 @@ def labels_of(y: ArrayLike | Tensor) -> Tensor:
         array = array[:, 0]
     call = "; y.argmax(1) converts one-hot labels" if array.ndim == 2 else ""
     require(array.ndim == 1, f"y must have one class per node, got shape {array.shape}{call}.")
-    call = (
-        "y.astype('int64')"
-        if array.dtype.kind == "f"
-        else "numpy.unique(y, return_inverse=True)[1]"
-    )
+    accepted = "y must be integers 0..C-1 (-1 or NaN: no label)"
+    if array.dtype.kind == "f":
+        array = np.where(np.isnan(array), -1, array)
+        other = array[array != np.floor(array)]
+        require(
+            not other.size,
+            f"{accepted}, got numbers such as {other[0] if other.size else ''}; only classes of nodes"
+            " can be predicted.",
+        )
+        array = np.clip(array, -(2.0**53), 2.0**53).astype(np.int64)
     require(
         array.dtype.kind in "iu",
-        f"y must be integers 0..C-1 (-1: no label), got {array.dtype}; {call} converts it.",
+        f"{accepted}, got {array.dtype}; numpy.unique(y, return_inverse=True)[1] converts it.",
     )
     return torch.from_numpy(array.astype(np.int64))
 
@@ -81,6 +89,63 @@ def node_ids(split: str, ids: ArrayLike | Tensor, num_nodes: int) -> Tensor:
         f"{accepted}, got 0 and 1 for every node; {split}.astype(bool) makes a mask of them.",
     )
     return torch.from_numpy(array.astype(np.int64))
+
+
+def split_of(
+    labels: Tensor, given: Mapping[str, ArrayLike | Tensor | None]
+) -> tuple[dict[str, Tensor], list[str]]:
+    """Nodes of the parts train, val and test, and sentences about what was not as given.
+
+    Nodes without a label leave their part. Without ``train``, all other labeled nodes are training
+    nodes. Without ``val``, some training nodes are held out (:func:`_held_out`).
+    """
+    nodes, notes = labels.numel(), []
+    split = {part: node_ids(part, [] if ids is None else ids, nodes) for part, ids in given.items()}
+    if any(((ids < 0) | (ids >= nodes)).any() for ids in split.values()):
+        return split, []  # the graph refuses these ids
+    if given["train"] is None:
+        free = labels >= 0
+        free[torch.cat([split["val"], split["test"]])] = False
+        split["train"] = free.nonzero().ravel()
+        notes.append(
+            f"train is not given: all {counted(split['train'].numel(), 'labeled node')} outside val and"
+            " test are training nodes"
+        )
+    for part, ids in split.items():
+        known = labels[ids] >= 0
+        missing = int((~known).sum())
+        if missing:
+            split[part] = ids[known]
+            notes.append(f"{part}: {counted(missing, 'node')} without a label left out")
+    train = split["train"]
+    if train.numel() and not split["val"].numel() and train.unique().numel() == train.numel():
+        held = _held_out(train, labels[train])
+        require(
+            bool(held.any()),
+            "val must have at least one node, got none, and no class has two training nodes, of which"
+            " one could be held out; give val or more training nodes.",
+        )
+        split |= {"train": train[~held], "val": train[held]}
+        notes.append(
+            f"val is not given: {int(held.sum())} of {counted(train.numel(), 'training node')}, always"
+            " the same, are held out for validation"
+        )
+    return split, notes
+
+
+def _held_out(train: Tensor, labels: Tensor) -> Tensor:
+    """A fifth of every class, at least one node, as a mask; a single node of a class stays.
+
+    Always the same nodes: the seed is fixed.
+    """
+    drawn = torch.randperm(train.numel(), generator=make_generator(0, "validation split"))
+    drawn = drawn[labels[drawn].argsort(stable=True)]
+    counts = labels.unique(return_counts=True)[1]
+    size = counts.repeat_interleave(counts)
+    rank = torch.arange(train.numel()) - (counts.cumsum(0) - counts).repeat_interleave(counts)
+    held = torch.zeros(train.numel(), dtype=torch.bool)
+    held[drawn] = (rank < (size // 5).clamp_min(1)) & (size > 1)
+    return held
 
 
 def array_of(field: str, values: object) -> np.ndarray:

@@ -17,9 +17,9 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from gcsr.data.arrays import SPARSE, Features, array_of, features_of, labels_of, node_ids
+from gcsr.data.arrays import SPARSE, Features, array_of, features_of, labels_of, split_of
 from gcsr.data.edges import adjacency_from_edges, clean_adjacency
-from gcsr.utils.errors import require, require_one_of
+from gcsr.utils.errors import require, require_one_of, warn_user
 from gcsr.utils.formatting import counted
 
 if TYPE_CHECKING:
@@ -115,13 +115,15 @@ class Graph:
         adjacency: symmetric CSR matrix without self-loops (see :mod:`gcsr.data.edges`); nodes
             without edges are allowed.
         y: one class per node, ``0 .. num_classes - 1``, or -1 where the class is not known.
-        train, val, test: disjoint, non-empty lists of labeled nodes. A class may lack training
-            nodes: it stays a class to be predicted and gets no condensed node.
+        train, val, test: disjoint lists of labeled nodes; only ``test`` may be empty. A class may
+            lack training nodes: it stays a class to be predicted and gets no condensed node.
         num_classes: by default the largest label plus one.
         name: shown in results.
         inductive: whether validation and test nodes are hidden while condensing (the paper's
             setting for Flickr and Reddit).
         feature_scaling: how ``x`` was scaled; see :meth:`scaled`.
+        notes: sentences about what was ignored or chosen when the graph was made; results repeat
+            them in their provenance.
     """
 
     x: Tensor
@@ -134,6 +136,7 @@ class Graph:
     name: str = "graph"
     inductive: bool = False
     feature_scaling: FeatureScaling = "keep"
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "feature_scaling", scaling_name(self.feature_scaling))
@@ -181,11 +184,33 @@ class Graph:
             )
             object.__setattr__(self, "adjacency", cleaned)
         self._check_nodes()
+        object.__setattr__(self, "_versions", self._current_versions())
+
+    def _current_versions(self) -> tuple[int, ...]:
+        """How often each tensor was changed in place; inference tensors do not count it."""
+        tensors = (self.x, self.y, self.train, self.val, self.test)
+        return tuple(0 if tensor.is_inference() else tensor._version for tensor in tensors)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy in another process counts changes from zero.
+        return {name: value for name, value in vars(self).items() if name != "_versions"}
+
+    def require_unchanged(self) -> None:
+        """Refuse a graph whose tensors were changed in place, as its checks and hash are of before.
+
+        Changes through NumPy views (``graph.x.numpy()``) are not noticed.
+        """
+        current = self._current_versions()
+        require(
+            vars(self).get("_versions", current) == current,
+            "graph must not be changed in place, got other values of x, y or the split than when it"
+            " was made; dataclasses.replace(graph, x=x) makes another graph.",
+        )
 
     def _check_nodes(self) -> None:
         """Labels and split; fills in ``num_classes`` and sorts the split."""
         low, high = int(self.y.min()), int(self.y.max())
-        classes = self.num_classes or high + 1
+        classes = int(self.num_classes) or high + 1
         require(low >= -1, f"y must be >= -1 (-1: no label), got {low}.")
         require(
             high < classes,
@@ -214,8 +239,11 @@ class Graph:
     def _check_split(self, split: str) -> Tensor:
         ids: Tensor = getattr(self, split)
         require(
-            ids.ndim == 1 and ids.numel() > 0, f"{split} must have at least one node, got none."
+            ids.ndim == 1 and (ids.numel() > 0 or split == "test"),
+            f"{split} must have at least one node, got none.",
         )
+        if not ids.numel():
+            return ids
         low, high = int(ids.min()), int(ids.max())
         require(
             low >= 0 and high < self.num_nodes,
@@ -243,9 +271,9 @@ class Graph:
         edges: ArrayLike | sp.sparray | sp.spmatrix,
         y: ArrayLike | Tensor,
         *,
-        train: ArrayLike | Tensor,
-        val: ArrayLike | Tensor,
-        test: ArrayLike | Tensor,
+        train: ArrayLike | Tensor | None = None,
+        val: ArrayLike | Tensor | None = None,
+        test: ArrayLike | Tensor | None = None,
         edge_weights: ArrayLike | None = None,
         weighted: bool | None = None,
         undirected: bool = False,
@@ -258,11 +286,14 @@ class Graph:
 
         Args:
             x: features, one row per node: an array, a tensor or a scipy sparse matrix.
-            edges: a ``2 x E`` list of node ids or a scipy sparse matrix.
-            y: one class per node, -1 where it is not known.
-            train: node ids or a boolean mask; ``val`` and ``test`` likewise.
-            val: nodes for model selection.
-            test: nodes for evaluation only.
+            edges: a ``2 x E`` or ``E x 2`` list of node ids (``2 x 2`` is read as the first), or a
+                scipy sparse matrix.
+            y: one class per node, -1 or NaN where it is not known.
+            train: node ids or a boolean mask; ``val`` and ``test`` likewise. By default every labeled
+                node that is in no other part. Nodes without a label leave their part, with a warning.
+            val: nodes for model selection. By default a fifth of the training nodes of every class,
+                drawn with a fixed seed, with a warning.
+            test: nodes for evaluation only; condensing needs none.
             edge_weights: one number >= 0 per column of ``edges``; those of a repeated edge are summed.
             weighted: whether the values of a sparse matrix are weights; by default if any is not 1.
             undirected: add missing reverse edges; without it a directed graph is an error.
@@ -291,24 +322,24 @@ class Graph:
             edge_weights = values[stored] if weighted else None
         else:
             pairs, nodes = array_of("edges", edges), x.shape[0]
+            if pairs.ndim == 2 and pairs.shape[1] == 2 and pairs.shape[0] != 2:
+                pairs = pairs.T
             call = ""
-            if pairs.ndim == 2 and pairs.shape[1] == 2:
-                call = "; edges.T has this shape"
-            elif pairs.shape == (nodes, nodes):
+            if pairs.shape == (nodes, nodes):
                 call = "; scipy.sparse.csr_array(edges) converts a dense adjacency"
             require(
                 pairs.ndim == 2 and pairs.shape[0] == 2,
-                f"edges must be a 2 x E array of node ids or a scipy sparse matrix, got shape"
+                f"edges must be a 2 x E or E x 2 array of node ids or a scipy sparse matrix, got shape"
                 f" {pairs.shape}{call}.",
             )
         adjacency = adjacency_from_edges(
             pairs[0], pairs[1], nodes, edge_weights, undirected=undirected
         )
         labels = labels_of(y)
-        given = {"train": train, "val": val, "test": test}
-        splits: dict[str, Any] = {
-            split: node_ids(split, ids, labels.numel()) for split, ids in given.items()
-        }
+        split, notes = split_of(labels, {"train": train, "val": val, "test": test})
+        known = labels[labels >= 0]
+        if not num_classes and known.numel() and int(known.min()) > 0:
+            notes.append("no node has class 0; y - y.min() numbers the classes from 0")
         graph = cls(
             x=x,
             adjacency=adjacency,
@@ -316,59 +347,138 @@ class Graph:
             num_classes=num_classes,
             name=name,
             inductive=inductive,
-            **splits,
+            **cast("dict[str, Any]", split),
         )
-        return graph.scaled(features)
+        return graph.scaled(features).with_notes(*notes, warn=True)
 
     @classmethod
     def from_pyg(
         cls,
-        data: Data,
+        data: Any,
         *,
         split: int = 0,
+        weight: str | None = None,
         undirected: bool = False,
         inductive: bool = False,
         name: str = "graph",
         features: FeatureScaling = "keep",
     ) -> Graph:
-        """Build a graph from a PyG ``Data`` with ``x``, ``edge_index``, ``y`` and the three masks.
+        """Build a graph from PyG: ``x``, ``edge_index`` or ``adj_t``, ``y`` and masks.
 
         Args:
-            data: the PyG graph; ``edge_weight``, or an ``edge_attr`` of one number per edge, becomes
-                weights.
+            data: a ``Data``, a dataset (its first graph) or a ``HeteroData`` with one node type. For
+                missing masks see :meth:`from_arrays`.
             split: which column, where the masks hold several splits.
+            weight: the attribute with one weight per edge, such as ``edge_attr``; by default
+                ``edge_weight``, if there is one. Other attributes of edges are ignored, with a warning.
             undirected: add missing reverse edges; without it a directed graph is an error.
             inductive: hide validation and test nodes while condensing.
             name: shown in results.
             features: how to scale ``x`` (:meth:`scaled`).
         """
-        require(
-            hasattr(data, "edge_index") and hasattr(data, "get"),
-            f"data must be a torch_geometric.data.Data, got {type(data).__name__}; dataset[0] is the"
-            " Data of a PyG dataset, and data.to_homogeneous() that of a HeteroData.",
+        from gcsr.data.interop import from_pyg  # noqa: PLC0415 - it imports this module
+
+        options = {"undirected": undirected, "inductive": inductive, "name": name}
+        return from_pyg(data, split=split, weight=weight, features=features, **options)
+
+    @classmethod
+    def from_networkx(
+        cls,
+        graph: Any,
+        *,
+        x: Any = "x",
+        y: Any = "y",
+        train: Any = None,
+        val: Any = None,
+        test: Any = None,
+        weight: str | None = None,
+        undirected: bool = False,
+        inductive: bool = False,
+        name: str = "graph",
+        features: FeatureScaling = "keep",
+    ) -> Graph:
+        """Build a graph from a NetworkX graph; nodes are numbered in the order of ``graph.nodes``.
+
+        Args:
+            graph: a ``Graph`` or ``MultiGraph``, or a directed one with ``undirected=True``.
+            x: names of the node attributes that are features, or an array with one row per node.
+            y: the node attribute with the class, or an array. Texts are numbered in alphabetical
+                order. Nodes without the attribute have no label.
+            train: nodes, a mask or a node attribute that is true for them; by default ``train_mask``
+                or ``train``, if there is one, otherwise as in :meth:`from_arrays`. ``val`` and ``test``
+                likewise.
+            val: nodes for model selection.
+            test: nodes for evaluation only.
+            weight: the edge attribute with the weight; by default ``weight``, if there is one.
+            undirected: add missing reverse edges of a directed graph.
+            inductive: hide validation and test nodes while condensing.
+            name: shown in results.
+            features: how to scale ``x`` (:meth:`scaled`).
+        """
+        from gcsr.data.interop import from_networkx  # noqa: PLC0415 - it imports this module
+
+        options = {"undirected": undirected, "inductive": inductive, "name": name}
+        split = {"train": train, "val": val, "test": test}
+        return from_networkx(
+            graph, x=x, y=y, weight=weight, split=split, features=features, **options
         )
-        for field in ("x", "edge_index", "y", *(f"{part}_mask" for part in SPLITS)):
-            require(
-                isinstance(data.get(field), Tensor),
-                f"data.{field} must be a tensor, got {type(data.get(field)).__name__}"
-                f"{_PYG_CALLS.get(field, '')}.",
-            )
-        weights = data.get("edge_weight")
-        attributes = data.get("edge_attr")
-        # Many transforms keep a scalar weight in edge_attr; wider attributes are not weights.
-        if weights is None and isinstance(attributes, Tensor):
-            edges = data.edge_index.shape[-1] if data.edge_index.ndim else 0
-            weights = attributes.reshape(-1) if attributes.numel() == edges else None
-        return cls.from_arrays(
-            data.x,
-            array_of("data.edge_index", data.edge_index),
-            data.y,
-            edge_weights=None if weights is None else array_of("data.edge_weight", weights),
-            undirected=undirected,
-            name=name,
-            inductive=inductive,
+
+    @classmethod
+    def from_pandas(
+        cls,
+        edges: Any,
+        nodes: Any,
+        *,
+        source: str = "source",
+        target: str = "target",
+        node: str = "id",
+        x: Any = None,
+        y: Any = "y",
+        train: Any = None,
+        val: Any = None,
+        test: Any = None,
+        weight: str | None = None,
+        undirected: bool = False,
+        inductive: bool = False,
+        name: str = "graph",
+        features: FeatureScaling = "keep",
+    ) -> Graph:
+        """Build a graph from two pandas frames: a list of edges and a table of nodes.
+
+        Args:
+            edges: one row per edge.
+            nodes: one row per node.
+            source: the column of ``edges`` with ids of nodes; ``target`` likewise.
+            target: the other end.
+            node: the column of ``nodes`` with their ids; without such a column the index has them.
+            x: columns that are features, or an array; by default all other columns of numbers.
+            y: the column with the class, or an array. Texts are numbered in alphabetical order.
+            train: ids of nodes, a mask or a column that is true for them; by default ``train_mask``
+                or ``train``, if there is one, otherwise as in :meth:`from_arrays`. ``val`` and ``test``
+                likewise.
+            val: nodes for model selection.
+            test: nodes for evaluation only.
+            weight: the column of ``edges`` with the weight; by default ``weight``, if there is one.
+            undirected: add missing reverse edges; without it a directed graph is an error.
+            inductive: hide validation and test nodes while condensing.
+            name: shown in results.
+            features: how to scale ``x`` (:meth:`scaled`).
+        """
+        from gcsr.data.interop import from_pandas  # noqa: PLC0415 - it imports this module
+
+        options = {"undirected": undirected, "inductive": inductive, "name": name}
+        return from_pandas(
+            edges,
+            nodes,
+            source=source,
+            target=target,
+            node=node,
+            x=x,
+            y=y,
+            weight=weight,
+            split={"train": train, "val": val, "test": test},
             features=features,
-            **{part: _mask_column(data, f"{part}_mask", split) for part in SPLITS},
+            **options,
         )
 
     @classmethod
@@ -437,6 +547,14 @@ class Graph:
         )
         scale = row_scale if features == "rows" else standard_scale(self.x[self.train])
         return replace(self, x=scale(self.x), feature_scaling=features)
+
+    def with_notes(self, *notes: str, warn: bool = False) -> Graph:
+        """The same graph with more notes, which are also issued as warnings if ``warn``."""
+        if not notes:
+            return self
+        for note in notes if warn else ():
+            warn_user(f"{note}.")
+        return replace(self, notes=(*self.notes, *notes))
 
     def renamed(self, name: str) -> Graph:
         """The same graph under another name."""
@@ -517,27 +635,3 @@ class Graph:
             f"{self.num_features} features, {self.num_classes} classes, "
             f"split {self.train.numel()}/{self.val.numel()}/{self.test.numel()}, {setting})"
         )
-
-
-# What provides a field that a PyG Data lacks.
-_PYG_CALLS = {
-    "x": "; data.x = torch.ones(data.num_nodes, 1) stands for no features",
-    "edge_index": "; data.edge_index = torch.stack(data.adj_t.t().coo()[:2]) takes it from adj_t",
-    **dict.fromkeys(
-        ("train_mask", "val_mask", "test_mask"),
-        "; torch_geometric.transforms.RandomNodeSplit()(data) makes the three masks",
-    ),
-}
-
-
-def _mask_column(data: Data, field: str, split: int) -> Any:
-    mask: Tensor = data[field]
-    require(mask.ndim > 0, f"data.{field} must have one truth value per node, got a single value.")
-    if mask.ndim == 1:
-        return mask.bool()
-    columns = mask.shape[1]
-    require(
-        0 <= split < columns,
-        f"split must be 0..{columns - 1}, as data.{field} has {columns} columns, got {split}.",
-    )
-    return mask[:, split].bool()

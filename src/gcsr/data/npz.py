@@ -9,7 +9,8 @@
 ``x_indptr, x_indices`` row pointers and columns of sparse features
 ``x_data``              their values (optional; absent means 1)
 ``x_shape``             rows and columns of the sparse features
-``train, val, test``    node ids
+``train``               node ids
+``val, test``           node ids (optional; see :meth:`gcsr.Graph.from_arrays`)
 ``num_classes``         number of classes (optional; by default the largest label plus one)
 ``inductive``           whether validation and test nodes are hidden while condensing (optional)
 ======================  ===========================================================================
@@ -43,7 +44,7 @@ from gcsr.utils.safe_io import (
 _SUFFIX = ".npy"
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _ENCRYPTED = 1
-_NEEDED = ("adj_indptr", "adj_indices", "y", *SPLITS)
+_NEEDED = ("adj_indptr", "adj_indices", "y", "train")
 
 
 def load_arrays(path: Path, only: Collection[str] | None = None) -> dict[str, np.ndarray]:
@@ -174,8 +175,8 @@ def read_npz(
             y,
             weighted="adj_data" in arrays,
             train=arrays["train"],
-            val=arrays["val"],
-            test=arrays["test"],
+            val=arrays.get("val"),
+            test=arrays.get("test"),
             undirected=undirected,
             inductive=bool(stored) if inductive is None else inductive,
             num_classes=int(classes),

@@ -30,6 +30,7 @@ from gcsr.data.array_file import ArrayFile
 from gcsr.data.graph import Graph, StoredParts, real_bytes
 from gcsr.data.stored_graph import OnDisk, StoredGraph
 from gcsr.utils.checkpoint import CheckpointLog
+from gcsr.utils.errors import require
 from gcsr.utils.progress import Watch
 
 
@@ -126,7 +127,7 @@ class CondensingView:
 
     ``every_label`` is ``None`` unless the caller of :meth:`View.condensing` asked for the leak.
     ``watch`` is called with the scores of iterates on ``validation``; ``checkpoint`` records the
-    progress of a run.
+    progress of a run. ``notes`` are those of the graph.
     """
 
     visible: VisibleGraph
@@ -135,12 +136,14 @@ class CondensingView:
     every_label: Tensor | None = None
     watch: Watch | None = None
     checkpoint: CheckpointLog | None = None
+    notes: tuple[str, ...] = ()
 
 
 class View:
     """A graph seen in its setting (``graph.inductive``)."""
 
     def __init__(self, graph: Graph) -> None:
+        graph.require_unchanged()
         self._graph = graph
 
     def condensing(self, *, leak_every_label: bool = False) -> CondensingView:
@@ -163,7 +166,8 @@ class View:
             num_classes=graph.num_classes,
         )
         every_label = graph.y[nodes] if leak_every_label else None
-        return CondensingView(visible, self._target(graph.val), self.source, every_label)
+        validation = self._target(graph.val)
+        return CondensingView(visible, validation, self.source, every_label, notes=graph.notes)
 
     def training(self) -> Target:
         """The real training set, for models trained on the whole graph."""
@@ -175,6 +179,11 @@ class View:
 
     def test(self) -> Target:
         """The only way to the test labels; evaluation calls it, condensing cannot."""
+        require(
+            self._graph.test.numel() > 0,
+            f"test must have at least one labeled node to test on, but {self._graph.name} has none;"
+            " give test when the graph is made (PyG: test_mask, which RandomNodeSplit()(data) makes).",
+        )
         return self._target(self._graph.test)
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import torch
 
 from gcsr.data.folder import MANIFEST, is_folder
 from gcsr.data.graph import FeatureScaling, Graph, scaling_name
+from gcsr.data.interop import graph_of
 from gcsr.data.stored_graph import in_memory_bytes, open_folder
 from gcsr.datasets.download import DownloadError, fetch_missing
 from gcsr.datasets.layout import DATA_VARIABLE, Layout, data_root
@@ -18,7 +20,8 @@ from gcsr.utils.errors import InputError, require, suggestion
 from gcsr.utils.safe_io import expanded, is_file
 
 _PICKLE = (
-    "a pickle can run code and is not read. Load it yourself and convert it with Graph.from_pyg"
+    "a pickle can run code. If you trust it: data = torch.load('{path}', weights_only=False);"
+    " gcsr.load(data).to_npz('{npz}')"
 )
 _EDGES = "gcsr convert makes a folder of a list of edges"
 # What to do with files that are no graph files.
@@ -30,19 +33,21 @@ OTHER_FILES = {
 
 
 def load(
-    source: str | Path,
+    source: object,
     root: str | Path | None = None,
     *,
     features: FeatureScaling | None = None,
     undirected: bool = False,
     inductive: bool | None = None,
     memory: int | None = None,
+    **options: Any,
 ) -> Graph:
-    """Load a registered dataset by name, or a graph file or graph folder by its path.
+    """Load a registered dataset by name, a graph file or folder by its path, or convert an object.
 
     Args:
         source: a name that ``gcsr datasets`` lists, the path of an ``.npz`` file, or that of a folder
-            that ``gcsr convert`` wrote.
+            that ``gcsr convert`` wrote; or a PyG ``Data``, ``HeteroData`` or dataset, a NetworkX
+            graph, ``(edges, nodes)`` as pandas frames, or ``(edge_index, x, y)`` as arrays.
         root: folder of the raw files; by default ``$GCSR_DATA``, else the user's cache folder.
             What is not there is downloaded into it.
         features: ``keep``, ``rows`` or ``standardize``; by default what is usual for the dataset,
@@ -53,9 +58,21 @@ def load(
         memory: bytes that work on a graph folder may take. Where they are not enough to work on the
             graph in memory, it stays on disk and is worked on in blocks. By default half of what is
             free.
+        options: for objects, those of :meth:`Graph.from_pyg`, :meth:`Graph.from_networkx`,
+            :meth:`Graph.from_pandas` or :meth:`Graph.from_arrays`.
     """
     if features is not None:
         features = scaling_name(features)
+    if not isinstance(source, str | os.PathLike):
+        for option, given in (("root", root), ("memory", memory)):
+            require(given is None, f"{option} must be None for an object in memory, got {given}.")
+        if isinstance(source, Graph):
+            return source.scaled(features or "keep")
+        options |= {"undirected": undirected, "inductive": bool(inductive)}
+        return graph_of(source, features=features or "keep", **options)
+    for option in options:
+        require(False, f"{option} is an option for objects such as PyG's Data, not for {source!r}.")
+    source = str(source) if not isinstance(source, Path) else source
     name, path = str(source), expanded(source)
     if name not in DATASETS:
         if is_folder(path):
@@ -64,7 +81,7 @@ def load(
             require(
                 path.suffix not in OTHER_FILES,
                 f"{path}: must be an .npz file or a graph folder;"
-                f" {OTHER_FILES.get(path.suffix, '')}.",
+                f" {OTHER_FILES.get(path.suffix, '').format(path=path, npz=path.with_suffix('.npz'))}.",
             )
             return Graph.from_npz(
                 path, undirected=undirected, inductive=inductive, features=features or "keep"

@@ -315,8 +315,8 @@ def cost(
     forms (see :func:`gcsr.sparsify`); a file that is sparsified already keeps its own. Every run of the
     random subset has a subset of its own.
     """
+    graph = require_origin([small], graph, check_origin)
     check_numbers(graph, runs, hidden_channels)
-    require_origin([small], graph, check_origin)
     require_in_memory(graph, "graph")
     sparsifier = Sparsifier(rule=sparsify, seed=seed)
     recipe = recipe or TrainingRecipe()

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from gcsr.data.condensed import CondensedGraph
-from gcsr.data.graph import Graph
+from gcsr.data.graph import FEATURE_SCALINGS, Graph
+from gcsr.data.interop import graph_of
 from gcsr.starts.pseudo_labels import LABELERS
 from gcsr.utils.errors import InputError, require
+from gcsr.utils.safe_io import part
 
 # The default labeler.
 LABELER = "consistent"
@@ -35,13 +38,16 @@ def require_graph(graph: object) -> None:
     """Refuse other objects than graphs."""
     require(
         isinstance(graph, Graph),
-        f"graph must be a gcsr.Graph, got {type(graph).__name__}; gcsr.load and"
-        " gcsr.Graph.from_pyg make one.",
+        f"graph must be a gcsr.Graph, got {type(graph).__name__}; gcsr.load makes one.",
     )
 
 
-def require_origin(graphs: Sequence[CondensedGraph], graph: Graph, check_origin: bool) -> None:
-    """Refuse condensed graphs that do not fit ``graph``, or that were made from another one."""
+def require_origin(graphs: Sequence[CondensedGraph], graph: object, check_origin: bool) -> Graph:
+    """Refuse condensed graphs that do not fit ``graph``, or that were made from another one.
+
+    Returns the graph: other objects are converted as :func:`gcsr.load` does, and features that are not
+    scaled are scaled as they were when the first condensed graph was made.
+    """
     require(bool(graphs), "graphs must have at least one condensed graph.")
     for small in graphs:
         require(
@@ -49,6 +55,12 @@ def require_origin(graphs: Sequence[CondensedGraph], graph: Graph, check_origin:
             f"small must be a CondensedGraph, got {type(small).__name__};"
             " CondensedGraph.load reads one.",
         )
+    made_from = part(graphs[0].provenance, "dataset")
+    graph = graph_of(graph, **({} if isinstance(graph, Graph) else _recorded(made_from)))
+    scaling = made_from.get("features")
+    if graph.feature_scaling == "keep" and scaling in FEATURE_SCALINGS and check_origin:
+        graph = graph.scaled(scaling)
+    for small in graphs:
         require(
             small.x.shape[1] == graph.num_features and small.num_classes == graph.num_classes,
             f"data: the condensed graph has {small.x.shape[1]} features and {small.num_classes}"
@@ -69,3 +81,9 @@ def require_origin(graphs: Sequence[CondensedGraph], graph: Graph, check_origin:
             f" loaded with inductive={graph.inductive}; load it the same way, or give"
             " check_origin=False (command line: --no-check-origin).",
         )
+    return graph
+
+
+def _recorded(made_from: dict[str, Any]) -> dict[str, Any]:
+    """Options with which an object became the graph that was condensed."""
+    return {"inductive": made_from.get("inductive") is True, "name": str(made_from.get("name"))}

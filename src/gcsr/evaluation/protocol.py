@@ -116,8 +116,8 @@ def evaluate(
         Accuracies in percent: every run, their mean and deviation.
     """
     graphs = [small] if isinstance(small, CondensedGraph | Graph) else list(small)
+    graph = require_origin(graphs, graph, check_origin)
     check_numbers(graph, runs, hidden_channels)
-    require_origin(graphs, graph, check_origin)
     recipe = recipe or TrainingRecipe()
     if isinstance(model, str):
         testing_model(model, hidden_channels)

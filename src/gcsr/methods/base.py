@@ -15,6 +15,7 @@ import torch
 
 from gcsr.data.condensed import CondensedGraph
 from gcsr.data.graph import Graph
+from gcsr.data.interop import graph_of
 from gcsr.data.stored_graph import StoredGraph
 from gcsr.data.views import CondensingView, View
 from gcsr.distributed.pool import Cluster, connected
@@ -37,7 +38,7 @@ from gcsr.utils.errors import (
 )
 from gcsr.utils.parallel import suitable_threads
 from gcsr.utils.progress import Progress, silent
-from gcsr.utils.renamed import new_settings
+from gcsr.utils.renamed import new_settings, plain_number
 from gcsr.version import __version__, source_hash
 
 # Libraries whose version can change a result.
@@ -240,6 +241,7 @@ class Condenser(metaclass=_AcceptsOldNames):
                 work there, with the same bytes as a result; by default this process does it all.
         """
         require(len(seeds) > 0, "seeds must have at least one element.")
+        seeds = [plain_number(seed) for seed in seeds]
         for seed in seeds:
             require_integer("seed", seed)
         view = self._seen(source)
@@ -282,12 +284,7 @@ class Condenser(metaclass=_AcceptsOldNames):
 
     def _seen(self, source: Graph | CondensingView) -> CondensingView:
         """The view of a graph, without test labels unless these settings need them."""
-        require(
-            isinstance(source, Graph | CondensingView),
-            f"graph must be a gcsr.Graph, got {type(source).__name__}; gcsr.load and"
-            " gcsr.Graph.from_pyg make one.",
-        )
-        view = source
+        view = source if isinstance(source, CondensingView) else graph_of(source)
         if isinstance(view, StoredGraph) and not view.inductive:
             self._require_blocks()
             self.estimate(view).require_room()
@@ -383,7 +380,7 @@ class Condenser(metaclass=_AcceptsOldNames):
             "ratio": nodes / view.visible.num_nodes,
             "leaks_test_labels": leaks,
             "dataset": asdict(source),
-            "notes": list(made.notes),
+            "notes": [*view.notes, *made.notes],
             "versions": code_versions(),
             "device": device.type,
             "bytes": {"original": source.visible_bytes, "condensed": stored},

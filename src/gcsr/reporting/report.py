@@ -12,7 +12,7 @@ from gcsr.analysis.statistics import LabeledGraph, statistics_of
 from gcsr.data.condensed import CondensedGraph
 from gcsr.data.graph import Graph
 from gcsr.datasets.registry import catalogue
-from gcsr.evaluation.origin import require_graph, require_origin
+from gcsr.evaluation.origin import require_origin
 from gcsr.models.registry import testing_model
 from gcsr.reporting.pages import comparison_page, require_one_dataset, single_page
 from gcsr.reporting.results import SMALL, Result, Score, train_and_test
@@ -129,8 +129,7 @@ def report(
     full = TrainingRecipe()
     scores: list[Score] = []
     if graph is not None:
-        require_graph(graph)
-        require_origin(graphs, graph, check_origin)
+        graph = require_origin(graphs, graph, check_origin)
         if evaluate:
             testing_model(model)
             scores = train_and_test(

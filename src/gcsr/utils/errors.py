@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+import sys
+import warnings
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any
@@ -16,6 +18,18 @@ class InputError(ValueError):
 
     The command line prints the message and exits with code 2. Nothing was written.
     """
+
+
+class InputWarning(UserWarning):
+    """Input that is used in part, or with a choice made for the user. The message is one sentence."""
+
+
+def warn_user(sentence: str) -> None:
+    """Issue an :class:`InputWarning` for the line outside this package that led here."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == "gcsr":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(sentence, InputWarning, stacklevel=level)
 
 
 def require(condition: bool, message: str) -> None:

@@ -53,6 +53,11 @@ MODELS = {
 }
 
 
+def plain_number(value: Any) -> Any:
+    """A scalar of NumPy or torch as one of Python, as in files; anything else as it is."""
+    return value.item() if getattr(value, "shape", None) == () else value
+
+
 class AcceptsOldNames(type):
     """A class whose keywords may be given by the names that they had before (``old_names``)."""
 
@@ -64,11 +69,12 @@ class AcceptsOldNames(type):
             new = cls.old_names[old]
             warnings.warn(f"{old} is called {new} now.", DeprecationWarning, stacklevel=2)
             given[new] = given.pop(old)
-        return super().__call__(*args, **given)
+        numbers = {name: plain_number(value) for name, value in given.items()}
+        return super().__call__(*map(plain_number, args), **numbers)
 
 
 def accepts_old_keywords(function: Callable[P, T]) -> Callable[P, T]:
-    """A function that may be called with ``hidden`` and ``any_graph``, as before version 0.2."""
+    """A function that takes ``hidden`` and ``any_graph``, as before version 0.2, and NumPy scalars."""
 
     @wraps(function)
     def call(*args: P.args, **given: P.kwargs) -> T:
@@ -80,6 +86,7 @@ def accepts_old_keywords(function: Callable[P, T]) -> Callable[P, T]:
                 "any_graph=True is check_origin=False now.", DeprecationWarning, stacklevel=2
             )
             given["check_origin"] = not given.pop("any_graph")
+        given.update({name: plain_number(value) for name, value in given.items()})
         return function(*args, **given)
 
     return call
@@ -104,7 +111,7 @@ def new_settings(given: Mapping[str, Any], owner: str, known: Container[str]) ->
     found: dict[str, Any] = {}
     for name, value in given.items():
         key = new_name(name, owner, known)
-        found[key] = value
+        found[key] = plain_number(value)
         if isinstance(value, str):
             found[key] = VALUES.get((key, value), value)
     return found

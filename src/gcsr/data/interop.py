@@ -1,0 +1,396 @@
+"""Graphs from objects of other libraries: PyG, NetworkX, pandas, plain arrays.
+
+None of these libraries is imported here. Objects are recognized by the package of their class.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, cast
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gcsr.data.arrays import array_of
+from gcsr.data.graph import SPLITS, Graph
+from gcsr.utils.errors import InputError, require
+
+NO_FEATURES = "stands for no features"
+# The most names or classes that a sentence lists.
+MOST_NAMED = 10
+
+
+@cache
+def reading_options() -> frozenset[str]:
+    """Names of the options that :func:`graph_of` passes on, but for the scaling of features."""
+    readers = (Graph.from_pyg, Graph.from_networkx, Graph.from_pandas, Graph.from_arrays)
+    names = {
+        name
+        for reader in readers
+        for name, parameter in inspect.signature(reader).parameters.items()
+        if parameter.kind is parameter.KEYWORD_ONLY
+    }
+    return frozenset(names - {"features"})
+
+
+def graph_of(source: object, **options: Any) -> Graph:
+    """The graph that an object stands for; a :class:`Graph` is returned as it is.
+
+    Args:
+        source: a :class:`Graph`; a PyG ``Data``, ``HeteroData`` or dataset; a NetworkX graph;
+            ``(edges, nodes)`` as pandas frames; or ``(edge_index, x, y)`` as arrays.
+        options: of :meth:`Graph.from_pyg`, :meth:`~Graph.from_networkx`, :meth:`~Graph.from_pandas`
+            or :meth:`~Graph.from_arrays`.
+    """
+    if isinstance(source, Graph):
+        return source
+    libraries = _libraries(source)
+    if "torch_geometric" in libraries:
+        return Graph.from_pyg(source, **options)
+    if "networkx" in libraries:
+        return Graph.from_networkx(source, **options)
+    parts: Sequence[Any] = source if isinstance(source, tuple | list) else ()
+    if len(parts) == 2 and all("pandas" in _libraries(part) for part in parts):
+        return Graph.from_pandas(*parts, **options)
+    if len(parts) == 3:
+        edges, x, y = parts
+        return Graph.from_arrays(x, edges, y, **options)
+    call = "gcsr.load reads names and files"
+    if "pandas" in libraries:
+        call = "gcsr.Graph.from_pandas(edges, nodes) takes features and labels from a second frame"
+    raise InputError(
+        f"graph must be a gcsr.Graph, got {type(source).__name__}; a PyG Data or dataset, a NetworkX"
+        f" graph, (edge_index, x, y) and (edges, nodes) of pandas are accepted too, and {call}."
+    )
+
+
+def _libraries(source: object) -> set[str]:
+    """Top-level packages of the class of an object and of its base classes."""
+    return {kind.__module__.partition(".")[0] for kind in type(source).__mro__}
+
+
+def _listed(names: Sequence[object]) -> str:
+    shown = ", ".join(map(str, names[:MOST_NAMED]))
+    return f"{shown}, ..." if len(names) > MOST_NAMED else shown
+
+
+# -- PyG ---------------------------------------------------------------------------------------------
+
+
+def from_pyg(data: Any, *, split: int, weight: str | None, **options: Any) -> Graph:
+    """See :meth:`gcsr.Graph.from_pyg`."""
+    notes: list[str] = []
+    quiet: list[str] = []
+    if hasattr(data, "__getitem__") and hasattr(data, "__len__") and not hasattr(data, "to_dict"):
+        data = _first_graph(data, notes)
+    if hasattr(data, "node_types"):
+        data = _one_node_type(data, weight, notes)
+    require(
+        hasattr(data, "edge_index") and hasattr(data, "get"),
+        f"data must be a PyG Data or dataset, got {type(data).__name__}.",
+    )
+    edge_index, weights = _edges(data, weight, notes)
+    for field in ("x", "y"):
+        require(
+            isinstance(data.get(field), Tensor),
+            f"data.{field} must be a tensor, got {type(data.get(field)).__name__}"
+            f"{_MISSING[field]}.",
+        )
+    masks = {part: data.get(f"{part}_mask") for part in SPLITS}
+    for part, mask in masks.items():
+        masks[part] = None if mask is None else _mask_column(f"{part}_mask", mask, split, quiet)
+    return (
+        Graph.from_arrays(data.x, edge_index, data.y, edge_weights=weights, **masks, **options)
+        .with_notes(*notes, warn=True)
+        .with_notes(*dict.fromkeys(quiet))
+    )
+
+
+_MISSING = {
+    "x": f"; data.x = torch.ones(data.num_nodes, 1) {NO_FEATURES}",
+    "y": ", the class of every node, -1 where it is not known",
+}
+
+
+def _first_graph(dataset: Any, notes: list[str]) -> Any:
+    require(len(dataset) > 0, "data must be a dataset of at least one graph, got none.")
+    data = dataset[0]
+    if len(dataset) > 1:
+        notes.append(f"the first of the {len(dataset)} graphs of the dataset is used")
+    if hasattr(dataset, "get_idx_split") and hasattr(data, "clone"):  # datasets of OGB
+        data = data.clone()
+        for part, ids in dataset.get_idx_split().items():
+            mask = torch.zeros(data.num_nodes, dtype=torch.bool)
+            mask[torch.as_tensor(ids)] = True
+            data[f"{'val' if part == 'valid' else part}_mask"] = mask
+    return data
+
+
+def _one_node_type(data: Any, weight: str | None, notes: list[str]) -> Any:
+    """A ``HeteroData`` with one type of nodes as a ``Data``; its types of edges become one."""
+    from torch_geometric.data import Data  # noqa: PLC0415 - it is loaded already, as data is of it
+
+    require(
+        len(data.node_types) == 1,
+        f"data must have one node type, got a HeteroData with {_listed(data.node_types)}; several"
+        " node types are planned and not supported yet, and data.to_homogeneous() makes one type of"
+        " them if their features have the same width.",
+    )
+    require(bool(data.edge_types), "data must have edges, got a HeteroData without edge types.")
+    stores = [data[kind] for kind in data.edge_types]
+    if len(stores) > 1:
+        notes.append(f"the {len(stores)} edge types of the HeteroData are one type of edges here")
+    made = Data(**dict(data[data.node_types[0]].items()))
+    for key in dict.fromkeys(key for store in stores for key in store):
+        values = [store.get(key) for store in stores]
+        if all(isinstance(value, Tensor) for value in values):
+            made[key] = torch.cat(values, dim=-1 if key == "edge_index" else 0)
+        else:
+            require(
+                key not in ("edge_index", weight or "edge_weight") and len(stores) > 1,
+                f"data.{key} must be a tensor for every edge type.",
+            )
+    return made
+
+
+def _edges(data: Any, weight: str | None, notes: list[str]) -> tuple[np.ndarray, np.ndarray | None]:
+    """Edges and their weights; says which attributes of edges are ignored."""
+    adjacency = data.get("adj_t")
+    if data.get("edge_index") is None and adjacency is not None:
+        require(
+            weight is None,
+            f"weight must be None for a data.adj_t, which has values, got {weight!r}.",
+        )
+        if isinstance(adjacency, Tensor):
+            entries = adjacency.to_sparse_coo().coalesce()
+            targets, sources = entries.indices()
+            values = entries.values()
+        else:  # torch_sparse.SparseTensor
+            targets, sources, values = adjacency.coo()
+        weights = None if values is None or bool((values == 1).all()) else array_of("adj_t", values)
+        return array_of("adj_t", torch.stack([sources, targets])), weights
+    index = data.get("edge_index")
+    require(
+        isinstance(index, Tensor), f"data.edge_index must be a tensor, got {type(index).__name__}."
+    )
+    name = weight or "edge_weight"
+    found = data.get(name)
+    require(
+        weight is None or isinstance(found, Tensor),
+        f"weight must be the name of a tensor of data, got {weight!r}.",
+    )
+    weights = None
+    if found is not None:
+        weights = array_of(f"data.{name}", found)
+        count = index.shape[-1] if index.ndim else 0
+        require(
+            weights.size == count,
+            f"data.{name} must have one weight per edge ({count}), got shape {weights.shape}.",
+        )
+        weights = weights.reshape(-1)
+    ignored = [key for key in data.edge_attrs() if key not in ("edge_index", "adj_t", name)]
+    for key in ignored:
+        call = "" if key != "edge_attr" or found is not None else "; weight='edge_attr' uses it"
+        notes.append(f"data.{key} is ignored: only data.{name} is a weight of edges{call}")
+    return array_of("data.edge_index", index), weights
+
+
+def _mask_column(field: str, mask: Any, split: int, notes: list[str]) -> Tensor:
+    require(
+        isinstance(mask, Tensor) and mask.ndim > 0,
+        f"data.{field} must have one truth value per node, got a single value or no tensor.",
+    )
+    if mask.ndim == 1:
+        return cast("Tensor", mask.bool())
+    columns = mask.shape[1]
+    require(
+        0 <= split < columns,
+        f"split must be 0..{columns - 1}, as data.{field} has {columns} columns, got {split}.",
+    )
+    notes.append(f"split {split} of the {columns} splits of the masks (columns) is used")
+    return cast("Tensor", mask[:, split].bool())
+
+
+# -- NetworkX and pandas -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Nodes:
+    """Nodes with ids and named values, as NetworkX and pandas have them.
+
+    ``column`` returns the values of one name, ``None`` where a node has none.
+    """
+
+    ids: list[Any]
+    names: list[str]
+    column: Callable[[str], list[Any]]
+
+    def positions(self, ids: Sequence[Any], field: str) -> np.ndarray:
+        """Rows of nodes by their ids."""
+        rows = {node: row for row, node in enumerate(self.ids)}
+        try:
+            return np.array([rows[node] for node in ids], dtype=np.int64)
+        except (KeyError, TypeError):
+            unknown = next(node for node in ids if node not in rows)
+            raise InputError(f"{field} must be ids of nodes, got {unknown!r}.") from None
+
+    def _named(self, field: str, name: str) -> list[Any]:
+        require(
+            name in self.names,
+            f"{field} must be an array or the name of values of the nodes"
+            f" ({_listed(self.names) or 'they have none'}), got {name!r}.",
+        )
+        return self.column(name)
+
+    def features(self, x: Any) -> Any:
+        """A matrix of numbers: ``x`` itself, or the values of its names side by side."""
+        names = [x] if isinstance(x, str) else x
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            return x
+        call = f"; x=numpy.eye({len(self.ids)}) {NO_FEATURES}"
+        require(bool(names), f"x must be the names of features, got none{call}.")
+        require(all(name in self.names for name in names) or x != "x", f"x must be given{call}.")
+        blocks = []
+        for name in names:
+            values = self._named("x", name)
+            require(None not in values, f"x: {name!r} must be there for every node{call}.")
+            try:
+                block = np.array(values, dtype=np.float32)
+            except (TypeError, ValueError):
+                raise InputError(f"x: {name!r} must be numbers of equal length.") from None
+            blocks.append(block[:, None] if block.ndim == 1 else block)
+        return np.concatenate(blocks, axis=1)
+
+    def labels(self, y: Any, notes: list[str]) -> Any:
+        """Classes of the nodes; texts are numbered in their order, missing values are -1."""
+        given = self._named("y", y) if isinstance(y, str) else list(array_of("y", y))
+        values = [None if _missing(value) else value for value in given]
+        known = {value for value in values if value is not None}
+        if any(isinstance(value, str | bool | np.bool_) for value in known):
+            classes = sorted(known, key=str)
+            notes.append(f"classes 0..{len(classes) - 1} are {_listed(classes)}")
+            number: dict[Any, Any] = {value: code for code, value in enumerate(classes)}
+        else:
+            number = {value: value for value in known}
+        return np.array([-1 if value is None else number[value] for value in values])
+
+    def part(self, name: str, given: Any) -> Any:
+        """A mask or positions: of the values of a name, of a mask or of ids of nodes."""
+        if given is None:
+            given = next((one for one in (f"{name}_mask", name) if one in self.names), None)
+            if given is None:
+                return None
+        if isinstance(given, str):
+            return np.array([bool(value) for value in self._named(name, given)])
+        array = array_of(name, given)
+        return array if array.dtype == np.bool_ else self.positions(list(given), name)
+
+
+def _missing(value: Any) -> bool:
+    """Whether a value is ``None``, NaN or pandas' ``NA``."""
+    if isinstance(value, float | np.floating):
+        return bool(np.isnan(value))
+    return value is None or type(value).__name__ == "NAType"
+
+
+def from_networkx(
+    graph: Any, *, x: Any, y: Any, weight: str | None, split: dict[str, Any], **options: Any
+) -> Graph:
+    """See :meth:`gcsr.Graph.from_networkx`."""
+    require(
+        hasattr(graph, "nodes") and hasattr(graph, "edges") and hasattr(graph, "is_directed"),
+        f"graph must be a NetworkX graph, got {type(graph).__name__}.",
+    )
+    attributes = [values for _, values in graph.nodes(data=True)]
+    names = list(dict.fromkeys(name for values in attributes for name in values))
+    nodes = _Nodes(
+        list(graph.nodes), names, lambda name: [values.get(name) for values in attributes]
+    )
+    edges = list(graph.edges(data=True))
+    own = list(dict.fromkeys(name for *_, values in edges for name in values))
+    require(
+        weight is None or weight in own or not edges,
+        f"weight must be a name of values of the edges ({_listed(own) or 'they have none'}), got"
+        f" {weight!r}.",
+    )
+    name = weight or "weight"
+    weights = [values.get(name, 1) for *_, values in edges] if name in own else None
+    options["undirected"] = options["undirected"] or not graph.is_directed()
+    pairs = [nodes.positions([edge[end] for edge in edges], "edges") for end in (0, 1)]
+    ignored = [one for one in own if one != name]
+    return _from_nodes(nodes, np.stack(pairs), weights, ignored, x, y, split, options)
+
+
+def from_pandas(
+    edges: Any,
+    nodes: Any,
+    *,
+    source: str,
+    target: str,
+    node: str,
+    x: Any,
+    y: Any,
+    weight: str | None,
+    split: dict[str, Any],
+    **options: Any,
+) -> Graph:
+    """See :meth:`gcsr.Graph.from_pandas`."""
+    for field, frame in (("edges", edges), ("nodes", nodes)):
+        require(
+            hasattr(frame, "columns") and hasattr(frame, "index"),
+            f"{field} must be a pandas DataFrame, got {type(frame).__name__}.",
+        )
+    own, names = list(edges.columns), list(nodes.columns)
+    for field, name in (("source", source), ("target", target), ("weight", weight)):
+        require(
+            name is None or name in own,
+            f"{field} must be a column of edges ({_listed(own)}), got {name!r}.",
+        )
+    ids = np.asarray(nodes[node] if node in names else nodes.index).tolist()
+    require(
+        len(set(ids)) == len(ids),
+        f"ids of nodes must differ, got {len(ids) - len(set(ids))} repeated.",
+    )
+    table = _Nodes(ids, names, lambda name: np.asarray(nodes[name]).tolist())
+    pairs = [table.positions(np.asarray(edges[end]).tolist(), end) for end in (source, target)]
+    name = weight or "weight"
+    weights = np.asarray(edges[name]) if name in own else None
+    ignored = [one for one in own if one not in (source, target, name)]
+    if x is None:
+        used = {
+            node,
+            y if isinstance(y, str) else None,
+            *SPLITS,
+            *(f"{part}_mask" for part in SPLITS),
+        }
+        used |= {given for given in split.values() if isinstance(given, str)}
+        rest = [one for one in names if one not in used]
+        x = [one for one in rest if np.asarray(nodes[one]).dtype.kind in "iufb"]
+        ignored += [one for one in rest if one not in x]
+    return _from_nodes(table, np.stack(pairs), weights, ignored, x, y, split, options)
+
+
+def _from_nodes(
+    nodes: _Nodes,
+    edges: np.ndarray,
+    weights: Any,
+    ignored: list[str],
+    x: Any,
+    y: Any,
+    split: dict[str, Any],
+    options: dict[str, Any],
+) -> Graph:
+    notes: list[str] = []
+    labels = nodes.labels(y, notes)
+    parts = {name: nodes.part(name, given) for name, given in split.items()}
+    graph = Graph.from_arrays(
+        nodes.features(x), edges, labels, edge_weights=weights, **parts, **options
+    )
+    if ignored:
+        said = f"values that are not used: {_listed(ignored)}"
+        graph = graph.with_notes(said, warn=True)
+    return graph.with_notes(*notes)
