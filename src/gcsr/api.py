@@ -11,7 +11,7 @@ import torch
 from gcsr.auto.scaling import scaled_graph
 from gcsr.data.condensed import CondensedGraph, StoredDtype
 from gcsr.data.graph import Graph
-from gcsr.data.interop import graph_of, reading_options
+from gcsr.data.interop import graph_of, reading_options, recordable_options
 from gcsr.data.views import View
 from gcsr.distributed.pool import Cluster
 from gcsr.evaluation.origin import require_graph, require_origin
@@ -114,22 +114,26 @@ def condense_many(
     Returns:
         Condensed graphs in the order of ``seeds``.
     """
+    context: dict[str, Any] = {}
     if not isinstance(graph, Graph):
-        options = {key: settings.pop(key) for key in reading_options() & settings.keys()}
+        options = {key: settings.pop(key) for key in sorted(reading_options() & settings.keys())}
         graph = graph_of(graph, **options)
+        if recorded := recordable_options(options):
+            context["loading"] = recorded
     condenser, name = make_condenser(
         graph, nodes=nodes, ratio=ratio, method=method, preset=preset, settings=settings
     )
     here = pick_device(device if cluster is None else "auto")
     graph, choice = scaled_graph(graph, features, device=here, progress=progress)
-    scaling = {} if choice is None else {"scaling": choice.provenance}
+    if choice is not None:
+        context["scaling"] = choice.provenance
     return condenser.condense_many(
         graph,
         seeds=seeds,
         device=device,
         checkpoint=checkpoint,
         progress=progress,
-        context={**scaling, "preset": name},
+        context={**context, "preset": name},
         cluster=cluster,
     )
 

@@ -95,8 +95,8 @@ CASES: dict[str, Case] = {
         ["y must have at least two classes"],
     ),
     "empty split": (
-        lambda b: b.condense(b.changed(val=np.array([], int))),
-        ["val must have at least one node"],
+        lambda b: b.condense(b.changed(train=np.array([], int))),
+        ["train must have at least one node"],
     ),
     "overlapping split": (
         lambda b: b.condense(b.changed(val=b.array("train"))),
@@ -114,7 +114,7 @@ CASES: dict[str, Case] = {
         lambda b: b.condense(b.changed(x=np.ones((59, 8), np.float32))),
         ["changed.npz", "59"],
     ),
-    "missing array": (lambda b: b.condense(b.changed(test=None)), ["changed.npz", "test"]),
+    "missing array": (lambda b: b.condense(b.changed(train=None)), ["changed.npz", "lacks train"]),
     "directed": (lambda b: b.condense(b.changed(**_directed(b))), ["directed", "--undirected"]),
     "unknown scaling": (lambda b: b.condense(None, "--features", "log"), ["features", "'log'"]),
     # -- the size ------------------------------------------------------------------------------

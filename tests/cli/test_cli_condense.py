@@ -4,6 +4,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from cli_helpers import TINY, Run, folder_content, program, small_graph, unwrapped
@@ -229,3 +230,26 @@ def test_a_budget_below_the_least_is_a_sentence_on_stderr(
     assert note.startswith("without outer steps: ")
     estimate = gcsr(*words, "--estimate")
     assert (estimate.code, estimate.err) == (0, "") and "on one core" in estimate.out
+
+
+def test_an_extreme_scale_and_missing_validation_nodes_are_one_sentence_each(
+    gcsr: Run, data: Path, tmp_path: Path
+) -> None:
+    arrays = dict(np.load(data))
+    arrays["x"][:, 0] = np.linspace(-1e9, 1e9, 60)
+    del arrays["val"], arrays["test"]
+    np.savez(tmp_path / "wild.npz", **arrays)
+    out = tmp_path / "out.safetensors"
+    argv = ["condense", tmp_path / "wild.npz", "--nodes", 6, "--method", "random", "--out", out]
+    result = gcsr(*argv)
+    assert result.code == 0
+    first, second = result.err.splitlines()
+    assert first.startswith("warning: val is not given: ")
+    assert second.startswith(
+        "warning: columns of x have very different scales (column 0: up to 1e+09"
+    )
+    assert "note: val" not in result.out and "chosen on validation: keep" in result.out
+    assert CondensedGraph.load(out).provenance["dataset"]["features"] != "keep"
+    assert len(gcsr(*argv, "--json").json["notes"]) == 2
+    refused = gcsr("evaluate", out, "--data", tmp_path / "wild.npz")
+    assert refused.code == 2 and "test must have at least one labeled node" in refused.err

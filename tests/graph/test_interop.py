@@ -49,7 +49,9 @@ def test_pyg_data_in_place_of_a_graph(make):
     data.edge_index = data.edge_index[:, ::2]
     with pytest.raises(InputError, match="undirected=True"):
         gcsr.condense(data, **SMALL)
-    assert gcsr.condense(data, undirected=True, **SMALL).num_nodes == 3
+    small = gcsr.condense(data, undirected=True, **SMALL)
+    assert small.provenance["loading"] == {"undirected": True}
+    assert gcsr.evaluate(small, data, **quick).nodes == 3
     with pytest.raises(InputError, match="undirected is not a setting of random"):
         gcsr.condense(make(), undirected=True, **SMALL)
 

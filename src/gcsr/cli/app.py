@@ -26,7 +26,7 @@ from gcsr.cli import (
     tune,
 )
 from gcsr.cli.output import forget_written, interrupted, show_warning
-from gcsr.utils.errors import InputError
+from gcsr.utils.errors import InputError, InputWarning
 from gcsr.utils.formatting import printable
 from gcsr.version import __version__
 
@@ -92,6 +92,7 @@ def run(commands: typer.Typer, argv: Sequence[str] | None, prog_name: str) -> in
     forget_written()
     command = typer.main.get_command(commands)
     with warnings.catch_warnings():
+        warnings.simplefilter("always", InputWarning)
         warnings.showwarning = show_warning
         return _run(command, argv, prog_name)
 

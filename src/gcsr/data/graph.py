@@ -339,7 +339,7 @@ class Graph:
         split, notes = split_of(labels, {"train": train, "val": val, "test": test})
         known = labels[labels >= 0]
         if not num_classes and known.numel() and int(known.min()) > 0:
-            notes.append("no node has class 0; y - y.min() numbers the classes from 0")
+            notes.append("no node has class 0, which stays an empty class: classes count from 0")
         graph = cls(
             x=x,
             adjacency=adjacency,

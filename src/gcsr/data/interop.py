@@ -6,7 +6,7 @@ None of these libraries is imported here. Objects are recognized by the package 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, cast
@@ -18,6 +18,7 @@ from torch import Tensor
 from gcsr.data.arrays import array_of
 from gcsr.data.graph import SPLITS, Graph
 from gcsr.utils.errors import InputError, require
+from gcsr.utils.renamed import plain_number
 
 NO_FEATURES = "stands for no features"
 # The most names or classes that a sentence lists.
@@ -35,6 +36,13 @@ def reading_options() -> frozenset[str]:
         if parameter.kind is parameter.KEYWORD_ONLY
     }
     return frozenset(names - {"features"})
+
+
+def recordable_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Those that provenance records, so that the same object becomes the same graph again."""
+    kinds = {"split": int, "undirected": bool, "weight": str}
+    options = {name: plain_number(value) for name, value in options.items()}
+    return {name: value for name, value in options.items() if type(value) is kinds.get(name)}
 
 
 def graph_of(source: object, **options: Any) -> Graph:
@@ -110,6 +118,7 @@ def from_pyg(data: Any, *, split: int, weight: str | None, **options: Any) -> Gr
     )
 
 
+_OF_NODES = ("x", "y", *(f"{part}_mask" for part in SPLITS))
 _MISSING = {
     "x": f"; data.x = torch.ones(data.num_nodes, 1) {NO_FEATURES}",
     "y": ", the class of every node, -1 where it is not known",
@@ -183,17 +192,20 @@ def _edges(data: Any, weight: str | None, notes: list[str]) -> tuple[np.ndarray,
         weight is None or isinstance(found, Tensor),
         f"weight must be the name of a tensor of data, got {weight!r}.",
     )
+    count = index.shape[-1] if index.ndim else 0
     weights = None
     if found is not None:
         weights = array_of(f"data.{name}", found)
-        count = index.shape[-1] if index.ndim else 0
         require(
             weights.size == count,
             f"data.{name} must have one weight per edge ({count}), got shape {weights.shape}.",
         )
         weights = weights.reshape(-1)
-    ignored = [key for key in data.edge_attrs() if key not in ("edge_index", "adj_t", name)]
-    for key in ignored:
+    for key, value in data.to_dict().items():
+        rows = value.shape[0] if isinstance(value, Tensor) and value.ndim else 0
+        of_edges = "edge" in key or (rows == count and key not in _OF_NODES)
+        if not of_edges or not rows or key in ("edge_index", name):
+            continue
         call = "" if key != "edge_attr" or found is not None else "; weight='edge_attr' uses it"
         notes.append(f"data.{key} is ignored: only data.{name} is a weight of edges{call}")
     return array_of("data.edge_index", index), weights

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from gcsr.data.condensed import CondensedGraph
 from gcsr.data.graph import FEATURE_SCALINGS, Graph
-from gcsr.data.interop import graph_of
+from gcsr.data.interop import graph_of, recordable_options
 from gcsr.starts.pseudo_labels import LABELERS
 from gcsr.utils.errors import InputError, require
 from gcsr.utils.safe_io import part
@@ -56,7 +55,11 @@ def require_origin(graphs: Sequence[CondensedGraph], graph: object, check_origin
             " CondensedGraph.load reads one.",
         )
     made_from = part(graphs[0].provenance, "dataset")
-    graph = graph_of(graph, **({} if isinstance(graph, Graph) else _recorded(made_from)))
+    if not isinstance(graph, Graph):
+        # As the object became the graph that was condensed.
+        options = recordable_options(part(graphs[0].provenance, "loading"))
+        hidden = made_from.get("inductive") is True
+        graph = graph_of(graph, **options, inductive=hidden, name=str(made_from.get("name")))
     scaling = made_from.get("features")
     if graph.feature_scaling == "keep" and scaling in FEATURE_SCALINGS and check_origin:
         graph = graph.scaled(scaling)
@@ -82,8 +85,3 @@ def require_origin(graphs: Sequence[CondensedGraph], graph: object, check_origin
             " check_origin=False (command line: --no-check-origin).",
         )
     return graph
-
-
-def _recorded(made_from: dict[str, Any]) -> dict[str, Any]:
-    """Options with which an object became the graph that was condensed."""
-    return {"inductive": made_from.get("inductive") is True, "name": str(made_from.get("name"))}
