@@ -127,6 +127,10 @@ def test_edge_index_x_and_y(make, form):
         read = gcsr.load((form(listed), form(x), form(y)), **parts)
         assert read.content_hash == graph.content_hash
     assert gcsr.condense((edges, x, y), **SMALL, **parts).num_nodes == 3
+    with pytest.raises(
+        InputError, match=r"order must be \(edge_index, x, y\), got .*\(6, 3\) first"
+    ):
+        gcsr.load((x, edges, y), **parts)
     assert gcsr.load((sp.csr_array(graph.adjacency), x, y), **parts).num_edges == 6
 
 
@@ -183,7 +187,7 @@ def test_networkx_with_names_nodes_and_arrays():
     nx.set_node_attributes(club, dict(club.degree), "degree")
     nx.set_node_attributes(club, nx.clustering(club), "clustering")
     nx.set_edge_attributes(club, "friend", "kind")
-    with pytest.warns(InputWarning, match="values that are not used: kind"):
+    with pytest.warns(InputWarning, match="attributes that are ignored: kind"):
         two = Graph.from_networkx(club, x=["degree", "clustering"], y="club", **parts)
     assert two.x[0].tolist() == pytest.approx([club.degree[0], nx.clustering(club, 0)])
     del club.nodes[3]["club"]
@@ -193,7 +197,10 @@ def test_networkx_with_names_nodes_and_arrays():
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"y": "club"}, r"x must be given; x=numpy.eye\(34\) stands for no features"),
+        (
+            {"y": "club"},
+            r"x must be .*\(club\), got none; x=numpy.eye\(34\) stands for no features",
+        ),
         ({"x": ["club"], "y": "club"}, "x: 'club' must be numbers"),
         ({"x": ["age"], "y": "club"}, r"x must be .* of the nodes \(club\), got 'age'"),
         ({"x": np.eye(34)}, r"y must be .* of the nodes \(club\), got 'y'"),
@@ -257,7 +264,7 @@ def test_pandas_frames_with_other_columns(make):
     y = np.array([0, 1, 2, 0, np.nan, 2])
     table = {"node": nodes["id"], "label": y, "name": nodes["id"], "f1": nodes["f1"]}
     options = {"source": "from", "target": "to", "node": "node", "y": "label"}
-    with pytest.warns(InputWarning, match="values that are not used: kind, name"):
+    with pytest.warns(InputWarning, match="attributes that are ignored: kind, name"):
         read = Graph.from_pandas(
             _frame(named),
             _frame(table),

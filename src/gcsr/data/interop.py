@@ -66,6 +66,11 @@ def graph_of(source: object, **options: Any) -> Graph:
         return Graph.from_pandas(*parts, **options)
     if len(parts) == 3:
         edges, x, y = parts
+        shape = np.shape(edges)
+        require(
+            2 in shape or 2 not in np.shape(x) or shape == shape[::-1],
+            f"the order must be (edge_index, x, y), got an array of shape {tuple(shape)} first.",
+        )
         return Graph.from_arrays(x, edges, y, **options)
     call = "gcsr.load reads names and files"
     if "pandas" in libraries:
@@ -253,7 +258,7 @@ class _Nodes:
     def _named(self, field: str, name: str) -> list[Any]:
         require(
             name in self.names,
-            f"{field} must be an array or the name of values of the nodes"
+            f"{field} must be an array or an attribute of the nodes"
             f" ({_listed(self.names) or 'they have none'}), got {name!r}.",
         )
         return self.column(name)
@@ -264,8 +269,11 @@ class _Nodes:
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             return x
         call = f"; x=numpy.eye({len(self.ids)}) {NO_FEATURES}"
-        require(bool(names), f"x must be the names of features, got none{call}.")
-        require(all(name in self.names for name in names) or x != "x", f"x must be given{call}.")
+        require(
+            bool(names) and (x != "x" or x in self.names),
+            f"x must be an array or attributes of the nodes"
+            f" ({_listed(self.names) or 'they have none'}), got none{call}.",
+        )
         blocks = []
         for name in names:
             values = self._named("x", name)
@@ -326,8 +334,7 @@ def from_networkx(
     own = list(dict.fromkeys(name for *_, values in edges for name in values))
     require(
         weight is None or weight in own or not edges,
-        f"weight must be a name of values of the edges ({_listed(own) or 'they have none'}), got"
-        f" {weight!r}.",
+        f"weight must be an attribute of edges ({_listed(own) or 'they have none'}), got {weight!r}.",
     )
     name = weight or "weight"
     weights = [values.get(name, 1) for *_, values in edges] if name in own else None
@@ -403,6 +410,5 @@ def _from_nodes(
         nodes.features(x), edges, labels, edge_weights=weights, **parts, **options
     )
     if ignored:
-        said = f"values that are not used: {_listed(ignored)}"
-        graph = graph.with_notes(said, warn=True)
+        graph = graph.with_notes(f"attributes that are ignored: {_listed(ignored)}", warn=True)
     return graph.with_notes(*notes)

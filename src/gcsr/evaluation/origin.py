@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
 from gcsr.data.condensed import CondensedGraph
 from gcsr.data.graph import FEATURE_SCALINGS, Graph
 from gcsr.data.interop import graph_of, recordable_options
 from gcsr.starts.pseudo_labels import LABELERS
-from gcsr.utils.errors import InputError, require
+from gcsr.utils.errors import InputError, InputWarning, require
 from gcsr.utils.safe_io import part
 
 # The default labeler.
@@ -59,7 +60,9 @@ def require_origin(graphs: Sequence[CondensedGraph], graph: object, check_origin
         # As the object became the graph that was condensed.
         options = recordable_options(part(graphs[0].provenance, "loading"))
         hidden = made_from.get("inductive") is True
-        graph = graph_of(graph, **options, inductive=hidden, name=str(made_from.get("name")))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", InputWarning)  # they were issued then
+            graph = graph_of(graph, **options, inductive=hidden, name=str(made_from.get("name")))
     scaling = made_from.get("features")
     if graph.feature_scaling == "keep" and scaling in FEATURE_SCALINGS and check_origin:
         graph = graph.scaled(scaling)
