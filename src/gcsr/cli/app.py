@@ -8,6 +8,7 @@ import re
 import sys
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -93,7 +94,7 @@ def run(commands: typer.Typer, argv: Sequence[str] | None, prog_name: str) -> in
     command = typer.main.get_command(commands)
     with warnings.catch_warnings():
         warnings.simplefilter("always", InputWarning)
-        warnings.showwarning = show_warning
+        warnings.showwarning = partial(show_warning, warnings.showwarning)
         return _run(command, argv, prog_name)
 
 

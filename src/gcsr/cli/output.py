@@ -6,11 +6,10 @@ import json
 import signal
 import sys
 import threading
-import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 from gcsr.utils.errors import InputWarning
 from gcsr.utils.formatting import printable
@@ -67,19 +66,14 @@ def forget_written() -> None:
 
 
 def show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
+    usual: Callable[..., None], message: Warning | str, category: type[Warning], *place: Any
 ) -> None:
-    """Print a warning on stderr, one about the input as one sentence."""
-    text = warnings.formatwarning(message, category, filename, lineno, line)
+    """Print a warning about the input as one sentence on stderr; show any other as usual."""
     if issubclass(category, InputWarning):
-        text = f"warning: {printable(message)}\n"
         _warned.append(str(message))
-    print(text, end="", file=file or sys.stderr)
+        print("warning:", printable(message), file=sys.stderr)
+    else:
+        usual(message, category, *place)
 
 
 def new_notes(notes: Iterable[str]) -> list[str]:
