@@ -23,7 +23,9 @@ _PICKLE = (
     "a pickle can run code. If you trust it: data = torch.load('{path}', weights_only=False);"
     " gcsr.load(data).to_npz('{npz}')"
 )
-_EDGES = "gcsr convert makes a folder of a list of edges, and gcsr.Graph.from_pandas a graph of frames"
+_EDGES = (
+    "gcsr convert makes a folder of a list of edges, and gcsr.Graph.from_pandas a graph of frames"
+)
 # What to do with files that are no graph files.
 OTHER_FILES = {
     **dict.fromkeys((".pt", ".pth", ".pkl", ".pickle"), _PICKLE),
