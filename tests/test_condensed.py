@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import save, save_file
+from torch_geometric.nn import GCNConv
 
 from gcsr import CondensedGraph, InputError
 
@@ -63,7 +64,7 @@ def test_nodes_without_a_label(tmp_path):
     assert small.describe()["unlabelled_nodes"] == 2
     data = small.to_pyg()
     assert data.train_mask.tolist() == [True, False, True, False]
-    assert "train_mask" not in made().to_pyg()
+    assert made().to_pyg().train_mask.all()
     again = CondensedGraph.load(small.save(tmp_path / "small.safetensors"))
     assert torch.equal(again.y, small.y)
 
@@ -113,22 +114,63 @@ def test_what_cannot_be_a_condensed_graph_is_refused(changes, sentence):
 # -- PyG ---------------------------------------------------------------------------------------------
 
 
-def test_to_pyg():
-    small = made()
-    data = small.to_pyg()
-    rebuilt = torch.zeros(N, N)
-    rebuilt[data.edge_index[0], data.edge_index[1]] = data.edge_weight
-    assert torch.equal(rebuilt, small.adjacency)
-    assert (data.edge_weight > 0).all()
+def dense(data) -> torch.Tensor:
+    """A' from edges: what a node receives is in its row."""
+    return torch.zeros(N, N).index_put((data.edge_index[1], data.edge_index[0]), data.edge_weight)
+
+
+def test_to_pyg_with_every_entry():
+    small = made(adjacency=parts()["adjacency"].clone().index_put(*ASYMMETRIC))
+    data = small.to_pyg(threshold=0)
+    assert torch.equal(dense(data), small.adjacency + torch.eye(N))
     assert torch.equal(data.x, small.x)
     assert torch.equal(data.y, small.y)
     data.x.zero_()
     assert small.x.any()
 
 
+ASYMMETRIC = (torch.tensor([0]), torch.tensor([3])), torch.tensor(0.25)
+
+
 def test_to_pyg_leaves_out_what_is_at_or_below_the_threshold():
-    weights = made().to_pyg(threshold=0.5).edge_weight
-    assert sorted(weights.tolist()) == [1.0, 1.0, 2.0]
+    kept = dense(made().to_pyg(threshold=0.1))
+    assert kept[0, 1] == 0.5 and kept[1, 2] == 0
+    with pytest.raises(InputError, match=r"threshold must be >= 0, got -1"):
+        made().to_pyg(-1)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "edges"),
+    [({}, 0), ({"threshold": None}, 0), ({"threshold": 0.1}, 2), ({"threshold": 0.0}, 4), (7, 0)],
+)
+def test_to_pyg_has_the_edges_that_were_chosen_for_unweighted_layers(chosen, edges):
+    """A weighted file without a choice has no edges but self-loops."""
+    data = made(provenance={"unweighted_edges": chosen} if chosen != {} else {}).to_pyg()
+    loops = data.edge_index[0] == data.edge_index[1]
+    assert (int(loops.sum()), int((~loops).sum())) == (N, edges)
+    if not edges:
+        assert data.edge_weight.tolist() == [1.0] * N
+
+
+def test_to_pyg_of_an_unweighted_graph_has_all_of_its_edges_and_no_other_loops():
+    adjacency = torch.tensor([[0.0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0]])
+    data = made(adjacency=adjacency).to_pyg()
+    assert data.edge_index.tolist() == [[0, 1, 2], [1, 0, 2]]
+
+
+def test_a_gcn_of_pyg_with_every_entry_is_the_gcn_of_this_library():
+    small = made()
+    data, conv = small.to_pyg(threshold=0), GCNConv(D, C, bias=False)
+    looped = small.adjacency + torch.eye(N)
+    scale = looped.sum(1).rsqrt()
+    wanted = (scale[:, None] * looped * scale) @ small.x @ conv.lin.weight.T
+    torch.testing.assert_close(conv(data.x, data.edge_index, data.edge_weight), wanted)
+
+
+def test_soft_targets_are_beside_the_classes():
+    data = made(y=SOFT).to_pyg()
+    assert torch.equal(data.y, SOFT.argmax(1)) and torch.equal(data.y_soft, SOFT)
+    assert "y_soft" not in made().to_pyg()
 
 
 # -- files -------------------------------------------------------------------------------------------

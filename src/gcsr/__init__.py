@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # `as` exports a name to type checkers
     from gcsr.evaluation.leaks import check_leaks as check_leaks
     from gcsr.evaluation.protocol import evaluate as evaluate
     from gcsr.evaluation.protocol import evaluate_full as evaluate_full
+    from gcsr.evaluation.protocol import train as train
     from gcsr.methods.base import Condenser as Condenser
     from gcsr.methods.bilevel import Bilevel as Bilevel
     from gcsr.methods.clusters import Clusters as Clusters
@@ -86,6 +87,7 @@ _EXPORTS = {
     "load": "gcsr.datasets.loading",
     "report": "gcsr.reporting.report",
     "sparsify": "gcsr.api",
+    "train": "gcsr.evaluation.protocol",
     "tune": "gcsr.tuning.search",
     "__version__": "gcsr.version",
 }

@@ -32,7 +32,8 @@ class Condense(BaseTransform):  # type: ignore[misc]
         undirected: add missing reverse edges instead of refusing a directed graph.
         inductive: hide validation and test nodes while condensing.
         name: of the data, for the provenance.
-        threshold: entries of A' at or below it become no edge.
+        threshold: entries of A' above it become edges; by default those that layers without edge
+            weights can use, 0 for all (see :meth:`gcsr.CondensedGraph.to_pyg`).
         settings: of :func:`gcsr.condense` and of the method.
     """
 
@@ -46,7 +47,7 @@ class Condense(BaseTransform):  # type: ignore[misc]
         undirected: bool = False,
         inductive: bool = False,
         name: str = "graph",
-        threshold: float = 0.0,
+        threshold: float | None = None,
         **settings: Any,
     ) -> None:
         self.size: dict[str, Any] = {"nodes": nodes, "ratio": ratio}
@@ -76,7 +77,6 @@ class Condense(BaseTransform):  # type: ignore[misc]
         small = condense(data, **self.size, **self.reading, **self.settings)
         self.condensed_ = small
         made = small.to_pyg(self.threshold)
-        made.train_mask = small.labeled
         made.val_mask = torch.zeros_like(small.labeled)
         made.test_mask = torch.zeros_like(small.labeled)
         return made.to(data.x.device)

@@ -208,3 +208,24 @@ def test_inspect_knows_no_structure(gcsr: Run, data: Path, tmp_path: Path) -> No
     out = tmp_path / "out.safetensors"
     gcsr("condense", data, "--nodes", 6, *TINY, "--method", "mtt", "--out", out)
     assert "none (the identity)" in gcsr("inspect", out).out
+
+
+def test_metrics(gcsr: Run, data: Path, made: Path) -> None:
+    asked = ["evaluate", made, "--data", data, *QUICK, "--metrics"]
+    got = gcsr(*asked, "--json").json
+    assert set(got["metrics"]) == {"macro_f1", "balanced_accuracy", "auc", "calibration_error"}
+    assert all(len(values) == 2 for values in got["metrics"].values())
+    shown = gcsr(*asked).out.splitlines()
+    assert "% on small" in shown[0]
+    assert re.fullmatch(r"macro-F1 [\d.]+ %, balanced .* %, calibration .* %, AUC .* %", shown[1])
+
+
+def test_long_evaluations_print_a_line_per_run_in_a_pipe(
+    gcsr: Run, data: Path, made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gcsr.cli.output.QUIET_SECONDS", 0.0)
+    result = gcsr("evaluate", made, "--data", data, "--runs", 3, "--epochs", 3, "--model", "gat")
+    lines = result.err.splitlines()
+    assert [line.rpartition(",")[0] for line in lines] == [
+        f"training gat: {run} of 3 runs" for run in (1, 2, 3)
+    ]

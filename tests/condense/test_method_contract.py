@@ -122,6 +122,11 @@ def test_name_and_summary(name):
     assert len(METHODS[name].summary) > 10
 
 
+def test_time_and_memory_are_estimated(name, graph):
+    found = build(name, {"nodes": 10}).estimate(graph)
+    assert found.seconds > 0 and found.memory_bytes > 0
+
+
 def test_class_budget_is_exact(name, graph):
     small = tiny(name).condense(graph, device="cpu")
     assert small.num_nodes == 10

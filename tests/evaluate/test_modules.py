@@ -1,15 +1,19 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pytest
 import torch
+from sklearn.metrics import balanced_accuracy_score, f1_score
 from torch import Tensor, nn
-from torch_geometric.nn import GCNConv
+from torch_geometric.data import Data
+from torch_geometric.nn import GCNConv, TransformerConv
 
 import gcsr
 from gcsr import CondensedGraph, InputError, Random, TrainingRecipe, View
+from gcsr.evaluation.networks import metrics_of
 from helpers import planted_graph, with_other_test_labels
 
 QUICK = {"recipe": TrainingRecipe(epochs=30, lr=0.02), "runs": 2, "device": "cpu"}
@@ -190,3 +194,146 @@ def test_module_with_wrong_output_is_refused(graph, small):
 
     with pytest.raises(InputError, match=r"must return scores of shape \(12, 3\)"):
         gcsr.evaluate(small, graph, model=Wrong, **QUICK)
+
+
+class Unweighted(nn.Module):
+    """A network without edge weights, as most of PyG's examples are."""
+
+    def __init__(self, conv: type[nn.Module] = GCNConv) -> None:
+        super().__init__()
+        self.first, self.second = conv(12, 16), conv(16, 3)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return self.second(self.first(x, edge_index).relu(), edge_index)
+
+
+class OfData(Unweighted):
+    def forward(self, data: Data) -> Tensor:
+        assert "y" not in data
+        return super().forward(data.x, data.edge_index)
+
+
+class WithAttributes(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = TransformerConv(12, 16, edge_dim=1), GCNConv(16, 3)
+
+    def forward(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
+        return self.second(self.first(x, edge_index, edge_attr).relu(), edge_index)
+
+
+class Ignoring(Unweighted):
+    def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor) -> Tensor:
+        return super().forward(x, edge_index)
+
+
+@pytest.fixture(scope="module")
+def weighted(graph, small) -> CondensedGraph:
+    """Every pair of nodes is joined by a weight; those of one class by a large one."""
+    same = (small.y[:, None] == small.y).float()
+    chosen = {"unweighted_edges": {"threshold": 0.1}}
+    return CondensedGraph(small.x, same + 0.01, small.y, 3, small.provenance | chosen)
+
+
+def test_all_forms_of_forward_are_called_as_they_want(graph, small):
+    ours = gcsr.evaluate(small, graph, model=Net, **QUICK).scores
+    for form in (Unweighted, OfData, Ignoring):
+        assert gcsr.evaluate(small, graph, model=form, **QUICK).scores == ours
+    assert gcsr.evaluate(small, graph, model=WithAttributes, **QUICK).mean > 50
+
+
+@pytest.mark.parametrize("form", [Unweighted, OfData, Ignoring])
+def test_module_that_ignores_weights_gets_the_edges_that_it_can_use(graph, weighted, form):
+    with pytest.warns(
+        UserWarning, match="ignores edge weights, so it is trained with the .* edges"
+    ):
+        found = gcsr.evaluate(weighted, graph, model=form, **QUICK)
+    data = weighted.to_pyg()
+    plain = (
+        torch.zeros(12, 12).index_put(tuple(data.edge_index), torch.tensor(1.0)).fill_diagonal_(0)
+    )
+    same = gcsr.evaluate(replace(weighted, adjacency=plain), graph, model=Unweighted, **QUICK)
+    assert found.scores == same.scores
+
+
+@pytest.mark.parametrize("form", [Net, WithAttributes])
+def test_module_that_uses_weights_gets_all_of_them(graph, weighted, form, recwarn):
+    seen = set()
+
+    class Counting(form):
+        def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor) -> Tensor:
+            seen.add((x.shape[0], edge_index.shape[1]))
+            return super().forward(x, edge_index, edge_weight.view(len(edge_weight), -1).squeeze(1))
+
+    gcsr.evaluate(weighted, graph, model=Counting if form is Net else form, **QUICK)
+    assert not [w for w in recwarn if "edge weights" in str(w.message)]
+    assert form is not Net or (12, 144) in seen
+
+
+def test_error_of_a_module_is_told_with_its_own_traceback(graph, small):
+    class Broken(Unweighted):
+        def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+            return super().forward(x, self.no_such_edges)
+
+    with pytest.raises(InputError, match=r"Broken\.forward\(x, edge_index\) raised Attrib") as told:
+        gcsr.evaluate(small, graph, model=Broken, **QUICK)
+    assert isinstance(told.value.__cause__, AttributeError)
+    assert told.traceback and "no_such_edges" in str(told.value.__cause__)
+
+
+def test_modules_are_trained_on_the_whole_graph_too(graph):
+    found = gcsr.evaluate_full(graph, model=Unweighted, **QUICK)
+    assert (found.model, found.trained_on) == ("Unweighted", "whole graph")
+    assert found.mean > 60
+    with pytest.raises(InputError, match="model must be a name, a torch"):
+        gcsr.evaluate_full(graph, model=3, **QUICK)
+
+
+@pytest.mark.parametrize("model", [Net, "gcn", "gat", "sage"])
+def test_trained_networks_have_the_scores_that_were_reported(graph, small, model):
+    found = gcsr.evaluate(small, graph, model=model, return_models=True, metrics=True, **QUICK)
+    target = View(graph).test()
+    coo = target.adjacency.tocoo()
+    edges = torch.from_numpy(np.stack([coo.row, coo.col]).astype(np.int64))
+    weights = torch.from_numpy(coo.data.copy())
+    for module, score, predicted in zip(found.models, found.scores, found.predictions, strict=True):
+        with torch.no_grad():
+            classes = module(target.x, edges, weights)[target.nodes].argmax(1)
+        assert torch.equal(classes, predicted)
+        assert 100 * (classes == target.labels).double().mean().item() == pytest.approx(score)
+    whole = gcsr.evaluate_full(graph, model=model, return_models=True, **QUICK)
+    assert len(whole.models) == 2 and whole.metrics is None
+
+
+def test_metrics_are_those_of_scikit_learn(graph, small):
+    found = gcsr.evaluate(small, graph, metrics=True, **QUICK)
+    assert found.scores == gcsr.evaluate(small, graph, **QUICK).scores
+    labels, predicted = View(graph).test().labels, found.predictions[0]
+    assert found.metrics["macro_f1"][0] == pytest.approx(
+        100 * f1_score(labels, predicted, average="macro")
+    )
+    assert found.metrics["balanced_accuracy"][0] == pytest.approx(
+        100 * balanced_accuracy_score(labels, predicted)
+    )
+    assert all(50 < area <= 100 for area in found.metrics["auc"])
+    assert "predictions" not in found.to_dict() and found.to_dict()["metrics"] == found.metrics
+
+
+def test_metrics_of_given_probabilities():
+    shares = np.array([[0.9, 0.1, 0], [0.8, 0.2, 0], [0.3, 0.7, 0], [0.6, 0.4, 0]])
+    found = metrics_of(shares, np.array([0, 0, 1, 1]))
+    assert found["auc"] == 100 and found["balanced_accuracy"] == 75
+    assert found["calibration_error"] == pytest.approx(100 * (0.1 + 0.2 + 0.3 + 0.6) / 4)
+
+
+@pytest.mark.parametrize("model", [Net, "gcn"])
+def test_train_returns_the_first_network_of_an_evaluation(graph, small, model):
+    settings = {"recipe": QUICK["recipe"], "device": "cpu"}
+    ours = gcsr.train(small, model, graph, **settings)
+    theirs = gcsr.evaluate(small, graph, model=model, return_models=True, **QUICK).models[0]
+    for a, b in zip(ours.parameters(), theirs.parameters(), strict=True):
+        assert torch.equal(a, b)
+    last = gcsr.train(small, model, **settings)
+    data = small.to_pyg()
+    scores = last(data.x, data.edge_index, data.edge_weight)
+    assert not last.training and (scores.argmax(1) == data.y).double().mean() > 0.9

@@ -160,10 +160,10 @@ def test_networks_are_trained_in_smaller_batches(graph, monkeypatch, graphs):
         return honest(*args, networks=networks, **more)
 
     monkeypatch.setattr(trial, "fit", fit)
-    test, validation = tester.scores(batches, silent)
+    found = tester.scores(batches, silent)
     assert sizes == ([4, 2, 2] if graphs == 1 else [12, 4, 4, 4])
-    torch.testing.assert_close(100 * test.double(), torch.tensor(usual.scores).double())
-    assert validation.shape == (4 * graphs,)
+    torch.testing.assert_close(100 * found.test.double(), torch.tensor(usual.scores).double())
+    assert found.validation.shape == (4 * graphs,)
 
 
 def _stays(honest: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:

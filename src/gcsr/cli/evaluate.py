@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from statistics import mean
 from typing import Annotated, Any
 
 import typer
@@ -15,6 +16,13 @@ from gcsr.cli.options import parse_bytes
 from gcsr.cli.output import print_json, print_leak, progress_bars
 from gcsr.utils.errors import require
 from gcsr.utils.formatting import counted
+
+METRICS = {
+    "macro_f1": "macro-F1",
+    "balanced_accuracy": "balanced accuracy",
+    "auc": "AUC",
+    "calibration_error": "calibration error",
+}
 
 
 def evaluate(
@@ -49,6 +57,13 @@ def evaluate(
     undirected: options.Undirected = False,
     inductive: options.Inductive = None,
     any_graph: options.AnyGraph = False,
+    metrics: Annotated[
+        bool,
+        typer.Option(
+            "--metrics",
+            help="Also macro-F1, balanced accuracy, AUC and calibration error on the test nodes.",
+        ),
+    ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Train networks on condensed graphs and test them on the real one.
@@ -75,10 +90,11 @@ def evaluate(
         "seed": seed,
         "device": checked_device(device, cluster),
         "cluster": cluster,
+        "metrics": metrics,
     }
     small = [gcsr.CondensedGraph.load(path) for path in files or []]
     bound = None if memory is None else parse_bytes("--memory", memory)
-    with progress_bars() as progress:
+    with progress_bars(runs * max(1, len(small))) as progress:
         graph = load_graph(
             data, root, features, undirected, inductive, progress, memory=bound, made=small
         )
@@ -93,6 +109,9 @@ def evaluate(
     if data is None:
         print_found(graph)
     print(result)
+    if result.metrics:
+        found = {METRICS[name]: mean(values) for name, values in result.metrics.items()}
+        print(", ".join(f"{name} {value:.1f} %" for name, value in found.items()))
     if result.pseudo_labels is not None:
         test = result.pseudo_labels["test"]
         print(f"{test:.1f} % on {result.dataset} (the pseudo-labels themselves)")

@@ -6,6 +6,7 @@ import json
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 LEAK = "leaks test labels: the class prior counts every label (paper's Eq. 5); not a fair score"
 # Wide enough that no row of a table is folded.
 PIPE_WIDTH = 160
+# Commands that take less print no lines of progress in a pipe.
+QUIET_SECONDS = 10.0
 _written: list[Path] = []
 _unfinished: list[Path] = []
 _warned: list[str] = []
@@ -115,11 +118,28 @@ class Stages:
         self._bars.update(self._tasks[stage], completed=done, total=total or None)
 
 
+class RunLines:
+    """One line on stderr per finished run, once a command takes longer than ``QUIET_SECONDS``."""
+
+    def __init__(self, runs: int) -> None:
+        self._runs, self._done, self._began = runs, 0, time.monotonic()
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """Print a line where another run is finished."""
+        if not stage.startswith("training") or not total:
+            return
+        finished = done * self._runs // total
+        seconds = time.monotonic() - self._began
+        if finished > self._done and seconds >= QUIET_SECONDS:
+            print(f"{stage}: {finished} of {self._runs} runs, {seconds:.0f} s", file=sys.stderr)
+        self._done = finished
+
+
 @contextmanager
-def progress_bars() -> Iterator[Progress]:
-    """A progress callback: bars on a terminal, nothing in a pipe."""
+def progress_bars(runs: int = 0) -> Iterator[Progress]:
+    """A progress callback: bars on a terminal; in a pipe one line for each of ``runs``, or nothing."""
     if not sys.stderr.isatty():
-        yield silent
+        yield RunLines(runs) if runs else silent
         return
     from rich import progress as bars
     from rich.console import Console

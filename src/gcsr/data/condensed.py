@@ -34,6 +34,8 @@ SUFFIX = ".safetensors"
 MOST_CLASSES = 1_000_000
 StoredDtype = Literal["float32", "float16"]
 STORED_DTYPES: tuple[StoredDtype, ...] = ("float32", "float16")
+# The provenance key of the edges that layers without edge weights can use.
+UNWEIGHTED_EDGES = "unweighted_edges"
 LARGEST_HALF = torch.finfo(torch.float16).max
 # Formats: one dense tensor per part in the precision it was computed in, and all that came later.
 PLAIN, FORMAT = "gcsr-condensed-graph/1", "gcsr-condensed-graph/2"
@@ -291,20 +293,57 @@ class CondensedGraph:
             x, adjacency = x.half().float(), adjacency.half().float()
         return replace(self, x=x, adjacency=adjacency, half=half)
 
-    def to_pyg(self, threshold: float = 0.0) -> Data:
-        """A PyG ``Data`` with ``x``, ``edge_index``, ``edge_weight`` and ``y``.
+    @property
+    def has_weights(self) -> bool:
+        """Whether edges have other weights than one."""
+        edges = self.adjacency - self.adjacency.diag().diag()
+        return bool(((edges != 0) & (edges != 1)).any())
 
-        Entries of A' at or below ``threshold`` are left out. The diagonal is kept as self-loops; PyG
-        layers that add self-loops keep such a weight where our own models add one to it.
-        Where nodes have no label (-1), ``train_mask`` tells those that do.
+    @property
+    def edge_threshold(self) -> float:
+        """Entries of A' above it are edges for layers without weights; infinite: there are none.
+
+        It was chosen by validation when the graph was made. Files of earlier versions do not have it:
+        then weighted entries are no edges, and entries of a graph without weights all are.
+        """
+        chosen = self.provenance.get(UNWEIGHTED_EDGES)
+        value = chosen.get("threshold") if isinstance(chosen, dict) else None
+        if isinstance(value, int | float) and value >= 0:
+            return float(value)
+        return math.inf if self.has_weights else 0.0
+
+    def to_pyg(self, threshold: float | None = None) -> Data:
+        """A PyG ``Data`` for networks with or without edge weights.
+
+        It has ``x``, ``edge_index``, ``edge_weight``, ``y`` (classes), ``train_mask`` (labeled nodes)
+        and, where labels are class shares, ``y_soft``.
+
+        Edges are the entries of A' above ``threshold``: by default :attr:`edge_threshold`, so that
+        layers that ignore weights can be trained; 0 gives every entry. Self-loops have the weight
+        A'_ii + 1, as in the models of this library; layers of PyG that add self-loops keep them. Every
+        node has one, but where A' has neither weights nor a diagonal, as among selected real nodes.
+        Self-loops without other edges have weight 1.
         """
         from torch_geometric.data import Data  # noqa: PLC0415 - takes a second to import
 
-        index = (self.adjacency > threshold).nonzero().T.contiguous()
-        weight = self.adjacency[index[0], index[1]]
-        masks = {} if bool(self.labeled.all()) else {"train_mask": self.labeled}
+        limit = self.edge_threshold if threshold is None else threshold
+        require(limit >= 0, f"threshold must be >= 0, got {limit}.")
+        loops = (self.adjacency.diag() > 0) | self.has_weights
+        # Row i of A' collects what node i receives; PyG's edges go from source to target.
+        kept = (self.adjacency > limit).T
+        kept.diagonal().copy_(loops)
+        index = kept.nonzero().T.contiguous()
+        weight = self.adjacency[index[1], index[0]] + (index[0] == index[1])
+        if bool((index[0] == index[1]).all()):
+            weight = torch.ones_like(weight)
+        soft = {"y_soft": self.y.clone()} if self.y.ndim == 2 else {}
         return Data(
-            x=self.x.clone(), edge_index=index, edge_weight=weight, y=self.y.clone(), **masks
+            x=self.x.clone(),
+            edge_index=index,
+            edge_weight=weight,
+            y=self.classes.clone(),
+            train_mask=self.labeled,
+            **soft,
         )
 
     @property

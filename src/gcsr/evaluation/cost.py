@@ -443,7 +443,7 @@ def _accuracies(
         for way, this in ways.items()
     }
     needed = [group for group in groups if twins.get(group, group) == group]
-    test, _ = trial.scores([batch for group in needed for batch in groups[group]], progress)
+    test = trial.scores([b for group in needed for b in groups[group]], progress).test
     counts = [sum(len(batch.networks) for batch in groups[group]) for group in needed]
     parts: Sequence[Tensor] = (100 * test.double().cpu()).split(counts)
     found = {

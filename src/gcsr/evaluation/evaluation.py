@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from torch import Tensor
+from torch import Tensor, nn
 
 from gcsr.evaluation.intervals import Accuracy
+from gcsr.evaluation.networks import Scores
 from gcsr.utils.formatting import counted, nouns
 
 WHOLE, WITH_PSEUDO_LABELS = "whole graph", "whole graph, pseudo-labels"
@@ -31,6 +32,11 @@ class Evaluation:
         seconds: what the evaluation took, without the start of a cluster.
         pseudo_labels: where networks were trained with pseudo-labels, ``test`` and ``validation``
             accuracy in percent of the pseudo-labels themselves.
+        metrics: with ``metrics=True``, ``macro_f1``, ``balanced_accuracy``, ``auc`` and
+            ``calibration_error`` of every network on the test nodes, in percent.
+        predictions: with ``metrics=True``, the predicted class of every test node in the order of
+            ``graph.test``, ``(networks, nodes)``.
+        models: with ``return_models=True``, the trained networks.
     """
 
     mean: float
@@ -48,16 +54,23 @@ class Evaluation:
     seed: int
     seconds: float
     pseudo_labels: dict[str, float] | None = None
+    metrics: dict[str, list[float]] | None = None
+    predictions: Tensor | None = field(default=None, repr=False, compare=False)
+    models: list[nn.Module] | None = field(default=None, repr=False, compare=False)
 
     @classmethod
-    def of(cls, test: Tensor, validation: Tensor, **rest: Any) -> Evaluation:
-        """From accuracies between 0 and 1."""
-        scores = (100 * test.double().cpu().numpy()).tolist()
+    def of(cls, found: Scores, **rest: Any) -> Evaluation:
+        """From what the networks scored."""
+        scores = (100 * found.test.double().cpu().numpy()).tolist()
+        names = found.metrics[0] if found.metrics else {}
         return cls(
             mean=float(np.mean(scores)),
             std=float(np.std(scores)),
             scores=scores,
-            validation=(100 * validation.double().cpu().numpy()).tolist(),
+            validation=(100 * found.validation.double().cpu().numpy()).tolist(),
+            metrics={name: [one[name] for one in found.metrics] for name in names} or None,
+            predictions=found.predictions,
+            models=found.models or None,
             **rest,
         )
 
@@ -68,9 +81,11 @@ class Evaluation:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON; with ``interval``, ``interval_over`` and ``spread``."""
-        values = asdict(self.accuracy) | asdict(self)
-        if self.pseudo_labels is None:
-            del values["pseudo_labels"]
+        values = asdict(self.accuracy) | asdict(replace(self, predictions=None, models=None))
+        del values["predictions"], values["models"]
+        for name in ("pseudo_labels", "metrics"):
+            if values[name] is None:
+                del values[name]
         return values
 
     def __str__(self) -> str:

@@ -1,70 +1,175 @@
-"""Testing with a user's own ``torch.nn.Module``, called as ``module(x, edge_index, edge_weight)``."""
+"""Training and testing a user's own ``torch.nn.Module``."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+import inspect
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from gcsr.data.condensed import CondensedGraph
-from gcsr.data.views import Target, View
+from gcsr.data.views import Target
 from gcsr.equations.trajectory import cross_entropy, over_labeled
 from gcsr.training.fit import TrainingRecipe
 from gcsr.utils.devices import make_generator
-from gcsr.utils.errors import require
-from gcsr.utils.progress import Progress
+from gcsr.utils.errors import InputError, require
+from gcsr.utils.formatting import counted
 
+ModuleChoice = nn.Module | Callable[[], nn.Module]
+# Features, edge_index and edge_weight.
 Edges = tuple[Tensor, Tensor, Tensor]
 
 
-def evaluate_module(
-    model: nn.Module | Callable[[], nn.Module],
-    graphs: Sequence[CondensedGraph],
-    view: View,
+@dataclass(frozen=True, eq=False)
+class TrainingGraph:
+    """What modules are trained on: scores of ``nodes`` (``None``: of all) should be ``targets``.
+
+    ``unweighted`` are the edges for modules that ignore weights; ``None``: the same ones.
+    """
+
+    edges: Edges
+    targets: Tensor
+    nodes: Tensor | None = None
+    unweighted: Edges | None = None
+    threshold: float = 0.0
+
+    @classmethod
+    def condensed(cls, small: CondensedGraph, device: torch.device) -> TrainingGraph:
+        """A condensed graph with every entry of A', or with the edges for unweighted layers."""
+
+        def edges(threshold: float | None) -> Edges:
+            data = small.to_pyg(threshold).to(str(device))
+            return data.x.float(), data.edge_index, data.edge_weight.float()
+
+        return cls(
+            edges(0.0),
+            over_labeled(small.targets.to(device, torch.float32)),
+            unweighted=edges(None) if small.has_weights else None,
+            threshold=small.edge_threshold,
+        )
+
+    @classmethod
+    def whole(cls, target: Target, num_classes: int, device: torch.device) -> TrainingGraph:
+        """The training nodes of a real graph."""
+        classes = nn.functional.one_hot(target.labels, num_classes).to(device, torch.float32)
+        return cls(edges_of(target, device), classes, target.nodes.to(device))
+
+
+@dataclass(frozen=True, eq=False)
+class Caller:
+    """Calls a module as its ``forward`` wants to be called.
+
+    ``forward(data)``, ``forward(x, edge_index)``, or with a third argument: the edge weights, also as
+    a column that is called ``edge_attr``.
+    """
+
+    module: nn.Module
+    form: str
+    weight: str = ""
+
+    @classmethod
+    def of(cls, module: nn.Module) -> Caller:
+        """By the names of the parameters of ``forward``."""
+        given = list(inspect.signature(module.forward).parameters.values())
+        names = [p.name for p in given]
+        for name in ("edge_weight", *(n for n in names if "weight" in n), "edge_attr"):
+            if name in names:
+                return cls(module, "x, edge_index", name)
+        needed = [p for p in given if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
+        if len(needed) == 1 and needed[0].kind is not inspect.Parameter.VAR_POSITIONAL:
+            return cls(module, "data")
+        third = len(needed) > 2 or any(p.kind is p.VAR_POSITIONAL for p in given)
+        return cls(module, "x, edge_index, edge_weight" if third else "x, edge_index")
+
+    def __call__(self, edges: Edges) -> Tensor:
+        """Class scores of every node."""
+        x, index, weight = edges
+        named = {}
+        if self.weight:
+            named[self.weight] = weight.unsqueeze(1) if self.weight == "edge_attr" else weight
+        try:
+            if self.form == "data":
+                from torch_geometric.data import Data  # noqa: PLC0415 - takes a second to import
+
+                found = self.module(Data(x=x, edge_index=index, edge_weight=weight))
+            elif self.form == "x, edge_index":
+                found = self.module(x, index, **named)
+            else:
+                found = self.module(x, index, weight)
+        except Exception as error:
+            called = ", ".join([self.form, *named])
+            raise InputError(
+                f"model: {type(self.module).__name__}.forward({called}) raised"
+                f" {type(error).__name__}: {error}"
+            ) from error
+        require(
+            isinstance(found, Tensor) and found.ndim == 2 and found.shape[0] == x.shape[0],
+            f"model must return scores of shape ({x.shape[0]}, number of classes), got"
+            f" {tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__}.",
+        )
+        return cast("Tensor", found)
+
+    @torch.no_grad()
+    def scores(self, edges: Edges, target: Target) -> Tensor:
+        """Class scores of a target's nodes, by the module in evaluation mode, on the CPU."""
+        self.module.eval()
+        return self(edges)[target.nodes.to(edges[0].device)].cpu()
+
+    @torch.no_grad()
+    def ignores_weights(self, edges: Edges) -> bool:
+        """Whether other edge weights give the same scores."""
+        if self.form == "x, edge_index" and not self.weight:
+            return True
+        x, index, weight = edges
+        self.module.eval()
+        with torch.random.fork_rng():
+            return torch.equal(self(edges), self((x, index, torch.ones_like(weight))))
+
+
+def train_module(
+    model: ModuleChoice,
+    train: TrainingGraph,
+    validation: Target | None,
     *,
-    runs: int,
     recipe: TrainingRecipe,
     seed: int,
+    number: int,
     device: torch.device,
-    progress: Progress,
-    networks: range | None = None,
-) -> tuple[Tensor, Tensor]:
-    """Test and validation accuracy of every run (or of some ``networks``), one network at a time.
+) -> tuple[Caller, float]:
+    """A module trained with the weights of its best validation epoch, and that accuracy.
 
-    A module is copied and its ``reset_parameters`` called for every run; a function is called anew.
-    Edges carry A' before normalization; a module adds self-loops and normalizes as it sees fit. Test
-    labels are read once, after all networks are trained.
+    A module is copied and its ``reset_parameters`` called; a function is called. Without ``validation``
+    the weights are those of the last epoch.
     """
-    validation = view.validation()
-    on_validation = _edges(validation, device)
-    wanted = range(len(graphs) * runs) if networks is None else networks
-    trained, best_scores = list[tuple[nn.Module, dict[str, Tensor]]](), list[float]()
-    for g, small in enumerate(graphs):
-        data = small.to_pyg().to(str(device))
-        train = (data.x.float(), data.edge_index, data.edge_weight.float())
-        targets = over_labeled(small.targets.to(device, torch.float32))
-        for number in range(g * runs, (g + 1) * runs):
-            if number not in wanted:
-                continue
-            with torch.random.fork_rng():
-                torch.manual_seed(make_generator(seed, f"module {number}").initial_seed())
-                module = _fresh(model).to(device)
-                best, weights = _train(module, train, targets, on_validation, validation, recipe)
-            trained.append((module, weights))
-            best_scores.append(best)
-            progress("training modules", len(trained), len(wanted))
-    test = view.test()
-    on_test, scores = _edges(test, device), list[float]()
-    for module, weights in trained:
-        module.load_state_dict(weights)
-        scores.append(_accuracy(module, on_test, test))
-    return torch.tensor(scores, dtype=torch.float64), torch.tensor(best_scores, dtype=torch.float64)
+    with torch.random.fork_rng():
+        torch.manual_seed(make_generator(seed, f"module {number}").initial_seed())
+        caller = Caller.of(_fresh(model).to(device))
+        edges = train.edges
+        if train.unweighted is not None and caller.ignores_weights(edges):
+            edges = train.unweighted
+            if number == 0:
+                _warn(caller, train)
+        return caller, _train(caller, edges, train, validation, recipe)
 
 
-def _fresh(model: nn.Module | Callable[[], nn.Module]) -> nn.Module:
+def _warn(caller: Caller, train: TrainingGraph) -> None:
+    _, index, _ = train.edges if train.unweighted is None else train.unweighted
+    left = int((index[0] != index[1]).sum())
+    which = f"the {counted(left, 'edge')} above {train.threshold:.3g}" if left else "no edges"
+    warnings.warn(
+        f"{type(caller.module).__name__} ignores edge weights, so it is trained with {which} of the"
+        " condensed graph.",
+        stacklevel=2,
+    )
+
+
+def _fresh(model: ModuleChoice) -> nn.Module:
     if not isinstance(model, nn.Module):
         made = model()
         require(
@@ -89,14 +194,16 @@ def _fresh(model: nn.Module | Callable[[], nn.Module]) -> nn.Module:
 
 
 def _train(
-    module: nn.Module,
-    train: Edges,
-    targets: Tensor,
-    on_validation: Edges,
-    validation: Target,
+    caller: Caller,
+    edges: Edges,
+    train: TrainingGraph,
+    validation: Target | None,
     recipe: TrainingRecipe,
-) -> tuple[float, dict[str, Tensor]]:
-    best, weights = -1.0, {}
+) -> float:
+    """The best validation accuracy, whose weights the module has then."""
+    module = caller.module
+    on_validation = None if validation is None else edges_of(validation, edges[0].device)
+    best, weights = -1.0, dict[str, Tensor]()
     optimizer = torch.optim.Adam(
         module.parameters(), lr=recipe.lr, weight_decay=recipe.weight_decay
     )
@@ -107,30 +214,30 @@ def _train(
             )
         module.train()
         optimizer.zero_grad()
-        scores = module(*train)
+        found = caller(edges)
+        scores = found if train.nodes is None else found[train.nodes]
         require(
-            isinstance(scores, Tensor) and scores.shape == targets.shape,
-            f"model must return scores of shape {tuple(targets.shape)}.",
+            scores.shape == train.targets.shape,
+            f"model must return scores of shape {(found.shape[0], train.targets.shape[1])}.",
         )
-        cross_entropy(scores, targets).backward()
+        cross_entropy(scores, train.targets).backward()
         optimizer.step()
         last = epoch == recipe.epochs - 1
-        if epoch % recipe.validate_every == recipe.validate_every - 1 or last:
-            score = _accuracy(module, on_validation, validation)
+        due = epoch % recipe.validate_every == recipe.validate_every - 1 or last
+        if validation is not None and on_validation is not None and due:
+            predicted = caller.scores(on_validation, validation).argmax(-1)
+            score = float((predicted == validation.labels).double().mean())
             if score > best:
                 best = score
                 weights = {k: v.detach().clone() for k, v in module.state_dict().items()}
-    return best, weights
-
-
-@torch.no_grad()
-def _accuracy(module: nn.Module, edges: Edges, target: Target) -> float:
+    if weights:
+        module.load_state_dict(weights)
     module.eval()
-    predicted = module(*edges)[target.nodes.to(edges[0].device)].argmax(-1).cpu()
-    return float((predicted == target.labels).double().mean())
+    return best
 
 
-def _edges(target: Target, device: torch.device) -> Edges:
+def edges_of(target: Target, device: torch.device) -> Edges:
+    """Features, edges and edge weights of a real graph."""
     coo = target.adjacency.tocoo()
     index = torch.from_numpy(np.stack([coo.row, coo.col]).astype(np.int64))
     return target.x.to(device), index.to(device), torch.from_numpy(coo.data.copy()).to(device)

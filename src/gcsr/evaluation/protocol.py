@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from gcsr.data.condensed import CondensedGraph
 from gcsr.data.graph import Graph
@@ -20,12 +20,14 @@ from gcsr.data.views import View
 from gcsr.distributed.pool import Cluster, connected
 from gcsr.distributed.worker import Shared
 from gcsr.evaluation.evaluation import WHOLE, WITH_PSEUDO_LABELS, Evaluation
+from gcsr.evaluation.modules import TrainingGraph, train_module
+from gcsr.evaluation.networks import Keep, Scores, TrainedNetwork
 from gcsr.evaluation.origin import require_graph, require_origin
 from gcsr.evaluation.pseudo_labels import PseudoLabels, require_unlabeled_nodes
-from gcsr.evaluation.trial import ModelChoice, Task, Trial
+from gcsr.evaluation.trial import ModelChoice, Task, Trial, condensed_batches
 from gcsr.models.registry import testing_model
 from gcsr.starts.pseudo_labels import LABELERS
-from gcsr.training.fit import TrainingRecipe
+from gcsr.training.fit import TrainingRecipe, fit, topology_of
 from gcsr.utils.devices import pick_device
 from gcsr.utils.errors import require, require_integer, require_one_of
 from gcsr.utils.progress import Progress, silent
@@ -37,8 +39,8 @@ UNITS_PER_CPU = 2
 
 def scores_spread(
     task: Task, graph: Graph, cluster: Cluster, device: torch.device, progress: Progress
-) -> tuple[Tensor, Tensor]:
-    """Test and validation accuracy of every network of a task.
+) -> Scores:
+    """What every network of a task scores.
 
     On a CPU networks are trained one by one, wherever that is. On CUDA they are one batched
     computation, whose rounding depends on how many they are: they stay together, in one unit.
@@ -64,17 +66,15 @@ def scores_spread(
         )
         for first in range(0, len(networks), each)
     ]
-    test, validation = zip(*cluster.results(units, progress), strict=True)
-    return torch.cat(test), torch.cat(validation)
+    return Scores.joined(cluster.results(units, progress))
 
 
 def _scored(
     shared: Shared, real: Shared, device: torch.device, networks: range, progress: Progress
-) -> tuple[Tensor, Tensor]:
+) -> Scores:
     """The unit."""
     task: Task = shared.read()
-    test, validation = task.scores(real.get(), device, networks, progress)
-    return test.cpu(), validation.cpu()
+    return task.scores(real.get(), device, networks, progress).cpu()
 
 
 @accepts_old_keywords
@@ -91,6 +91,8 @@ def evaluate(
     check_origin: bool = True,
     progress: Progress = silent,
     cluster: str | Cluster | None = None,
+    metrics: bool = False,
+    return_models: bool = False,
 ) -> Evaluation:
     """Train ``runs`` networks on each condensed graph and test them on the real one.
 
@@ -100,8 +102,10 @@ def evaluate(
         small: one condensed graph, or several whose scores are pooled.
         graph: the real graph that it was made from.
         model: a name (``gcn``, ``sgc``, ``sage``, ``appnp``, ``cheby``, ``gat``, ``mlp``, ... of
-            :data:`gcsr.models.MODELS`), a ``torch.nn.Module`` called as
-            ``module(x, edge_index, edge_weight)``, or a function that makes such a module.
+            :data:`gcsr.models.MODELS`), a ``torch.nn.Module`` with ``forward(x, edge_index)``,
+            ``forward(x, edge_index, edge_weight)`` or ``forward(data)``, or a function that makes such
+            a module. A module that ignores edge weights is trained on the edges of
+            :meth:`CondensedGraph.to_pyg`.
         runs: networks per condensed graph.
         recipe: how a network is trained; by default the paper's protocol.
         hidden_channels: hidden units of a network given by name.
@@ -111,6 +115,9 @@ def evaluate(
         progress: called with the stage, the steps done and their number.
         cluster: ``local`` or the ``HOST:PORT`` of a Ray cluster's head, where networks are then trained
             and tested, with the same scores.
+        metrics: also compute macro-F1, balanced accuracy, AUC and calibration error on the test nodes,
+            and keep the predictions.
+        return_models: keep the trained networks as ``models``, modules for the real graph.
 
     Returns:
         Accuracies in percent: every run, their mean and deviation.
@@ -119,19 +126,15 @@ def evaluate(
     graph = require_origin(graphs, graph, check_origin)
     check_numbers(graph, runs, hidden_channels)
     recipe = recipe or TrainingRecipe()
-    if isinstance(model, str):
-        testing_model(model, hidden_channels)
-        name = model
-    else:
-        require_in_memory(graph, "model")
-        # A functools.partial is a function without a name.
-        named = type(model) if isinstance(model, nn.Module) else model
-        name = getattr(named, "__name__", type(model).__name__)
-    task = Task(tuple(graphs), model, runs, recipe, hidden_channels, seed)
-    test, validation, seconds = _scores(task, graph, device, progress, cluster)
+    name = model_name(model, graph, hidden_channels)
+    if metrics or return_models:
+        require_in_memory(graph, "metrics" if metrics else "return_models")
+    task = Task(
+        tuple(graphs), model, runs, recipe, hidden_channels, seed, Keep(metrics, return_models)
+    )
+    scores, seconds = _scores(task, graph, device, progress, cluster)
     return Evaluation.of(
-        test,
-        validation,
+        scores,
         model=name,
         dataset=graph.name,
         nodes=graphs[0].num_nodes,
@@ -149,7 +152,7 @@ def evaluate(
 def evaluate_full(
     graph: Graph,
     *,
-    model: str = "gcn",
+    model: ModelChoice = "gcn",
     runs: int = 10,
     recipe: TrainingRecipe | None = None,
     hidden_channels: int = 256,
@@ -158,13 +161,17 @@ def evaluate_full(
     progress: Progress = silent,
     cluster: str | Cluster | None = None,
     pseudo_labels: bool | str = False,
+    metrics: bool = False,
+    return_models: bool = False,
 ) -> Evaluation:
     """The same protocol with networks trained on the whole graph, for comparison.
 
     Args:
         graph: the real graph; of an inductive one networks see the training nodes alone.
-        model: a name of :data:`gcsr.models.MODELS`.
-        runs, recipe, hidden_channels, seed, device, progress, cluster: as in :func:`evaluate`.
+        model: a name of :data:`gcsr.models.MODELS`, a module or a function that makes one, as in
+            :func:`evaluate`; with ``pseudo_labels`` a name.
+        runs, recipe, hidden_channels, seed, device, progress, cluster, metrics, return_models: as in
+            :func:`evaluate`.
         pseudo_labels: train on predicted class shares of every unlabeled node as well as on the
             training labels. This is the fair reference of a graph that was condensed with
             pseudo-labels. A name says who predicts them: ``consistent``, ``gcn``, ``appnp``, or
@@ -179,28 +186,29 @@ def evaluate_full(
     check_numbers(graph, runs, hidden_channels)
     require_in_memory(graph, "graph")
     recipe = recipe or TrainingRecipe()
-    testing_model(model, hidden_channels)
+    name = model_name(model, graph, hidden_channels)
+    keep = Keep(metrics, return_models)
     labeler = None
     if pseudo_labels:
         labeler_name = "auto" if pseudo_labels is True else pseudo_labels
         require_one_of("pseudo_labels", labeler_name, ("auto", *LABELERS))
         require_unlabeled_nodes(graph)
         require(cluster is None, "pseudo_labels must be false with a cluster, got true.")
+        require(isinstance(model, str), "pseudo_labels must be false with a module, got true.")
         began = time.perf_counter()
         trial = Trial(
-            testing_model(model, hidden_channels), View(graph), pick_device(device), recipe, seed
+            testing_model(name, hidden_channels), View(graph), pick_device(device), recipe, seed
         )
         labels = PseudoLabels.of(trial, progress, labeler_name)
-        test, validation = trial.scores(labels.batches(trial, range(runs)), progress)
+        scores = trial.scores(labels.batches(trial, range(runs)), progress, keep)
         labeler = labels.accuracies(trial)
         seconds = time.perf_counter() - began
     else:
-        task = Task((), model, runs, recipe, hidden_channels, seed)
-        test, validation, seconds = _scores(task, graph, device, progress, cluster)
+        task = Task((), model, runs, recipe, hidden_channels, seed, keep)
+        scores, seconds = _scores(task, graph, device, progress, cluster)
     return Evaluation.of(
-        test,
-        validation,
-        model=model,
+        scores,
+        model=name,
         dataset=graph.name,
         nodes=graph.train.numel() if graph.inductive else graph.num_nodes,
         graphs=1,
@@ -214,25 +222,109 @@ def evaluate_full(
     )
 
 
+@accepts_old_keywords
+def train(
+    small: CondensedGraph,
+    model: ModelChoice = "gcn",
+    graph: Graph | None = None,
+    *,
+    recipe: TrainingRecipe | None = None,
+    hidden_channels: int = 256,
+    seed: int = 0,
+    device: str | torch.device = "auto",
+    check_origin: bool = True,
+) -> nn.Module:
+    """A network trained on a condensed graph, ready for the real one.
+
+    Args:
+        small: the condensed graph.
+        model: a name, a module or a function that makes one, as in :func:`evaluate`.
+        graph: the real graph: the epoch with the best validation accuracy is kept. Without it the last.
+        recipe, hidden_channels, seed, device, check_origin: as in :func:`evaluate`, whose first
+            network it is.
+
+    Returns:
+        The module in evaluation mode. One given by name is called as
+        ``network(x, edge_index, edge_weight=None)``.
+    """
+    recipe, target = recipe or TrainingRecipe(), pick_device(device)
+    view = None
+    if graph is not None:
+        check_numbers(graph, 1, hidden_channels)
+        require_origin([small], graph, check_origin)
+        model_name(model, graph, hidden_channels)
+        view = View(graph)
+    if not isinstance(model, str):
+        caller, _ = train_module(
+            model,
+            TrainingGraph.condensed(small, target),
+            None if view is None else view.validation(),
+            recipe=recipe,
+            seed=seed,
+            number=0,
+            device=target,
+        )
+        return caller.module
+    network = testing_model(model, hidden_channels)
+    if view is not None:
+        trial = Trial(network, view, target, recipe, seed)
+        params = trial.train(condensed_batches(trial, [small], 1)[0], recipe, silent).params
+    else:
+        x, adjacency, targets = (
+            part.to(target, torch.float32) for part in (small.x, small.adjacency, small.targets)
+        )
+        prepared = network.prepare(x, topology_of(adjacency))
+        params = fit(
+            network,
+            prepared,
+            targets,
+            prepared,
+            small.classes.to(target),
+            features=int(x.shape[1]),
+            # Only the last epoch is compared, with nothing.
+            recipe=replace(recipe, validate_every=recipe.epochs),
+            networks=range(1),
+            seed=seed,
+            purpose="test",
+        ).params
+    return TrainedNetwork(network, params).eval()
+
+
 def _scores(
     task: Task,
     graph: Graph,
     device: str | torch.device,
     progress: Progress,
     cluster: str | Cluster | None,
-) -> tuple[Tensor, Tensor, float]:
-    """Test and validation accuracy of every network of a task, here or on a cluster, and its seconds.
+) -> tuple[Scores, float]:
+    """What every network of a task scores, here or on a cluster, and its seconds.
 
     The seconds do not include the start and the end of a cluster.
     """
     if cluster is None:
         began = time.perf_counter()
         scores = task.scores(graph, pick_device(device), task.networks, progress)
-        return *scores, time.perf_counter() - began
+        return scores, time.perf_counter() - began
     with connected(cluster) as units:
         began = time.perf_counter()
         scores = scores_spread(task, graph, units, units.device(device), progress)
-        return *scores, time.perf_counter() - began
+        return scores, time.perf_counter() - began
+
+
+def model_name(model: ModelChoice, graph: Graph, hidden_channels: int) -> str:
+    """The name of a model, a module or a function; refuses what is none of them."""
+    if isinstance(model, str):
+        testing_model(model, hidden_channels)
+        return model
+    require(
+        callable(model),
+        f"model must be a name, a torch.nn.Module or a function that makes one, got"
+        f" {type(model).__name__}.",
+    )
+    require_in_memory(graph, "model")
+    # A functools.partial is a function without a name.
+    named = type(model) if isinstance(model, nn.Module) else model
+    return str(getattr(named, "__name__", type(model).__name__))
 
 
 def check_numbers(graph: Graph, runs: int, hidden_channels: int) -> None:

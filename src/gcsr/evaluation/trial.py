@@ -12,18 +12,26 @@ from torch import Tensor, nn
 from gcsr.data.condensed import CondensedGraph
 from gcsr.data.graph import Graph
 from gcsr.data.views import Target, View
-from gcsr.evaluation.modules import evaluate_module
+from gcsr.evaluation.modules import ModuleChoice, TrainingGraph, edges_of, train_module
+from gcsr.evaluation.networks import NOTHING, Keep, Scores, TrainedNetwork
 from gcsr.models.base import Model, Prepared, joined
 from gcsr.models.gat import GAT
 from gcsr.models.registry import testing_model
 from gcsr.models.sparse import SparseTopology
 from gcsr.outofcore.predict import accuracy_in_blocks, prepare_on
-from gcsr.training.fit import Fitted, TrainingRecipe, accuracy, fit, networks_at_once, topology_of
+from gcsr.training.fit import (
+    Fitted,
+    TrainingRecipe,
+    fit,
+    logits_of,
+    networks_at_once,
+    topology_of,
+)
 from gcsr.utils.devices import within_memory
 from gcsr.utils.parallel import run_jobs_on
 from gcsr.utils.progress import Progress
 
-ModelChoice = str | nn.Module | Callable[[], nn.Module]
+ModelChoice = str | ModuleChoice
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +44,7 @@ class Task:
     recipe: TrainingRecipe
     hidden_channels: int
     seed: int
+    keep: Keep = NOTHING
 
     @property
     def networks(self) -> range:
@@ -44,25 +53,15 @@ class Task:
 
     def scores(
         self, graph: Graph, device: torch.device, networks: range, progress: Progress
-    ) -> tuple[Tensor, Tensor]:
-        """Test and validation accuracy of some networks, in their order.
+    ) -> Scores:
+        """What some networks score, in their order.
 
         On a CPU a network's scores do not depend on which others are trained with it; on CUDA those
         of one call are batched, and the last bits may.
         """
         view = View(graph)
         if not isinstance(self.model, str):
-            return evaluate_module(
-                self.model,
-                self.graphs,
-                view,
-                runs=self.runs,
-                recipe=self.recipe,
-                seed=self.seed,
-                device=device,
-                progress=progress,
-                networks=networks,
-            )
+            return self._module_scores(self.model, graph, view, device, networks, progress)
         network = testing_model(self.model, self.hidden_channels)
         trial = Trial(network, view, device, self.recipe, self.seed)
         if self.graphs:
@@ -70,7 +69,51 @@ class Task:
             batches = [batch for batch in batches if batch.networks.start in networks]
         else:
             batches = real_batches(trial, view.training(), graph.num_classes, networks)
-        return trial.scores(batches, progress)
+        return trial.scores(batches, progress, self.keep)
+
+    def _module_scores(
+        self,
+        model: ModuleChoice,
+        graph: Graph,
+        view: View,
+        device: torch.device,
+        networks: range,
+        progress: Progress,
+    ) -> Scores:
+        """The same for a user's module, one network at a time."""
+        validation = view.validation()
+        trained = []
+        for g in range(max(1, len(self.graphs))):
+            numbers = [n for n in range(g * self.runs, (g + 1) * self.runs) if n in networks]
+            if not numbers:
+                continue
+            train = (
+                TrainingGraph.condensed(self.graphs[g], device)
+                if self.graphs
+                else TrainingGraph.whole(view.training(), graph.num_classes, device)
+            )
+            for number in numbers:
+                trained.append(
+                    train_module(
+                        model,
+                        train,
+                        validation,
+                        recipe=self.recipe,
+                        seed=self.seed,
+                        number=number,
+                        device=device,
+                    )
+                )
+                progress("training modules", len(trained), len(networks))
+        test = view.test()
+        edges = edges_of(test, device)
+        tested = [
+            Scores.of(caller.scores(edges, test).unsqueeze(0), test.labels, self.keep)
+            for caller, _ in trained
+        ]
+        modules = [caller.module for caller, _ in trained] if self.keep.models else []
+        found = torch.tensor([score for _, score in trained], dtype=torch.float64)
+        return replace(Scores.joined(tested), validation=found, models=modules)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,8 +166,8 @@ class Trial:
             self._topologies[key] = SparseTopology(target.adjacency, self.device)
         return self.model.prepare(target.x.to(self.device), self._topologies[key], target.nodes)
 
-    def scores(self, batches: Sequence[Batch], progress: Progress) -> tuple[Tensor, Tensor]:
-        """Test and validation accuracy of every network, in their order.
+    def scores(self, batches: Sequence[Batch], progress: Progress, keep: Keep = NOTHING) -> Scores:
+        """What every network scores, in their order.
 
         The real graph's test labels are read once, after all networks are trained.
         """
@@ -136,14 +179,26 @@ class Trial:
                 accuracy_in_blocks(self.model, one.params, test, self.device, progress)
                 for one in fitted
             ]
-            return torch.cat(tested), torch.cat([one.validation.cpu() for one in fitted])
+            return Scores(torch.cat(tested), torch.cat([one.validation.cpu() for one in fitted]))
         prepared = self.prepare(test)
         labels = test.labels.to(self.device)
         at_once = networks_at_once(self.model, prepared)
-        tested = [
-            accuracy(self.model, one.params, prepared, labels, at_once=at_once) for one in fitted
+        parts = [
+            Scores.of(logits, labels, keep)
+            for one in fitted
+            for logits in logits_of(self.model, one.params, prepared, at_once=at_once)
         ]
-        return torch.cat(tested), torch.cat([one.validation for one in fitted])
+        found = replace(
+            Scores.joined(parts), validation=torch.cat([one.validation for one in fitted])
+        )
+        if not keep.models:
+            return found
+        networks: list[nn.Module] = [
+            TrainedNetwork(self.model, tuple(p[i : i + 1] for p in one.params))
+            for one in fitted
+            for i in range(one.validation.numel())
+        ]
+        return replace(found, models=networks)
 
     def train(self, batch: Batch, recipe: TrainingRecipe, progress: Progress) -> Fitted:
         """The networks of a batch, each at its best validation epoch."""

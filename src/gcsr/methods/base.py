@@ -13,13 +13,15 @@ from typing import Any, ClassVar, Literal, Self, cast, get_args, get_origin
 
 import torch
 
-from gcsr.data.condensed import CondensedGraph
+from gcsr.data.condensed import UNWEIGHTED_EDGES, CondensedGraph
 from gcsr.data.graph import Graph
 from gcsr.data.interop import graph_of
 from gcsr.data.stored_graph import StoredGraph
 from gcsr.data.views import CondensingView, View
 from gcsr.distributed.pool import Cluster, connected
+from gcsr.engines.iterates import QuickScore
 from gcsr.engines.result import CondensationResult, Context
+from gcsr.engines.unweighted import choose_edges
 from gcsr.methods.distributed import condense_spread
 from gcsr.methods.registry import setting_kinds
 from gcsr.outofcore.estimate import Estimate, Work, estimate
@@ -57,6 +59,20 @@ def library_versions() -> dict[str, str]:
 def code_versions() -> dict[str, str]:
     """What ties a measured number to its code: all versions and a hash of this library's source."""
     return library_versions() | {"source": source_hash()}
+
+
+def _with_edges(
+    made: CondensationResult, view: CondensingView, seed: int, device: torch.device
+) -> CondensationResult:
+    """The same result with the edges for unweighted layers in its details, where A' has weights."""
+    disk = view.visible.disk or view.validation.disk
+    small = CondensedGraph(made.x, made.adjacency, made.y, view.visible.num_classes)
+    if disk is not None or not small.has_weights or not view.validation.nodes.numel():
+        return made
+    quick = QuickScore(view.validation, device)
+    x, adjacency, targets = (p.to(device) for p in (small.x, small.adjacency, small.targets))
+    chosen = choose_edges(x, adjacency, targets, quick, seed)
+    return replace(made, details={**made.details, UNWEIGHTED_EDGES: chosen})
 
 
 def resource(default: Any) -> Any:
@@ -271,6 +287,10 @@ class Condenser(metaclass=_AcceptsOldNames):
                 made = self.run(
                     Context(replace(view, checkpoint=log), nodes, seeds, target, progress)
                 )
+                made = [
+                    _with_edges(result, view, seed, target)
+                    for result, seed in zip(made, seeds, strict=True)
+                ]
             seconds = time.perf_counter() - began
             measured: dict[str, Any] = {"graphs_together": len(seeds)}
             if log is not None:
@@ -334,8 +354,7 @@ class Condenser(metaclass=_AcceptsOldNames):
         work = self._work(nodes)
         require(
             work is not None,
-            "method must be auto, bilevel, gcsr, mtt, sfgc or random for an estimate, got"
-            f" {self.name!r}.",
+            f"method must define _work for an estimate, got {self.name!r}, which does not.",
         )
         return estimate(graph, self._estimated_work(cast("Work", work), graph))
 

@@ -9,9 +9,13 @@ import torch
 
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.methods.base import Condenser
+from gcsr.outofcore.estimate import Work
 from gcsr.starts.clusters import Clustering, Grouping, class_centers
 from gcsr.starts.pseudo_labels import Labeler
 from gcsr.starts.sample import block_labels, class_budget
+
+# What a pseudo-labeler takes, about as many epochs of a GCN on the real graph.
+LABELER_EPOCHS = 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +52,9 @@ class Clusters(Condenser):
 
     def _check(self) -> None:
         Clustering.of(self)
+
+    def _work(self, nodes: int) -> Work:
+        return Work(nodes, hops=self.num_hops, real_epochs=LABELER_EPOCHS)
 
     def run(self, ctx: Context) -> list[CondensationResult]:
         """One condensed graph per seed."""

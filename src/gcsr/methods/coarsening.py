@@ -21,6 +21,7 @@ from gcsr.engines.coarsening import (
 )
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.methods.base import Condenser
+from gcsr.outofcore.estimate import Work
 from gcsr.starts.sample import class_budget
 from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import real_number, require, whole_number
@@ -66,6 +67,9 @@ class Coarsening(Condenser):
         whole_number(self, "directions", least=2)
         whole_number(self, "levels")
         real_number(self, "reduction", most=1.0, above=True)
+
+    def _work(self, nodes: int) -> Work:
+        return Work(nodes, hops=1)
 
     def run(self, ctx: Context) -> list[CondensationResult]:
         """One condensed graph per seed."""

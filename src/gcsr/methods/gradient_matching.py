@@ -19,6 +19,7 @@ from gcsr.engines.gradient.real import Draws, RealSettings, RealSource
 from gcsr.engines.gradient.structures import Generator, TransportTerm
 from gcsr.engines.iterates import (
     CURVE_POINTS,
+    QUICK_RUNS,
     BestValidated,
     comparison,
     epochs_to_compare,
@@ -35,6 +36,7 @@ from gcsr.engines.loop import (
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.methods.base import Condenser
 from gcsr.models.base import Params, init_batch
+from gcsr.outofcore.estimate import Work
 from gcsr.starts.sample import (
     Start,
     block_labels,
@@ -45,6 +47,9 @@ from gcsr.starts.sample import (
 from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import real_number, require_one_of, whole_number
 from gcsr.utils.progress import Progress
+
+# A linear layer has as many outputs as classes; an estimate counts so many.
+LINEAR_CHANNELS = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +115,17 @@ class GradientCondenser(Condenser):
 
     def _check_structure(self) -> None:
         """Raise :class:`InputError` for an invalid setting of the structure."""
+
+    def _work(self, nodes: int) -> Work:
+        compared = len(epochs_to_compare(self.epochs)) if self.iterate == "best-val" else 0
+        return Work(
+            nodes,
+            hops=max(2, self.num_hops),
+            iterations=self.epochs * self.outer,
+            steps=1 + self.inner,
+            hidden_channels=LINEAR_CHANNELS if self.model == "sgc" else self.hidden_channels,
+            comparisons=1 + QUICK_RUNS * compared,
+        )
 
     @property
     def _real_edges(self) -> bool:

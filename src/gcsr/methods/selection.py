@@ -14,6 +14,7 @@ from gcsr.engines.result import CondensationResult, Context
 from gcsr.methods.base import Condenser
 from gcsr.models.gcn import GCN
 from gcsr.models.sparse import SparseTopology
+from gcsr.outofcore.estimate import Work
 from gcsr.starts.sample import Pick, block_labels, class_budget, pick_training_rows
 from gcsr.training.fit import TrainingRecipe, fit
 from gcsr.utils.devices import make_generator
@@ -116,6 +117,9 @@ class EmbeddedSelection(SelectionCondenser):
     def _check(self) -> None:
         whole_number(self, "epochs", "hidden_channels", least=1)
         real_number(self, "weight_decay")
+
+    def _work(self, nodes: int) -> Work:
+        return Work(nodes, real_epochs=self.epochs, hidden_channels=self.hidden_channels)
 
     @abstractmethod
     def _choose(self, embeddings: Tensor, count: int) -> Tensor:

@@ -19,6 +19,8 @@ from gcsr.models.sparse import SparseOperator
 from gcsr.models.topology import Limited, Topology
 
 Params = tuple[Tensor, ...]
+# Sources, targets (ascending) and weights.
+Edges = tuple[Tensor, Tensor, Tensor]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,14 +33,14 @@ class Prepared:
         inner: how the first layer's output is propagated, where its input was not.
         outer: how the last layer's output is propagated, from the inside out.
         ones: propagated ones that carry the biases of a linear model.
-        edges: sources, targets and weights, for attention.
+        edges: those that each of two attention layers reads.
     """
 
     inputs: Tensor | SparseOperator
     outer: tuple[Limited, ...] = ()
     inner: Limited | None = None
     ones: Tensor | None = None
-    edges: tuple[Tensor, Tensor, Tensor] | None = None
+    edges: tuple[Edges, Edges] | None = None
 
     @property
     def features(self) -> Tensor:

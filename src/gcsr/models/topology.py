@@ -66,7 +66,7 @@ class Topology(Protocol):
         ...
 
     def edges(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Sources, targets and weights with self-connections added (attention models)."""
+        """Sources, ascending targets and weights, with self-connections added (attention models)."""
         ...
 
 

@@ -16,6 +16,8 @@ from gcsr.utils.errors import require
 
 # Multiplications and additions per second on one core of an ordinary server.
 GATHERED, DENSE = 5e8, 5e9
+# Epochs and hidden units of a quickly trained network, and seconds of a step however small it is.
+QUICK_EPOCHS, QUICK_CHANNELS, CALL_SECONDS = 200, 256, 5e-4
 # Python and its libraries, with what they reserve for the first training.
 GROUND_BYTES = 400 * 10**6
 # Labels twice, the scale of every node, its predicted class, and marks.
@@ -27,8 +29,9 @@ class Work:
     """What time and memory depend on.
 
     ``nodes`` of the condensed graph, ``hops`` over the real one, ``experts`` that also predict every
-    node, student ``steps`` per iteration, ``least`` seconds in any case, and bytes that are ``held``
-    while the features are in memory once.
+    node, student ``steps`` per iteration, networks that are quickly trained on the condensed graph
+    (``comparisons``), ``real_epochs`` of a GCN on the real graph, ``least`` seconds in any case, and
+    bytes that are ``held`` while the features are in memory once.
     """
 
     nodes: int
@@ -38,6 +41,8 @@ class Work:
     iterations: int = 0
     steps: int = 0
     hidden_channels: int = 256
+    comparisons: int = 0
+    real_epochs: int = 0
     least: float = 0.0
     held: int = 0
 
@@ -93,6 +98,13 @@ def estimate(graph: Graph, work: Work) -> Estimate:
         / DENSE
         + entries / GATHERED
     )
+    if work.comparisons:
+        epoch = work.nodes * width * QUICK_CHANNELS * 3 / DENSE + CALL_SECONDS
+        seconds += work.comparisons * QUICK_EPOCHS * epoch
+        seconds += work.iterations * work.steps * CALL_SECONDS
+    if work.real_epochs:
+        filled = int(torch.count_nonzero(graph.x))
+        seconds += work.real_epochs * (3 * filled + 4 * entries) * work.hidden_channels / DENSE
     weights = (width + classes) * work.hidden_channels * 4
     kept = work.experts * work.expert_epochs * weights
     at_hand = (train + reached) * width * 4 + reached * work.hidden_channels * 4 + kept

@@ -7,7 +7,7 @@ several are equally good). Networks of a batch are independent: a batch of ten i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -24,16 +24,21 @@ from gcsr.utils.errors import real_number, whole_number
 from gcsr.utils.renamed import AcceptsOldNames, generator_name
 
 
-def predictions(model: Model, params: Params, prepared: Prepared, *, at_once: int) -> Tensor:
-    """Predicted classes ``(batch, n)``, ``at_once`` networks at a time to bound memory."""
+def logits_of(
+    model: Model, params: Params, prepared: Prepared, *, at_once: int
+) -> Iterator[Tensor]:
+    """Class scores ``(at_once, n, C)`` of the networks, ``at_once`` at a time to bound memory."""
     # Some kernels prepare for a gradient wherever a weight could have one.
     weights = tuple(p.detach() for p in params)
-    with torch.no_grad():
-        parts = [
-            model.logits(tuple(p[i : i + at_once] for p in weights), prepared).argmax(-1)
-            for i in range(0, weights[0].shape[0], at_once)
-        ]
-    return torch.cat(parts)
+    for i in range(0, weights[0].shape[0], at_once):
+        with torch.no_grad():
+            yield model.logits(tuple(p[i : i + at_once] for p in weights), prepared)
+
+
+def predictions(model: Model, params: Params, prepared: Prepared, *, at_once: int) -> Tensor:
+    """Predicted classes ``(batch, n)``, ``at_once`` networks at a time to bound memory."""
+    parts = logits_of(model, params, prepared, at_once=at_once)
+    return torch.cat([part.argmax(-1) for part in parts])
 
 
 def accuracy(
@@ -108,7 +113,7 @@ def fit(
     *,
     features: int,
     recipe: TrainingRecipe,
-    networks: range,
+    networks: Sequence[int],
     seed: int,
     purpose: Literal["select", "test"] = "select",
     on_epoch: Callable[[int], None] | None = None,
@@ -132,7 +137,7 @@ def fit(
     dropout = None
     if recipe.dropout:
         generator = torch.Generator(device).manual_seed(
-            make_generator(seed, f"{stream}dropout {networks.start}").initial_seed()
+            make_generator(seed, f"{stream}dropout {networks[0]}").initial_seed()
         )
         dropout = Dropout(recipe.dropout, generator)
     run = Run(
@@ -239,5 +244,5 @@ def networks_at_once(model: Model, prepared: Prepared) -> int:
     per_network = prepared.inputs.shape[-2] * hidden
     if prepared.edges is not None:
         # Attention keeps a message per edge.
-        per_network = prepared.edges[0].numel() * hidden
+        per_network = prepared.edges[0][0].numel() * hidden
     return max(1, ACTIVATION_BUDGET[prepared.inputs.device.type] // max(1, per_network))

@@ -1,0 +1,129 @@
+"""Trained networks: what they score on test nodes, and the networks themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor, nn
+
+from gcsr.models.base import Model, Params
+from gcsr.models.sparse import SparseTopology
+
+# Bins of the confidence in the expected calibration error.
+BINS = 15
+
+
+@dataclass(frozen=True)
+class Keep:
+    """What is kept of every network beside its accuracy."""
+
+    metrics: bool = False
+    models: bool = False
+
+
+NOTHING = Keep()
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """Of some networks in their order: accuracies between 0 and 1, and what :class:`Keep` asks for.
+
+    ``predictions`` are the classes of all test nodes, ``(networks, nodes)``. ``metrics`` has a
+    dictionary for every network.
+    """
+
+    test: Tensor
+    validation: Tensor
+    predictions: Tensor | None = None
+    metrics: list[dict[str, float]] = field(default_factory=list)
+    models: list[nn.Module] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, logits: Tensor, labels: Tensor, keep: Keep) -> Scores:
+        """From class scores ``(networks, nodes, C)`` of test nodes."""
+        predicted = logits.argmax(-1)
+        test = (predicted == labels).double().mean(-1)
+        if not keep.metrics:
+            return cls(test, torch.empty(0))
+        shares = logits.double().softmax(-1).cpu().numpy()
+        metrics = [metrics_of(one, labels.cpu().numpy()) for one in shares]
+        return cls(test, torch.empty(0), predicted.cpu(), metrics)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Scores]) -> Scores:
+        """Those of all parts, one after the other."""
+        predictions = [part.predictions for part in parts if part.predictions is not None]
+        return cls(
+            torch.cat([part.test for part in parts]),
+            torch.cat([part.validation for part in parts]),
+            torch.cat(predictions) if predictions else None,
+            [one for part in parts for one in part.metrics],
+            [one for part in parts for one in part.models],
+        )
+
+    def cpu(self) -> Scores:
+        """The same on the CPU."""
+        models = [model.cpu() for model in self.models]
+        return Scores(
+            self.test.cpu(), self.validation.cpu(), self.predictions, self.metrics, models
+        )
+
+
+def metrics_of(shares: np.ndarray, labels: np.ndarray) -> dict[str, float]:
+    """Metrics in percent of class probabilities ``(nodes, C)``; classes without a node do not count.
+
+    ``macro_f1``, ``balanced_accuracy`` (mean recall), ``auc`` (mean area under the ROC curve of each
+    class against the others) and ``calibration_error`` (expected difference between the probability
+    of the predicted class and the accuracy, in bins of that probability).
+    """
+    from sklearn.metrics import (  # noqa: PLC0415 - takes a second to import
+        f1_score,
+        recall_score,
+        roc_auc_score,
+    )
+
+    present, predicted = np.unique(labels), shares.argmax(1)
+    average = {"labels": present, "average": "macro", "zero_division": 0}
+    confidence, right = shares.max(1), predicted == labels
+    bins = np.minimum((confidence * BINS).astype(int), BINS - 1)
+    gaps = np.bincount(bins, weights=confidence - right, minlength=BINS)
+    found = {
+        "macro_f1": f1_score(labels, predicted, **average),
+        "balanced_accuracy": recall_score(labels, predicted, **average),
+        "calibration_error": np.abs(gaps).sum() / labels.size,
+    }
+    if present.size > 1:
+        areas = [roc_auc_score(labels == one, shares[:, one]) for one in present]
+        found["auc"] = np.mean(areas)
+    return {name: 100 * float(value) for name, value in found.items()}
+
+
+class TrainedNetwork(nn.Module):
+    """A trained network of this library as a module: ``network(x, edge_index, edge_weight=None)``.
+
+    Edges are those of a real graph, without self-loops; the network adds them where it needs them.
+    """
+
+    def __init__(self, model: Model, params: Params) -> None:
+        super().__init__()
+        self.model = model
+        self.weights = nn.ParameterList(p.detach().clone() for p in params)
+
+    def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
+        """Class scores ``(n, C)``."""
+        nodes = int(x.shape[0])
+        weights = torch.ones(edge_index.shape[1]) if edge_weight is None else edge_weight
+        sources, targets = edge_index.cpu().numpy()
+        entries = (weights.detach().cpu().numpy(), (targets, sources))
+        adjacency = sp.csr_array(sp.coo_array(entries, shape=(nodes, nodes)))
+        prepared = self.model.prepare(x, SparseTopology(adjacency, x.device))
+        scores: Tensor = self.model.logits(tuple(self.weights), prepared)[0]
+        return scores
+
+    def extra_repr(self) -> str:
+        """The name of the model."""
+        return self.model.name
