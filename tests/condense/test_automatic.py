@@ -20,7 +20,7 @@ from gcsr.engines.bilevel.window import InnerAdam, Students, Window
 from gcsr.engines.iterates import QuickScore
 from gcsr.methods.bilevel import Bilevel
 from gcsr.methods.herding import Herding
-from gcsr.methods.registry import build
+from gcsr.methods.registry import REMOVED, build
 from gcsr.starts.consistent import _Material
 from gcsr.training.fit import TrainingRecipe
 from helpers import CPU, planted_graph
@@ -379,6 +379,18 @@ def test_bad_settings_are_refused_before_any_work(settings, said):
 
 def test_a_pin_that_says_the_same_is_no_contradiction():
     assert Automatic(nodes=9, disable="hops", fixed=(("num_hops", 1),)).settings["num_hops"] == 1
+
+
+@pytest.mark.parametrize(
+    ("method", "name"), [(method, name) for name, owners in REMOVED.items() for method in owners]
+)
+def test_settings_that_are_gone_are_told_from_slips(method, name):
+    with pytest.raises(InputError) as refused:
+        build(method, {"nodes": 9, name: 1})
+    assert str(refused.value) == (
+        f"{name} was a setting of {method} until version 0.1; it did not improve results, leave it"
+        " out."
+    )
 
 
 # -- failures ------------------------------------------------------------------------------------------

@@ -292,12 +292,11 @@ def test_half_of_the_columns_are_dropped_and_the_others_doubled(monkeypatch):
     consistent = importlib.import_module("gcsr.starts.consistent")
     monkeypatch.setattr(consistent, "RECIPE", TrainingRecipe(epochs=1))
     material = consistent._Material(View(planted_graph()).condensing(), 0, CPU)
-    loss = consistent._Loss(MLP(1), material)
     # One unit that adds up the columns: row j of the identity is column j.
     networks = 50
     params = (torch.ones(networks, 12, 1), torch.zeros(networks, 1, 1),
               torch.ones(networks, 1, 1), torch.zeros(networks, 1, 1))  # fmt: skip
-    first, again = (loss._logits(params, torch.eye(12)) for _ in range(2))
+    first, again = (material.logits(MLP(1), params, torch.eye(12)) for _ in range(2))
     assert set(first.unique().tolist()) == {0.0, 2.0}
     assert 0.4 < float((first == 0).double().mean()) < 0.6
     assert not torch.equal(first, again) and not torch.equal(first[0], first[1])

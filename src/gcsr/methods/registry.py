@@ -46,6 +46,15 @@ ALIASES = {
     "eta1": "student_lr",
     "eta2": "feature_lr",
 }
+# Settings that are gone, with the methods that had them.
+REMOVED: dict[str, tuple[str, ...]] = {
+    "window": ("gcsr", "mtt", "sfgc"),
+    "class_means": ("gcsr", "mtt", "sfgc", "auto"),
+    "draw": ("gcsr", "mtt", "sfgc", "clusters", "auto"),
+    "tempered": ("auto",),
+    "grouping": ("auto",),
+    "soft_labels": ("auto",),
+}
 
 
 def register(method: M) -> M:
@@ -108,6 +117,11 @@ def known_setting(chosen: type[Condenser], given: str) -> str:
     """The setting of the method that a user means; any other is explained."""
     kinds = setting_kinds(chosen)
     key = new_name(setting_name(given), chosen.name, kinds)
+    require(
+        key in kinds or chosen.name not in REMOVED.get(key, ()),
+        f"{given} was a setting of {chosen.name} until version 0.1; it did not improve results, leave"
+        " it out.",
+    )
     of_auto = {f.name for f in fields(method("auto"))} - {"nodes", "ratio", "fixed"}
     require(
         key in kinds or key not in of_auto,

@@ -133,21 +133,21 @@ class _Material:
         inputs = [self._draws[draw][rows] for draw in drawn]
         return inputs, self.targets[labeled.to(self.device)]
 
+    def logits(self, model: MLP, params: Params, rows: Tensor) -> Tensor:
+        """Scores of some rows. Each call and each network lacks columns and hidden units of its own."""
+        first, *others = params
+        # A column that is not there is a row of the first weights that is not there.
+        left = first * self.words(torch.ones_like(first[..., :1]))
+        return model.logits((left, *others), Prepared(rows), self.units)
+
     def loss(self, model: MLP, params: Params) -> Tensor:
         """The sum over networks of two terms.
 
         Cross-entropy of labeled nodes, and the distance of every draw from a sharper mean of them.
         """
         inputs, targets = self.minibatch()
-        first, *others = params
-        scores = []
-        for draw in inputs:
-            # A column that is not there is a row of the first weights that is not there. Each draw and
-            # each network lacks some of its own.
-            left = first * self.words(torch.ones_like(first[..., :1]))
-            weights = (left, *others)
-            scores.append(model.logits(weights, Prepared(draw), self.units))
-        logits, labeled = torch.stack(scores, 1), targets.shape[0]
+        logits = torch.stack([self.logits(model, params, draw) for draw in inputs], 1)
+        labeled = targets.shape[0]
         known, unknown = logits.split([labeled, logits.shape[2] - labeled], dim=2)
         supervised = cross_entropy(known, targets).mean(1)
         predicted = unknown.softmax(-1)
