@@ -56,7 +56,7 @@ def test_a_system_without_posix_locks_condenses_and_refuses_the_rest_in_one_sent
     nodes, same, said = json.loads(done.stdout.splitlines()[-1])
     assert nodes == 20 and same
     assert [sentence.split(" (")[0] for sentence in said] == [
-        f"checkpoint: {tmp_path / 'state'} cannot be used",
+        f"checkpoint must be a folder that can be written, got {tmp_path / 'state'}",
         f"{tmp_path / 'rows.lock'}: cannot be locked",
         f"study: {tmp_path / 'study'} cannot be locked",
     ]

@@ -18,7 +18,7 @@ from gcsr.cli.app import main
 from gcsr.distributed.propagation import product_of_block, propagate, row_blocks
 from gcsr.distributed.start import check_cluster
 from gcsr.distributed.worker import Environment, Kept
-from gcsr.models.sparse import SparseTopology
+from gcsr.models.sparse import SparseOperator
 from helpers import CPU, planted_graph
 
 NOBODY = "127.0.0.1:9"
@@ -131,7 +131,7 @@ def test_rows_of_a_product_are_the_bytes_of_the_whole(rows):
     dense[:, 100:110] = 0
     matrix = sp.csr_array(dense)
     x = rng.standard_normal((120, 9)).astype(np.float32)
-    whole = SparseTopology(matrix, CPU)._operator(matrix)(torch.from_numpy(x)).numpy()
+    whole = SparseOperator(matrix, CPU, torch.float32)(torch.from_numpy(x)).numpy()
     starts = range(0, 120, rows)
     parts = [(first, x[first : first + rows]) for first in starts]
     blocks = row_blocks(matrix, rows)

@@ -90,7 +90,7 @@ def test_arxiv_in_graphsaint_files_is_made_undirected(tmp_path):
         ("class_map.json", '{"0": [0, 1]}', "one integer class"),
         ("class_map.json", '{"zero": 1}', "node ids"),
         ("class_map.json", '{"40": 1}', "node ids 0..11"),
-        ("feats.npy", "no array", "not a readable array"),
+        ("feats.npy", "no array", "must be an array, got a file that cannot be read"),
         ("adj_full.npz", "no archive", "must be an npz file|pickled"),
     ],
 )

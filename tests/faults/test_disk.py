@@ -165,7 +165,8 @@ def test_a_read_only_folder_is_told_before_the_work(data, capsys):
 
 @pytest.mark.skipif(not FORBIDDEN.is_dir(), reason="needs Linux")
 def test_a_state_in_a_read_only_folder_is_refused(graph):
-    with pytest.raises(InputError, match=r"^checkpoint: /proc/self/state cannot be used \("):
+    said = r"^checkpoint must be a folder that can be written, got /proc/self/state \("
+    with pytest.raises(InputError, match=said):
         condense(graph, checkpoint=FORBIDDEN / "state", **SMALL)
 
 

@@ -173,7 +173,7 @@ def test_how_often_states_are_written_changes_nothing(graph, tmp_path):
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"iterations": 201}, r"which had iterations 200, not 201:"),
+        ({"iterations": 201}, r"of a run with iterations 200, not 201:"),
         ({"alpha": 0.5}, None),
         ({"seeds": (4,)}, r"seeds \[3\], not \[4\]:"),
         ({"dtype": "float32"}, r"dtype float64, not float32:"),
@@ -201,7 +201,7 @@ def test_an_earlier_revision_is_refused(graph, tmp_path, monkeypatch, raised):
     was = raised.revision
     monkeypatch.setattr(raised, "revision", was + 1)
     which = f"revision of {raised.name}" if raised is Bilevel else "revision"
-    said = f"of another run, which had {which} {was}, not {was + 1}: "
+    said = f"of a run with {which} {was}, not {was + 1}: "
     with pytest.raises(InputError, match=said):
         made(graph, method, checkpoint=tmp_path / "state")
 
@@ -212,7 +212,7 @@ def test_a_state_from_before_revisions_is_refused(graph, tmp_path):
     told = json.loads(run.read_bytes())
     assert told.pop("revision") == MTT.revision
     run.write_text(json.dumps(told))
-    with pytest.raises(InputError, match="of another run, which had no revision: "):
+    with pytest.raises(InputError, match="of a run with no revision: "):
         made(graph, "mtt", checkpoint=tmp_path / "state")
 
 
@@ -298,7 +298,8 @@ def test_a_folder_of_somebody_else_is_left_alone(graph, tmp_path):
 @pytest.mark.parametrize("path", ["absent/state", "file"])
 def test_a_folder_that_cannot_be_is_one_sentence(graph, tmp_path, path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match=r"^checkpoint: .* cannot be used \("):
+    said = r"^checkpoint must be a folder that can be written, got .* \("
+    with pytest.raises(InputError, match=said):
         made(graph, "mtt", checkpoint=tmp_path / path)
 
 

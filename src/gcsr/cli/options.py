@@ -64,6 +64,8 @@ Memory = Annotated[
 MadeFrom = Annotated[
     str | None,
     typer.Option(
+        # Some versions of typer would name the option after its metavar.
+        "--data",
         metavar="DATA",
         help="A dataset's name, a graph file or folder; by default what FILE was made from, if it is"
         " a known dataset that is here.",

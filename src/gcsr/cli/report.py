@@ -39,6 +39,7 @@ def report(
     data: Annotated[
         str | None,
         typer.Option(
+            "--data",
             metavar="DATA",
             help="A dataset's name or a graph file; by default what RESULT was made from, if it is"
             " a known dataset that is here.",
