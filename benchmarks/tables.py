@@ -55,10 +55,13 @@ EVIDENCE = [
 
 
 def load(folder: Path) -> list[Row]:
-    rows: list[Row] = []
+    rows: dict[str, Row] = {}
     for file in sorted(folder.glob("*.json")):
-        rows += [row for row in json.loads(file.read_text()) if "cell" in row]
-    return rows
+        for row in json.loads(file.read_text()):
+            # Some cells are in several files. A row that names its code is the newer one.
+            if "cell" in row and "source" not in (rows.get(row["cell"], {}).get("versions") or {}):
+                rows[row["cell"]] = row
+    return list(rows.values())
 
 
 def find(rows: list[Row], cell: str) -> Row | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 import torch
 
 import gcsr
+from gcsr.version import source_hash
 
 # Modules that only an extra of the package brings.
 EXTRAS = {"optuna": "tune", "ray": "cluster", "pyarrow": "parquet"}
@@ -71,7 +71,7 @@ def pytest_terminal_summary(
         "device": torch.cuda.get_device_name(),
         "torch": torch.__version__,
         "gcsr": gcsr.__version__,
-        "commit": commit(),
+        "source": source_hash(),
         "accuracy": {
             str(name): value
             for kind in ("passed", "failed")
@@ -82,12 +82,3 @@ def pytest_terminal_summary(
     rows = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
     path.write_text(json.dumps([*rows, row], indent=1) + "\n", encoding="utf-8")
     terminalreporter.write_line(f"wrote a row to {path}")
-
-
-def commit() -> str | None:
-    """The commit of this folder; ``None`` outside of a repository."""
-    words = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
-    try:
-        return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return None
