@@ -44,6 +44,27 @@ def test_several_files_are_pooled(gcsr: Run, data: Path, tmp_path: Path) -> None
     assert (got["graphs"], got["runs"], len(got["scores"])) == (3, 2, 6)
 
 
+def test_files_of_other_settings_have_rows_of_their_own(
+    gcsr: Run, data: Path, made: Path, tmp_path: Path
+) -> None:
+    random = tmp_path / "random.safetensors"
+    gcsr("condense", data, "--nodes", 9, "--method=random", "--graphs", 2, "--out", random)
+    files = [tmp_path / "random-0.safetensors", made, tmp_path / "random-1.safetensors"]
+    asked = ["evaluate", *files, "--data", data, *QUICK]
+    rows = gcsr(*asked, "--json").json
+    assert [(row["method"], row["nodes"], row["graphs"]) for row in rows] == [
+        ("random", 9, 2),
+        ("gcsr", 6, 1),
+    ]
+    assert rows[0]["files"] == [str(files[0]), str(files[2])]
+    alone = gcsr("evaluate", made, "--data", data, *QUICK, "--json").json
+    assert rows[1]["scores"] == alone["scores"]
+    shown = gcsr(*asked, "--metrics").out
+    for row in rows:
+        (line,) = [one for one in shown.splitlines() if one.split()[:1] == [row["method"]]]
+        assert f" {row['nodes']} " in line and f"{row['mean']:.1f} ± " in line
+
+
 def test_the_whole_graph(gcsr: Run, data: Path) -> None:
     got = gcsr("evaluate", "--full", "--data", data, *QUICK, "--json").json
     assert got["trained_on"] == "whole graph" and got["nodes"] == 60

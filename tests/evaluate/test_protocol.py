@@ -89,6 +89,12 @@ def test_the_start_and_the_end_of_a_cluster_are_not_counted(graph, smalls, monke
         assert ask().seconds == 100
 
 
+def test_graphs_of_other_settings_are_not_pooled(graph, smalls):
+    other = Random(nodes=12).condense(graph)
+    with pytest.raises(gcsr.InputError, match=r"small must be .* got .*9 nodes.*12 nodes"):
+        gcsr.evaluate([smalls[0], other], graph, runs=1, **QUICK)
+
+
 def test_leak_is_said_beside_the_number(graph, smalls):
     leaky = replace(smalls[0], provenance=smalls[0].provenance | {"leaks_test_labels": True})
     found = gcsr.evaluate([smalls[1], leaky], graph, runs=1, **QUICK)
@@ -110,7 +116,8 @@ def test_seed_decides(graph, smalls):
 @pytest.mark.parametrize("model", ["gcn", "sgc", "mlp", "appnp", "cheby-paper", "sage"])
 def test_graphs_in_one_batch_score_as_one_at_a_time(graph, smalls, model):
     """A graph of another size keeps the graphs from being batched, where they are."""
-    odd = Random(nodes=10).condense(graph)
+    # Some methods make graphs of several sizes with the same settings.
+    odd = replace(Random(nodes=10).condense(graph), provenance=smalls[0].provenance)
     batched = scores(smalls, graph, model=model)
     apart = scores([*smalls, odd], graph, model=model)
     assert apart[:9] == batched
@@ -303,7 +310,8 @@ def test_population_deviation_is_numpys(graph, smalls):
 @pytest.mark.parametrize("model", ["gcn", "sgc", "mlp", "appnp", "cheby-paper", "sage"])
 def test_cuda_batch_scores_as_one_graph_at_a_time(graph, smalls, model):
     """A graph of another size keeps the graphs from being batched."""
-    odd = Random(nodes=10).condense(graph)
+    # Some methods make graphs of several sizes with the same settings.
+    odd = replace(Random(nodes=10).condense(graph), provenance=smalls[0].provenance)
     batched = scores(smalls, graph, model=model, device="cuda")
     apart = scores([*smalls, odd], graph, model=model, device="cuda")
     assert apart[:9] == pytest.approx(batched, abs=4)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
 SUFFIX = ".safetensors"  # as in gcsr.data.condensed, which imports torch
 MOST_GRAPHS = 10_000
 MOST_NAMED = 4
+# What results of different methods can differ in.
+COMPARABLE = ("method", "nodes", "seed", "data", "sparsify", "stored dtype")
 
 
 def load_graph(
@@ -119,9 +120,11 @@ def replaced(path: Path, by: gcsr.CondensedGraph) -> str | None:
         old = gcsr.CondensedGraph.load(path)
     except InputError:
         return f"replaced {path}, which could not be read as a condensed graph"
-    before, now = _identity(old.provenance), _identity(by.provenance)
+    from gcsr.evaluation.origin import identity
+
+    before, now = identity(old), identity(by)
     # Settings of another method do not compare.
-    compared = before | now if before["method"] == now["method"] else _identity({})
+    compared = before | now if before["method"] == now["method"] else COMPARABLE
     other = [name for name in sorted(compared) if before.get(name) != now.get(name)]
     if not other:
         return None
@@ -130,22 +133,6 @@ def replaced(path: Path, by: gcsr.CondensedGraph) -> str | None:
     maker = f" by {method}" if isinstance(method, str) else ""
     held = f"{counted(old.num_nodes, 'node')}{maker}"
     return printable(f"replaced {path}, which held {held} (differs in: {named})")
-
-
-def _identity(made: dict[str, Any]) -> dict[str, str]:
-    """What makes a graph, by name; a file by another program may lack any of it."""
-    source, stored = part(made, "dataset"), part(made, "stored")
-    values = {
-        **part(made, "settings"),
-        "method": made.get("method"),
-        "nodes": made.get("nodes"),
-        "seed": made.get("seed"),
-        "data": [source.get("content_hash"), source.get("inductive")],
-        "sparsify": stored.get("asked", "none"),
-        "stored dtype": stored.get("dtype"),
-    }
-    # As JSON, where tuples are lists as in files.
-    return {name: json.dumps(value, sort_keys=True, default=str) for name, value in values.items()}
 
 
 def output_paths(out: Path, graphs: int = 1) -> list[Path]:

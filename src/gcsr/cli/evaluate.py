@@ -13,9 +13,9 @@ import gcsr
 from gcsr.cli import options
 from gcsr.cli.data import checked_device, load_graph, print_found
 from gcsr.cli.options import parse_bytes
-from gcsr.cli.output import print_json, print_leak, progress_bars
+from gcsr.cli.output import print_json, print_leak, print_table, progress_bars
 from gcsr.utils.errors import require
-from gcsr.utils.formatting import counted
+from gcsr.utils.formatting import counted, printable
 
 METRICS = {
     "macro_f1": "macro-F1",
@@ -28,7 +28,10 @@ METRICS = {
 def evaluate(
     files: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[FILE]...", help="Condensed graphs; several are pooled."),
+        typer.Argument(
+            metavar="[FILE]...",
+            help="Condensed graphs. Those that differ in their seeds alone are pooled.",
+        ),
     ] = None,
     data: options.MadeFrom = None,
     full: Annotated[
@@ -79,6 +82,7 @@ def evaluate(
         require(not pseudo_labels, "--pseudo-labels is for the whole graph; give --full with it.")
         require(bool(files), "FILE is needed: at least one condensed graph, or --full.")
 
+    from gcsr.evaluation.origin import require_origin, same_settings
     from gcsr.models.registry import testing_model
 
     testing_model(model)
@@ -94,31 +98,79 @@ def evaluate(
     }
     small = [gcsr.CondensedGraph.load(path) for path in files or []]
     bound = None if memory is None else parse_bytes("--memory", memory)
+    groups = same_settings(small)
     with progress_bars(runs * max(1, len(small))) as progress:
         graph = load_graph(
             data, root, features, undirected, inductive, progress, memory=bound, made=small
         )
         training["progress"] = progress
         if full:
-            result = gcsr.evaluate_full(graph, pseudo_labels=pseudo_labels, **training)
+            results = [gcsr.evaluate_full(graph, pseudo_labels=pseudo_labels, **training)]
         else:
-            result = gcsr.evaluate(small, graph, check_origin=not any_graph, **training)
+            require_origin(small, graph, not any_graph)
+            training["check_origin"] = not any_graph
+            results = [
+                gcsr.evaluate([small[place] for place in group], graph, **training)
+                for group in groups
+            ]
+    rows = [
+        {
+            "method": small[group[0]].provenance.get("method"),
+            "files": [str((files or [])[place]) for place in group],
+            **result.to_dict(),
+        }
+        for group, result in zip(groups, results, strict=not full)
+    ]
     if as_json:
-        print_json(result.to_dict())
+        print_json(rows if len(rows) > 1 else results[0].to_dict())
         return
     if data is None:
         print_found(graph)
+    if len(rows) > 1:
+        _print_rows(rows, results)
+    else:
+        _print_result(results[0])
+    one = results[0]
+    trained = "condensed graphs" if len(rows) > 1 else "condensed graph"
+    trained = trained if one.trained_on == "condensed" else "whole graph"
+    seconds = sum(result.seconds for result in results)
+    time = f"{counted(one.recipe['epochs'], 'epoch')}, seed {one.seed}: {seconds:.1f} s"
+    print(f"trained on the {trained} for {time}")
+    if any(result.leaks_test_labels for result in results):
+        print_leak()
+
+
+def _metrics(result: gcsr.Evaluation) -> dict[str, str]:
+    found = (result.metrics or {}).items()
+    return {METRICS[name]: f"{mean(values):.1f} %" for name, values in found}
+
+
+def _print_result(result: gcsr.Evaluation) -> None:
     print(result)
-    if result.metrics:
-        found = {METRICS[name]: mean(values) for name, values in result.metrics.items()}
-        print(", ".join(f"{name} {value:.1f} %" for name, value in found.items()))
+    if shown := _metrics(result):
+        print(", ".join(f"{name} {value}" for name, value in shown.items()))
     if result.pseudo_labels is not None:
         test = result.pseudo_labels["test"]
         print(f"{test:.1f} % on {result.dataset} (the pseudo-labels themselves)")
-    trained = "condensed graph" if result.trained_on == "condensed" else "whole graph"
-    time = (
-        f"{counted(result.recipe['epochs'], 'epoch')}, seed {result.seed}: {result.seconds:.1f} s"
+
+
+def _print_rows(rows: list[dict[str, Any]], results: list[gcsr.Evaluation]) -> None:
+    """One row for every group of files with the same settings."""
+    metrics = tuple(_metrics(results[0]))
+    numbers = ("nodes", "graphs", "test accuracy", *metrics)
+    texts = [
+        (
+            printable(row["method"]) + (" (leaks)" if result.leaks_test_labels else ""),
+            str(result.nodes),
+            str(result.graphs),
+            str(result.accuracy),
+            *(_metrics(result)[name] for name in metrics),
+            printable(", ".join(Path(file).name for file in row["files"])),
+        )
+        for row, result in zip(rows, results, strict=True)
+    ]
+    one = results[0]
+    title = (
+        f"{one.model} trained on ... and tested on {one.dataset}, {counted(one.runs, 'run')} each"
     )
-    print(f"trained on the {trained} for {time}")
-    if result.leaks_test_labels:
-        print_leak()
+    print_table(("condensed by", *numbers, "files"), texts, numbers, title)

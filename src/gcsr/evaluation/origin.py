@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Sequence
 
@@ -32,6 +33,31 @@ def labeler_of(small: CondensedGraph) -> str:
     found = small.provenance.get("pseudo_labels")
     name = found.get("labeler") if isinstance(found, dict) else None
     return name if name in LABELERS else LABELER
+
+
+def identity(small: CondensedGraph, *, seed: bool = True) -> dict[str, str]:
+    """What makes a graph, by name; a file by another program may lack any of it."""
+    made = small.provenance
+    source, stored = part(made, "dataset"), part(made, "stored")
+    values = {
+        **part(made, "settings"),
+        "method": made.get("method"),
+        "nodes": made.get("nodes", small.num_nodes),
+        "seed": made.get("seed") if seed else None,
+        "data": [source.get("content_hash"), source.get("inductive")],
+        "sparsify": stored.get("asked", "none"),
+        "stored dtype": stored.get("dtype"),
+    }
+    # As JSON, where tuples are lists as in files.
+    return {name: json.dumps(value, sort_keys=True, default=str) for name, value in values.items()}
+
+
+def same_settings(graphs: Sequence[CondensedGraph]) -> list[list[int]]:
+    """Places of the graphs that were made alike, up to the seed: one list for each way."""
+    groups: dict[str, list[int]] = {}
+    for place, small in enumerate(graphs):
+        groups.setdefault(json.dumps(identity(small, seed=False), sort_keys=True), []).append(place)
+    return list(groups.values())
 
 
 def require_graph(graph: object) -> None:

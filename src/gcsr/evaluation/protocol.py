@@ -22,7 +22,7 @@ from gcsr.distributed.worker import Shared
 from gcsr.evaluation.evaluation import WHOLE, WITH_PSEUDO_LABELS, Evaluation
 from gcsr.evaluation.modules import TrainingGraph, train_module
 from gcsr.evaluation.networks import Keep, Scores, TrainedNetwork
-from gcsr.evaluation.origin import require_graph, require_origin
+from gcsr.evaluation.origin import require_graph, require_origin, same_settings
 from gcsr.evaluation.pseudo_labels import PseudoLabels, require_unlabeled_nodes
 from gcsr.evaluation.trial import ModelChoice, Task, Trial, condensed_batches
 from gcsr.models.registry import testing_model
@@ -99,7 +99,8 @@ def evaluate(
     Every network keeps the epoch that validates best; test labels are read once, at the end.
 
     Args:
-        small: one condensed graph, or several whose scores are pooled.
+        small: one condensed graph, or several of different seeds and otherwise the same settings,
+            whose scores are pooled.
         graph: the real graph that it was made from.
         model: a name (``gcn``, ``sgc``, ``sage``, ``appnp``, ``cheby``, ``gat``, ``mlp``, ... of
             :data:`gcsr.models.MODELS`), a ``torch.nn.Module`` with ``forward(x, edge_index)``,
@@ -124,6 +125,12 @@ def evaluate(
     """
     graphs = [small] if isinstance(small, CondensedGraph | Graph) else list(small)
     graph = require_origin(graphs, graph, check_origin)
+    kinds = [graphs[group[0]] for group in same_settings(graphs)]
+    require(
+        len(kinds) == 1,
+        f"small must be one graph, or several made with the same settings and other seeds, whose"
+        f" scores are pooled, got {', '.join(map(repr, kinds))}; evaluate these one by one.",
+    )
     check_numbers(graph, runs, hidden_channels)
     recipe = recipe or TrainingRecipe()
     name = model_name(model, graph, hidden_channels)
