@@ -67,7 +67,9 @@ def main() -> None:
         axis.set(xlim=(-0.05, 1.05), ylim=(-0.05, 1.05), xticks=[], yticks=[], aspect="equal")
         axis.spines[:].set_visible(False)
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(arguments.out, bbox_inches="tight", pad_inches=0.15, metadata={"Description": str(ours)})
+    figure.savefig(
+        arguments.out, bbox_inches="tight", pad_inches=0.15, metadata={"Description": str(ours)}
+    )
     print(ours, whole, arguments.out, sep="\n")
 
 

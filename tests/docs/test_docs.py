@@ -87,6 +87,15 @@ def test_what_needs_real_data_is_the_exception():
     assert sum(block.needs_data for block in ALL) <= 5
 
 
+def test_the_picture_shows_the_accuracy_of_the_first_example():
+    """`benchmarks/picture.py` writes the evaluation that it shows into the file."""
+    picture = (ROOT / "docs/images/digits.png").read_bytes()
+    shown = picture.split(b"Description\0", 1)[1].split(b" % on digits", 1)[0].decode("latin-1")
+    assert (
+        f"{shown} % on digits (gcn trained on 50 nodes, 3 runs" in (ROOT / "README.md").read_text()
+    )
+
+
 def test_make_and_pip_are_never_run():
     for block in ALL:
         if block.language in ("console", "bash") and block.not_run is None:

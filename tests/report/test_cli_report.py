@@ -83,6 +83,18 @@ def test_compare(gcsr: Run, files: dict[str, Path], tmp_path: Path, folder: bool
     assert "CCNS distance" in page and "condensing" in page
 
 
+def test_compare_as_json_has_the_accuracies(gcsr: Run, files: dict[str, Path]) -> None:
+    given = ["--compare", files["small"], files["other"], "--data", files["data"]]
+    code, out, _ = gcsr("report", *given, "--out", files["out"], *FAST, "--json")
+    assert code == 0
+    scores = json.loads(out)["scores"]
+    assert [one["kind"] for one in scores] == ["condensed", "condensed", "random", "whole"]
+    assert {one["name"] for one in scores[:2]} == {"small.safetensors", "other.safetensors"}
+    page = files["out"].read_text()
+    for one in scores:
+        assert f"{one['mean']:.1f}" in page and len(one["scores"]) == one["graphs"] * one["runs"]
+
+
 def test_a_reproduced_folder(gcsr: Run, reproduced: Path, tmp_path: Path) -> None:
     out = tmp_path / "page.html"
     code, _, err = gcsr("report", reproduced, "--out", out)

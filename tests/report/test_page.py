@@ -8,6 +8,8 @@ import json
 import re
 import sys
 from dataclasses import replace
+from importlib import import_module
+from typing import Any
 
 import jinja2
 import numpy as np
@@ -178,6 +180,36 @@ def test_a_graph_without_edges_has_no_similarity(graph: Graph, small: CondensedG
     assert "The condensed graph has no edges, and so none of it." in page
     assert "Distance (Frobenius)" not in page
     assert "CCNS, original" in page and "CCNS, condensed" not in page
+    assert 'data-heat="gram"' in page and 'data-heat="adjacency"' not in page
+    assert 'data-heat="adjacency"' in report(small, evaluate=False)
+    names = ["lonely", "joined"]
+    page = report([lonely, small], graph, names=names, evaluate=False)
+    assert "<caption>joined</caption>" in page and "<caption>lonely</caption>" not in page
+    assert "without similarities: lonely." in page
+
+
+def test_the_best_result_is_that_of_the_best_validation(
+    graph: Graph, small: CondensedGraph, other: CondensedGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one with the higher test accuracy validates worse and comes second."""
+    protocol = import_module("gcsr.reporting.results")
+    usual = protocol.evaluate
+
+    def scored(graphs: list[CondensedGraph], *rest: Any, **options: Any) -> Any:
+        found = usual(graphs, *rest, **options)
+        if graphs[0] not in (small, other):
+            return found
+        test, validation = (99.0, 50.0) if graphs[0] is small else (60.0, 70.0)
+        return replace(found, mean=test, scores=[test] * 2, validation=[validation] * 2)
+
+    monkeypatch.setattr(protocol, "evaluate", scored)
+    page = report([small, other], graph, names=["lucky", "sound"], runs=2, recipe=FAST)
+    assert [one.name for one in page.scores[:2]] == ["sound", "lucky"]
+    text = " ".join(re.sub("<[^>]*>", " ", page).split())
+    assert "Best by validation, without a leak 60.0 %" in text
+    assert "sound less each other row" in text
+    table = page[page.index("Results side by side") :]
+    assert table.index("sound") < table.index("lucky")
 
 
 @pytest.mark.parametrize(

@@ -146,7 +146,8 @@ def _write(out: Path, page: str, sources: Sequence[Path], as_json: bool, *, leak
     if as_json:
         results = [str(path) for path in sources]
         described = {"out": str(out), "bytes": len(content), "results": results}
-        print_json(described | {"leaks_test_labels": leaks})
+        scores = [one.to_dict() for one in getattr(page, "scores", ())]
+        print_json(described | {"leaks_test_labels": leaks, "scores": scores})
         return
     if leaks:
         print_leak()

@@ -139,8 +139,11 @@ def comparison_page(found: Sequence[Result], scores: Sequence[Score], full_epoch
     shown = [accuracy, _table(found), _settings(found), again]
     if first.analysis is not None and first.small.num_classes <= panels.MOST_WRITTEN:
         tables = [heat_table(first.analysis.original.ccns, "CCNS, original")]
-        tables += [heat_table(one.condensed.ccns, one.name) for one in found]
-        shown.insert(2, Panel("CCNS", panels.side_by_side(tables, first)))
+        joined = [one for one in found if one.condensed.entries]
+        tables += [heat_table(one.condensed.ccns, one.name) for one in joined]
+        alone = ", ".join(one.name for one in found if not one.condensed.entries)
+        lead = f"Without edges, and so without similarities: {alone}." if alone else ""
+        shown.insert(2, Panel("CCNS", panels.side_by_side(tables, first), lead))
     return Page(
         title=f"{name}: {len(found)} results compared",
         lead=", ".join(one.name for one in found),
@@ -153,13 +156,13 @@ def comparison_page(found: Sequence[Result], scores: Sequence[Score], full_epoch
 
 def _compared_tiles(scores: Sequence[Score]) -> Iterator[Tile]:
     for heading, kind in (
-        ("Highest mean without a leak", SMALL),
+        ("Best by validation, without a leak", SMALL),
         ("Random nodes", RANDOM),
         ("Whole graph", WHOLE),
     ):
         of_kind = [s for s in scores if s.kind == kind and not s.evaluation.leaks_test_labels]
         if of_kind:
-            best = max(of_kind, key=lambda one: one.evaluation.mean)
+            best = max(of_kind, key=lambda one: one.validation)
             detail = f"{best.plus_minus} · {best.name}".removeprefix(" · ")
             yield (heading, f"{best.evaluation.mean:.1f} %", detail)
 
@@ -168,6 +171,7 @@ COLUMNS = (
     "result",
     "method",
     "nodes",
+    "validation, %",
     "accuracy, %",
     "CCNS distance",
     "homophily",
@@ -182,10 +186,11 @@ def _table(found: Sequence[Result]) -> Panel:
     rows = []
     for one in found:
         made, analysis, score = one.small.provenance, one.analysis, one.score(SMALL)
-        accuracy, trained, distance, silhouette = NOTHING, None, None, None
+        accuracy, validation = NOTHING, NOTHING
+        trained, distance, silhouette = None, None, None
         if score is not None:
             accuracy = f"{score.evaluation.mean:.1f} {score.plus_minus}".rstrip()
-            trained = score.seconds_each
+            validation, trained = f"{score.validation:.1f}", score.seconds_each
         if analysis is not None:
             distance, silhouette = analysis.ccns_distance.frobenius, analysis.silhouette
         rows.append(
@@ -193,6 +198,7 @@ def _table(found: Sequence[Result]) -> Panel:
                 one.name,
                 text(made, "method") + (" (leaks)" if one.small.leaks_test_labels else ""),
                 f"{one.small.num_nodes:,}",
+                validation,
                 accuracy,
                 decimal(distance, 2),
                 decimal(one.condensed.weighted_edge_homophily, 2),
@@ -202,8 +208,11 @@ def _table(found: Sequence[Result]) -> Panel:
                 seconds(trained),
             )
         )
-    table = html.data_table(COLUMNS, rows, "Results side by side", range(2, 10))
-    lead = "Homophily is that of the weights of A'; training is the time of one network."
+    table = html.data_table(COLUMNS, rows, "Results side by side", range(2, 11))
+    lead = (
+        "Rows are sorted by validation accuracy or, if nothing was trained, by size and name. Homophily"
+        " is that of the weights of A'; training is the time of one network."
+    )
     return Panel("Side by side", table, lead)
 
 

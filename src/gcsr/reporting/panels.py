@@ -213,9 +213,9 @@ def accuracy_panel(scores: Sequence[Score], untested: str) -> Panel:
 
 
 def _comparisons(scores: Sequence[Score]) -> Iterator[str]:
-    """The result, or the one with the highest mean, against every other row; and all deviations."""
+    """The result, or the one that validates best, against every other row; and all deviations."""
     fair = [one for one in scores if one.kind == SMALL and not one.evaluation.leaks_test_labels]
-    first = max(fair or scores, key=lambda one: one.evaluation.mean)
+    first = max(fair or scores, key=lambda one: one.validation)
     others = [one for one in scores if one is not first and one.kind != LABELS]
     words = [
         (one.name, compare(first.evaluation.accuracy, one.evaluation.accuracy)) for one in others
@@ -335,12 +335,13 @@ def matrices(found: Result) -> Panel:
     lead = "Rows and columns class by class."
     if data["adjacency"]["size"] < data["nodes"]:
         lead += f" Every pixel is the mean of several of the {data['nodes']:,} rows and columns."
-    scale = " The scale ends at the largest entry off the diagonal."
     words = [_contrast(m, ordered.classes) for m in (ordered.adjacency, ordered.gram)]
-    views = [
-        html.heat_view("adjacency", "A', edge weights", words[0] + scale),
-        html.heat_view("gram", "X'X'ᵀ, products of features", words[1]),
-    ]
+    views = [html.heat_view("gram", "X'X'ᵀ, products of features", words[1])]
+    if found.condensed.entries:
+        scale = " The scale ends at the largest entry off the diagonal."
+        views.insert(0, html.heat_view("adjacency", "A', edge weights", words[0] + scale))
+    else:
+        lead += " A' has no edges, and so no map."
     return Panel("Heat maps", html.pair(views), lead, data={"heat": data})
 
 

@@ -32,6 +32,12 @@ NO_DATA = "No real graph was given, so there is no accuracy, no comparison and n
 NOT_ASKED = "No network was trained for this page."
 
 
+class HtmlReport(str):
+    """The text of a page, with the accuracies that are on it."""
+
+    scores: tuple[Score, ...] = ()
+
+
 def is_reproduced(folder: Path) -> bool:
     """Whether a folder holds rows of ``gcsr reproduce``."""
     return any(folder.glob("rows*.jsonl"))
@@ -91,7 +97,7 @@ def report(
     check_origin: bool = True,
     absent: str = NO_DATA,
     progress: Progress = silent,
-) -> str:
+) -> HtmlReport:
     """One self-contained HTML page about a condensed graph, or several of one dataset compared.
 
     Args:
@@ -109,6 +115,9 @@ def report(
         check_origin: ``False`` accepts a graph that the results were not made from.
         absent: why there is no real graph, if there is none.
         progress: called with the stage, the steps done and the number of steps.
+
+    Returns:
+        The page, a ``str``. Its ``scores`` are the accuracies that are on it.
 
     Equal arguments give equal bytes, but for the seconds that training takes.
     """
@@ -166,9 +175,20 @@ def report(
         of_one = (own[place], *shared) if scores else ()
         parts = (analysis.condensed, analysis.matrices, analysis)
         found.append(Result(name, small, *parts, of_one, untested=untested))
-    if several:
-        return comparison_page(found, scores, full.epochs).render()
-    return single_page(found[0], full.epochs).render()
+    page = HtmlReport(_render(found, scores, several, full.epochs))
+    page.scores = tuple(scores)
+    return page
+
+
+def _render(found: list[Result], scores: list[Score], several: bool, epochs: int) -> str:
+    if not several:
+        return single_page(found[0], epochs).render()
+    if scores:
+        scores.sort(key=lambda one: (one.kind != SMALL, one.kind == SMALL and -one.validation))
+        found.sort(key=lambda one: -one.scores[0].validation)
+    else:
+        found.sort(key=lambda one: (one.small.num_nodes, one.name))
+    return comparison_page(found, scores, epochs).render()
 
 
 def folder_report(folder: str | Path) -> str:

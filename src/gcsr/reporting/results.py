@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import Any
 
 from gcsr.analysis.analysis import Analysis, OrderedMatrices
@@ -39,6 +40,17 @@ class Score:
     def seconds_each(self) -> float:
         """Seconds per trained network, validation on the real graph included."""
         return self.evaluation.seconds / len(self.evaluation.scores)
+
+    @property
+    def validation(self) -> float:
+        """Mean validation accuracy: what is best is decided by it, never by test accuracy."""
+        return fmean(self.evaluation.validation)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return {"name": self.name, "kind": self.kind, "bytes": self.nbytes} | (
+            self.evaluation.to_dict()
+        )
 
     @property
     def plus_minus(self) -> str:
