@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import warnings
+from dataclasses import replace
 
 import pytest
 import torch
 from safetensors import safe_open
 from safetensors.torch import save
 
-from gcsr import CondensedGraph, InputError
+from gcsr import CondensedGraph, InputError, InputWarning
 from gcsr.data.condensed import MOST_SPARSE_NODES
 
 N, D = 20, 3
@@ -80,6 +82,50 @@ def test_files_of_the_first_format_load(tmp_path):
     assert torch.equal(CondensedGraph.load(path).adjacency, torch.eye(N))
 
 
+def words(n: int = N, width: int = 50) -> torch.Tensor:
+    """Bag-of-words features: one in ten is not zero, and one zero is negative."""
+    x = torch.rand(n, width, generator=torch.Generator().manual_seed(2))
+    x = x * (x > 0.9)
+    x[0, 0] = -0.0
+    return x
+
+
+@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize("make", [full, ring])
+@pytest.mark.parametrize("width", [50, 2**15 + 1])
+def test_features_with_many_zeros_are_stored_sparsely(tmp_path, make, half, width):
+    small = CondensedGraph(words(width=width), make(), torch.arange(N) % 4, 4)
+    small = small.stored_as("float16") if half else small
+    path = small.save(tmp_path / "a.safetensors")
+    again = CondensedGraph.load(path)
+    for part in ("x", "adjacency", "y"):
+        before, after = (getattr(one, part).numpy().tobytes() for one in (small, again))
+        assert before == after
+    assert again.half is half and again.describe()["stored_features"] == "sparse"
+    assert ("adjacency.values" in tensor_names(path)) is (make is ring)
+    blob = path.read_bytes()
+    assert small.stored_bytes == len(blob) - 8 - int.from_bytes(blob[:8], "little")
+    number = 2 if half else 4
+    assert small.stored_bytes < number * (small.x.numel() / 2 + N * N) + 8 * N
+    assert again.save(tmp_path / "b.safetensors").read_bytes() == blob
+    with safe_open(path, framework="pt") as archive:
+        assert archive.metadata()["format"] == "gcsr-condensed-graph/3"
+
+
+def test_a_file_of_a_newer_version_is_told_so(tmp_path):
+    with pytest.raises(InputError, match="got one of a newer version"):
+        CondensedGraph.load(written(tmp_path, sparse_parts(), "gcsr-condensed-graph/4"))
+
+
+def test_saving_more_bytes_than_the_original_warns(tmp_path):
+    small = replace(random_graph(full()), provenance={"bytes": {"original": 100}})
+    with pytest.warns(InputWarning, match="the graph that it replaces, stored sparsely, 100:"):
+        small.save(tmp_path / "a.safetensors")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        replace(small, provenance={"bytes": {"original": 10**6}}).save(tmp_path / "a.safetensors")
+
+
 def test_rounding_is_the_nearest_number_and_is_not_done_twice():
     small = random_graph(full())
     rounded = small.stored_as("float16")
@@ -120,9 +166,9 @@ def sparse_parts(**changes) -> dict[str, torch.Tensor]:
     return {name: value for name, value in (values | changes).items() if value is not None}
 
 
-def written(tmp_path, tensors, kind="gcsr-condensed-graph/2"):
+def written(tmp_path, tensors, kind="gcsr-condensed-graph/2", **more):
     path = tmp_path / "file.safetensors"
-    told = {"format": kind, "num_classes": "2", "provenance": json.dumps({})}
+    told = {"format": kind, "num_classes": "2", "provenance": json.dumps({}), **more}
     path.write_bytes(save(tensors, told))
     return path
 
@@ -173,6 +219,42 @@ HOSTILE = {
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_hostile_files_are_one_sentence(tmp_path, kind):
     path = written(tmp_path, sparse_parts(**HOSTILE[kind]))
+    with pytest.raises(InputError) as caught:
+        CondensedGraph.load(path)
+    sentence = str(caught.value)
+    assert sentence.startswith(f"{path}: ") and sentence.endswith(".") and "\n" not in sentence
+
+
+SPARSE_X = {
+    "x": None,
+    "x.pointers": torch.tensor([0, 1, 1, 2], dtype=torch.int32),
+    "x.columns": torch.tensor([4, 0], dtype=torch.int16),
+    "x.values": torch.tensor([2.0, 3.0]),
+}
+
+
+@pytest.mark.parametrize(
+    ("changed", "width"),
+    [
+        ({}, "4"),
+        ({}, "0"),
+        ({}, "-5"),
+        ({}, "five"),
+        ({}, "9999999999999"),
+        ({"x.columns": ints([4, 0], torch.int32)}, str(2**31 - 1)),
+        ({"x.columns": ints([4, 0], torch.int32)}, "5"),
+        ({"x.pointers": ints([0, 1, 2], torch.int32)}, "5"),
+        ({"x.pointers": ints([], torch.int32)}, "5"),
+        ({"x.pointers": torch.tensor(3, dtype=torch.int32)}, "5"),
+        ({"x.values": torch.tensor([2.0, torch.nan])}, "5"),
+        ({"x": torch.ones(3, 5)}, "5"),
+    ],
+)
+def test_hostile_sparse_features_are_one_sentence(tmp_path, changed, width):
+    kind = "gcsr-condensed-graph/3"
+    fine = CondensedGraph.load(written(tmp_path, sparse_parts(**SPARSE_X), kind, num_features="5"))
+    assert fine.x.tolist() == [[0, 0, 0, 0, 2], [0] * 5, [3, 0, 0, 0, 0]]
+    path = written(tmp_path, sparse_parts(**(SPARSE_X | changed)), kind, num_features=width)
     with pytest.raises(InputError) as caught:
         CondensedGraph.load(path)
     sentence = str(caught.value)

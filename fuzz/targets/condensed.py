@@ -16,7 +16,7 @@ _WORDS = (b'"dataset"', b'"notes"', b"1e999", b"NaN", b"null", b"{}", b"[[]]", b
 
 
 def _seeds() -> list[bytes]:
-    kinds = ({}, {"half": True}, {"soft": True}, {"half": True, "soft": True})
+    kinds = ({}, {"half": True}, {"soft": True}, {"half": True, "soft": True}, {"sparse": True})
     return [file_bytes(small_condensed(**kind)) for kind in kinds]
 
 

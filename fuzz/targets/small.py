@@ -22,7 +22,9 @@ def small_graph(nodes: int = 8, **more: Any) -> Graph:
     return Graph.from_arrays(x, edges, here % 2, **ids, **more)
 
 
-def small_condensed(*, half: bool = False, soft: bool = False) -> CondensedGraph:
+def small_condensed(
+    *, half: bool = False, soft: bool = False, sparse: bool = False
+) -> CondensedGraph:
     """Four nodes with a history."""
     told = {
         "method": "gcsr",
@@ -42,7 +44,8 @@ def small_condensed(*, half: bool = False, soft: bool = False) -> CondensedGraph
     }
     y = torch.tensor([[0.5, 0.5]] * 4) if soft else torch.tensor([0, 1, 1, -1])
     a = torch.ones(4, 4) if soft else torch.eye(4)
-    small = CondensedGraph(torch.arange(8.0).reshape(4, 2), a, y, 2, told)
+    x = torch.eye(4, 9) if sparse else torch.arange(8.0).reshape(4, 2)
+    small = CondensedGraph(x, a, y, 2, told)
     return small.stored_as("float16") if half else small
 
 

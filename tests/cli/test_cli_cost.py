@@ -54,11 +54,11 @@ def test_a_file_larger_than_the_visible_graph_is_told_everywhere(
     sheet = gcsr("cost", out, "--data", data, "--inductive", *QUICK)
     gcsr("report", out, "--data", data, "--inductive", "--runs", 1, "--epochs", 2, "--out", page)
     shown = gcsr("inspect", out)
-    for text in (made.out, sheet.out, page.read_text(), " ".join(shown.out.split())):
+    for text in (made.err, sheet.out, page.read_text(), " ".join(shown.out.split())):
         assert sentence in text
     assert f"{size / 1000:.1f} kB instead of {visible} B" in made.out + shown.out
     smaller = gcsr("condense", data, "--nodes", 20, *how, "--dtype", "float16", "--out", out)
-    assert "the graph that it replaces" not in smaller.out + gcsr("inspect", out).out
+    assert "the graph that it replaces" not in smaller.out + smaller.err + gcsr("inspect", out).out
 
 
 def test_one_run_has_no_deviation(gcsr: Run, data: Path, made: Path) -> None:

@@ -14,7 +14,7 @@ from fuzz.targets import TARGETS
 from fuzz.targets.small import file_bytes, small_condensed
 from gcsr import InputError, report
 from gcsr.cli.app import main
-from gcsr.data.condensed import MOST_SPARSE_NODES, adjacency_bytes
+from gcsr.data.condensed import MOST_SPARSE_NODES, matrix_bytes
 from gcsr.paper.store import Store
 from gcsr.training.expert_cache import ExpertCache
 from gcsr.tuning.space import Space
@@ -37,8 +37,8 @@ def test_a_small_file_does_not_unfold_to_a_gigabyte(refused, tmp_path):
 def test_what_could_not_be_read_again_is_not_stored_sparsely(monkeypatch):
     monkeypatch.setattr(untrusted, "ALWAYS_BYTES", 0)
     eye = torch.eye(3000)
-    assert adjacency_bytes(eye, 4, beside=0)[1] is None
-    assert adjacency_bytes(eye, 4, beside=30_000)[1] is not None
+    assert matrix_bytes(eye, 4, beside=0)[1] is None
+    assert matrix_bytes(eye, 4, beside=30_000)[1] is not None
 
 
 @pytest.mark.parametrize("kind", [torch.bfloat16, torch.float8_e4m3fn, torch.complex64])

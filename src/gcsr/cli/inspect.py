@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from textwrap import wrap
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 import gcsr
 from gcsr.cli import options
 from gcsr.cli.output import console, print_json, print_leak
+from gcsr.utils.errors import require
 from gcsr.utils.formatting import byte_count, counted, printable
 from gcsr.utils.safe_io import is_number, part
 
@@ -19,9 +22,25 @@ PIPE_WIDTH = 80
 LEAST_WIDTH = 20
 
 
-def inspect(file: options.File, as_json: options.Json = False) -> None:
+def inspect(
+    file: options.File,
+    card: Annotated[
+        bool, typer.Option("--card", help="Print a card in Markdown, to be shared with the file.")
+    ] = False,
+    license_name: Annotated[
+        str | None,
+        typer.Option("--license", metavar="NAME", help="With --card: the license of the file."),
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
     """Show the content of a condensed graph and how it was made."""
-    described = gcsr.CondensedGraph.load(file).describe()
+    require(card or license_name is None, "--license is for the card; give --card with it.")
+    require(not (card and as_json), "--card cannot be used with --json.")
+    small = gcsr.CondensedGraph.load(file)
+    if card:
+        print(small.card(license=license_name or "unknown"), end="")
+        return
+    described = small.describe()
     if as_json:
         print_json(described)
         return
@@ -72,7 +91,8 @@ def _rows(described: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "structure", _structure(described)
     original = described["original_bytes"]
     instead = "" if original is None else f" instead of {byte_count(original)}"
-    how = f"{described['stored_adjacency']} adjacency, {described['stored_dtype']}"
+    features = "sparse features, " if described["stored_features"] == "sparse" else ""
+    how = f"{features}{described['stored_adjacency']} adjacency, {described['stored_dtype']}"
     yield "size", f"{byte_count(described['bytes'])}{instead} ({how})"
     stored = part(made, "stored")
     score = part(stored, "validation")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,7 +15,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from gcsr.utils.errors import InputError, require, require_one_of
+from gcsr.data.card import card
+from gcsr.utils.errors import InputError, InputWarning, require, require_one_of
 from gcsr.utils.files import write_atomically
 from gcsr.utils.formatting import counted
 from gcsr.utils.safe_io import (
@@ -37,38 +39,50 @@ STORED_DTYPES: tuple[StoredDtype, ...] = ("float32", "float16")
 # The provenance key of the edges that layers without edge weights can use.
 UNWEIGHTED_EDGES = "unweighted_edges"
 LARGEST_HALF = torch.finfo(torch.float16).max
-# Formats: one dense tensor per part in the precision it was computed in, and all that came later.
-PLAIN, FORMAT = "gcsr-condensed-graph/1", "gcsr-condensed-graph/2"
+# Formats: dense float tensors; then half precision and sparse A'; then sparse X'. A file has the first
+# one that can hold it.
+FAMILY = "gcsr-condensed-graph/"
+FORMATS = tuple(f"{FAMILY}{version}" for version in (1, 2, 3))
 DENSE = frozenset({"x", "adjacency", "y"})
-SPARSE = frozenset({"x", "adjacency.pointers", "adjacency.columns", "adjacency.values", "y"})
-# int16 columns; and a sparse file of a few bytes becomes n' x n' numbers: 1 GiB in float32.
+CSR = ("pointers", "columns", "values")
+# Of a sparse layout: a file of a few bytes becomes n' x n' numbers, 1 GiB in float32.
 MOST_SPARSE_NODES = 2**14
-_COLUMN, _POINTER = torch.int16, torch.int32
+_POINTER = torch.int32
 _REFUSED: tuple[type[Exception], ...] = (*UNREADABLE, SafetensorError)
 
 
-def adjacency_bytes(adjacency: Tensor, itemsize: int, beside: int) -> tuple[int, int | None]:
-    """Bytes of an adjacency stored densely and sparsely, with numbers of ``itemsize`` bytes.
+def matrix_bytes(matrix: Tensor, itemsize: int, beside: int) -> tuple[int, int | None]:
+    """Bytes of features or an adjacency stored densely and sparsely, in numbers of ``itemsize`` bytes.
 
     The second is ``None`` where there are too many nodes for the sparse layout, or too few bytes
     ``beside`` it in the file for a reader to accept a dense matrix of that size.
     """
-    n = adjacency.shape[0]
-    dense = n * n * itemsize
-    if n > MOST_SPARSE_NODES:
+    rows, width = matrix.shape
+    dense = rows * width * itemsize
+    if rows > MOST_SPARSE_NODES:
         return dense, None
-    entries = int(torch.count_nonzero(adjacency))
-    sparse = entries * (itemsize + _COLUMN.itemsize) + (n + 1) * _POINTER.itemsize
-    return dense, sparse if _dense_bytes(n, itemsize) <= allowed_bytes(beside + sparse) else None
+    entries = int(_occupied(matrix).sum())
+    sparse = entries * (itemsize + _column_type(width).itemsize) + (rows + 1) * _POINTER.itemsize
+    needed = _dense_bytes(rows, width, itemsize)
+    return dense, sparse if needed <= allowed_bytes(beside + sparse) else None
 
 
-def _dense_bytes(n: int, itemsize: int) -> int:
-    return n * n * max(itemsize, torch.float32.itemsize)
+def _occupied(matrix: Tensor) -> Tensor:
+    """Entries that a sparse layout holds: a negative zero is one, as it would not come back."""
+    return (matrix != 0) | matrix.signbit()
 
 
-def stored_adjacency_bytes(adjacency: Tensor, itemsize: int, beside: int) -> int:
-    """Bytes of an adjacency in the layout that it is stored in: the smaller one."""
-    return min(size for size in adjacency_bytes(adjacency, itemsize, beside) if size is not None)
+def _column_type(width: int) -> torch.dtype:
+    return torch.int16 if width <= 2**15 else torch.int32
+
+
+def _dense_bytes(rows: int, width: int, itemsize: int) -> int:
+    return rows * width * max(itemsize, torch.float32.itemsize)
+
+
+def stored_matrix_bytes(matrix: Tensor, itemsize: int, beside: int) -> int:
+    """Bytes of a matrix in the layout that it is stored in: the smaller one."""
+    return min(size for size in matrix_bytes(matrix, itemsize, beside) if size is not None)
 
 
 def size_note(condensed: int, original: float | None) -> list[str]:
@@ -81,9 +95,9 @@ def size_note(condensed: int, original: float | None) -> list[str]:
     ]
 
 
-def is_stored_sparsely(adjacency: Tensor, itemsize: int, beside: int) -> bool:
+def is_stored_sparsely(matrix: Tensor, itemsize: int, beside: int) -> bool:
     """Whether the sparse layout takes fewer bytes."""
-    dense, sparse = adjacency_bytes(adjacency, itemsize, beside)
+    dense, sparse = matrix_bytes(matrix, itemsize, beside)
     return sparse is not None and sparse < dense
 
 
@@ -93,29 +107,54 @@ def to_stored(
     """The name of the format and the tensors that go into a file."""
     if half:
         x, adjacency = x.half(), adjacency.half()
-    if not is_stored_sparsely(adjacency, adjacency.element_size(), x.nbytes + y.nbytes):
-        return (FORMAT if half else PLAIN), {"x": x, "adjacency": adjacency, "y": y}
-    rows, columns = adjacency.nonzero(as_tuple=True)
-    counts = torch.bincount(rows, minlength=adjacency.shape[0])
+    features = _laid_out("x", x, y.nbytes)
+    beside = sum(tensor.nbytes for tensor in features.values()) + y.nbytes
+    edges = _laid_out("adjacency", adjacency, beside)
+    version = 2 if "x" not in features else 1 if half or "adjacency" not in edges else 0
+    return FORMATS[version], {**features, **edges, "y": y}
+
+
+def _laid_out(name: str, matrix: Tensor, beside: int) -> dict[str, Tensor]:
+    """A matrix in the layout that takes fewer bytes."""
+    if not is_stored_sparsely(matrix, matrix.element_size(), beside):
+        return {name: matrix}
+    rows, columns = _occupied(matrix).nonzero(as_tuple=True)
+    counts = torch.bincount(rows, minlength=matrix.shape[0])
     pointers = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
-    return FORMAT, {
-        "x": x,
-        "adjacency.pointers": pointers.to(_POINTER),
-        "adjacency.columns": columns.to(_COLUMN),
-        "adjacency.values": adjacency[rows, columns],
-        "y": y,
+    return {
+        f"{name}.pointers": pointers.to(_POINTER),
+        f"{name}.columns": columns.to(_column_type(matrix.shape[1])),
+        f"{name}.values": matrix[rows, columns],
     }
 
 
+def _sparse_names(name: str) -> frozenset[str]:
+    return frozenset(f"{name}.{one}" for one in CSR)
+
+
+# The tensors that a file of each format may have.
+_SPARSE_EDGES = DENSE - {"adjacency"} | _sparse_names("adjacency")
+LAYOUTS = {
+    FORMATS[0]: (DENSE,),
+    FORMATS[1]: (DENSE, _SPARSE_EDGES),
+    FORMATS[2]: tuple(names - {"x"} | _sparse_names("x") for names in (DENSE, _SPARSE_EDGES)),
+}
+
+
 def from_stored(
-    tensors: Mapping[str, Tensor], file_bytes: int
+    tensors: Mapping[str, Tensor], file_bytes: int, width: int
 ) -> tuple[Tensor, Tensor, Tensor, bool]:
     """Features, dense adjacency, labels, and whether the first two were in half precision.
 
-    Checks what making the adjacency dense needs; :class:`CondensedGraph` checks the rest.
+    ``width`` is the number of features where they are stored sparsely. Checks what making matrices
+    dense needs; :class:`CondensedGraph` checks the rest.
     """
-    x = tensors["x"]
-    adjacency = tensors["adjacency"] if "adjacency" in tensors else _densified(tensors, file_bytes)
+    x = tensors["x"] if "x" in tensors else _densified("x", tensors, None, width, file_bytes)
+    if "adjacency" in tensors:
+        adjacency = tensors["adjacency"]
+    else:
+        require(x.ndim == 2, f"x must be a matrix (n', d), got shape {tuple(x.shape)}.")
+        adjacency = _densified("adjacency", tensors, len(x), len(x), file_bytes)
     half = x.dtype == adjacency.dtype == torch.float16
     for name, tensor in (("x", x), ("adjacency", adjacency)):
         require(
@@ -126,41 +165,42 @@ def from_stored(
     return x, adjacency, tensors["y"], half
 
 
-def _densified(tensors: Mapping[str, Tensor], file_bytes: int) -> Tensor:
-    x = tensors["x"]
-    pointers, columns, values = (
-        tensors[f"adjacency.{part}"] for part in ("pointers", "columns", "values")
-    )
-    require(x.ndim == 2, f"x must be a matrix (n', d), got shape {tuple(x.shape)}.")
-    n = x.shape[0]
+def _densified(
+    name: str, tensors: Mapping[str, Tensor], rows: int | None, width: int, file_bytes: int
+) -> Tensor:
+    """A matrix that is stored sparsely; without ``rows`` it has as many as there are pointers for."""
+    pointers, columns, values = (tensors[f"{name}.{one}"] for one in CSR)
+    n = max(0, pointers.numel() - 1) if rows is None else rows
     require(
         n <= MOST_SPARSE_NODES,
-        f"adjacency must have at most {MOST_SPARSE_NODES} nodes in the sparse layout, got {n}.",
+        f"{name} must have at most {MOST_SPARSE_NODES} nodes in the sparse layout, got {n}.",
     )
+    kind = _column_type(width)
     require(
-        pointers.dtype == _POINTER and columns.dtype == _COLUMN and values.is_floating_point(),
-        "adjacency must have int32 pointers, int16 columns and floating-point values.",
+        pointers.dtype == _POINTER and columns.dtype == kind and values.is_floating_point(),
+        f"{name} must have int32 pointers, {str(kind).removeprefix('torch.')} columns and"
+        " floating-point values.",
     )
     require(
         pointers.shape == (n + 1,) and columns.ndim == 1 and values.shape == columns.shape,
-        f"adjacency must have {n + 1} pointers and as many columns as values.",
+        f"{name} must have {n + 1} pointers and as many columns as values.",
     )
     require_unfoldable(
-        f"adjacency: {n} x {n} numbers", _dense_bytes(n, values.element_size()), file_bytes
+        f"{name}: {n} x {width} numbers", _dense_bytes(n, width, values.element_size()), file_bytes
     )
     counts, places = pointers.long().diff(), columns.long()
     require(
         int(pointers[0]) == 0
         and int(pointers[-1]) == columns.numel()
         and bool((counts >= 0).all())
-        and bool(((places >= 0) & (places < n)).all()),
-        f"adjacency must have pointers from 0 to {columns.numel()} and columns 0..{n - 1}.",
+        and bool(((places >= 0) & (places < width)).all()),
+        f"{name} must have pointers from 0 to {columns.numel()} and columns 0..{width - 1}.",
     )
-    rows = torch.repeat_interleave(torch.arange(n), counts)
-    ascending = bool(((rows * n + places).diff() > 0).all())
-    require(ascending, "adjacency must have ascending columns in every row.")
-    dense = torch.zeros((n, n), dtype=values.dtype)
-    dense[rows, places] = values
+    at = torch.repeat_interleave(torch.arange(n), counts)
+    ascending = bool(((at * width + places).diff() > 0).all())
+    require(ascending, f"{name} must have ascending columns in every row.")
+    dense = torch.zeros((n, width), dtype=values.dtype)
+    dense[at, places] = values
     return dense
 
 
@@ -265,13 +305,14 @@ class CondensedGraph:
     @property
     def stored_bytes(self) -> int:
         """Bytes of features, adjacency and labels in a file."""
-        itemsize, beside = self._stored_sizes()
-        return beside + stored_adjacency_bytes(self.adjacency, itemsize, beside)
+        itemsize, _, beside = self._stored_sizes()
+        return beside + stored_matrix_bytes(self.adjacency, itemsize, beside)
 
-    def _stored_sizes(self) -> tuple[int, int]:
-        """Bytes of a number of the adjacency, and of features and labels together, in a file."""
+    def _stored_sizes(self) -> tuple[int, int, int]:
+        """In a file, bytes of a number of A' and of X', and of features and labels together."""
         itemsize, of_x = (2 if self.half else t.element_size() for t in (self.adjacency, self.x))
-        return itemsize, self.x.numel() * of_x + self.y.nbytes
+        labels = self.y.nbytes
+        return itemsize, of_x, stored_matrix_bytes(self.x, of_x, labels) + labels
 
     @property
     def leaks_test_labels(self) -> bool:
@@ -366,6 +407,12 @@ class CondensedGraph:
     def describe(self) -> dict[str, Any]:
         """Sizes, structure and provenance in one plain dictionary."""
         off_diagonal = self.adjacency - self.adjacency.diag().diag()
+        itemsize, of_x, beside = self._stored_sizes()
+        sparse = (
+            is_stored_sparsely(self.x, of_x, self.y.nbytes),
+            is_stored_sparsely(self.adjacency, itemsize, beside),
+        )
+        features, edges = ("sparse" if one else "dense" for one in sparse)
         pairs = max(1, self.num_nodes * (self.num_nodes - 1))
         return {
             "nodes": self.num_nodes,
@@ -383,12 +430,19 @@ class CondensedGraph:
             "original_bytes": self.original_bytes,
             "notes": self.size_note,
             "stored_dtype": "float16" if self.half else str(self.x.dtype).removeprefix("torch."),
-            "stored_adjacency": (
-                "sparse" if is_stored_sparsely(self.adjacency, *self._stored_sizes()) else "dense"
-            ),
+            "stored_features": features,
+            "stored_adjacency": edges,
             "leaks_test_labels": self.leaks_test_labels,
             "provenance": self.provenance,
         }
+
+    def card(self, *accuracies: object, license: str = "unknown") -> str:
+        """A card in Markdown, to be shared with the file: sizes, source, accuracy, leaks, how to load.
+
+        ``accuracies`` are results of :func:`gcsr.evaluate`, or sentences. ``license`` is the name of
+        one, such as ``cc-by-4.0``.
+        """
+        return card(self, accuracies, license)
 
     def __repr__(self) -> str:
         made = self.provenance.get("method", "?")
@@ -396,8 +450,13 @@ class CondensedGraph:
         return f"CondensedGraph({counted(self.num_nodes, 'node')} by {made} from {source})"
 
     def save(self, path: str | Path) -> Path:
-        """Write a safetensors file; it appears whole or not at all."""
+        """Write a safetensors file; it appears whole or not at all.
+
+        Warns if it holds more bytes than the graph that was condensed.
+        """
         path = Path(path)
+        for note in self.size_note:
+            warnings.warn(f"{note}.", InputWarning, stacklevel=2)
         parts = (part.detach().cpu() for part in (self.x, self.adjacency, self.y))
         kind, tensors = to_stored(*parts, half=self.half)
         try:
@@ -411,6 +470,8 @@ class CondensedGraph:
             "num_classes": str(self.num_classes),
             "provenance": provenance,
         }
+        if "x" not in tensors:
+            metadata["num_features"] = str(self.x.shape[1])
         blob = save({key: t.contiguous() for key, t in tensors.items()}, metadata)
         write_atomically(path, _with_ordered_header(blob))
         return path
@@ -425,20 +486,16 @@ class CondensedGraph:
             with safe_open(path, framework="pt") as archive:
                 metadata = archive.metadata() or {}
                 names = frozenset(archive.keys())
-                known = (metadata.get("format"), names) in (
-                    (PLAIN, DENSE),
-                    (FORMAT, DENSE),
-                    (FORMAT, SPARSE),
-                )
+                known = names in LAYOUTS.get(metadata.get("format", ""), ())
                 tensors = {name: archive.get_tensor(name) for name in names} if known else {}
         except _REFUSED as error:
             raise InputError(
                 f"{path}: not a readable safetensors file ({reason(error)})."
             ) from None
-        require(
-            known,
-            f"{path}: must be a condensed graph of this library, got another safetensors file.",
-        )
+        kind = metadata.get("format", "")
+        newer = kind.startswith(FAMILY) and kind not in FORMATS
+        what = "one of a newer version" if newer else "another safetensors file"
+        require(known, f"{path}: must be a condensed graph of this library, got {what}.")
         try:
             provenance = json.loads(
                 metadata["provenance"], parse_constant=_no_constant, parse_float=_finite
@@ -446,12 +503,19 @@ class CondensedGraph:
             classes = int(metadata["num_classes"])
             plain = isinstance(provenance, dict) and isinstance(provenance.get("dataset", {}), dict)
             require(plain, "provenance and its dataset must be JSON objects.")
-            x, adjacency, y, half = from_stored(tensors, path.stat().st_size)
+            x, adjacency, y, half = from_stored(tensors, path.stat().st_size, _width(metadata))
             return cls(x, adjacency, y, classes, provenance, half)
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
         except UNREADABLE as error:
             raise InputError(f"{path}: broken metadata ({reason(error)}).") from None
+
+
+def _width(metadata: Mapping[str, str]) -> int:
+    """The number of features, which a file with sparse features has beside them."""
+    width = int(metadata.get("num_features", 1))
+    require(1 <= width < 2**31, f"num_features must be 1..{2**31 - 1}, got {width}.")
+    return width
 
 
 def _with_ordered_header(blob: bytes) -> bytes:

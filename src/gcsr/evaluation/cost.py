@@ -17,9 +17,9 @@ from torch import Tensor
 from gcsr.data.condensed import (
     STORED_DTYPES,
     CondensedGraph,
-    adjacency_bytes,
+    matrix_bytes,
     size_note,
-    stored_adjacency_bytes,
+    stored_matrix_bytes,
 )
 from gcsr.data.graph import Graph, StoredParts, real_bytes
 from gcsr.data.stored_graph import require_in_memory
@@ -458,9 +458,10 @@ def _form(
 ) -> StoredForm:
     itemsize = 2 if stored.half else 4
     a = stored.adjacency
-    features, labels = stored.x.numel() * itemsize, stored.y.nbytes
-    dense, _ = adjacency_bytes(a, itemsize, features + labels)
-    sparse = stored_adjacency_bytes(a, itemsize, features + labels)
+    labels = stored.y.nbytes
+    features = stored_matrix_bytes(stored.x, itemsize, labels)
+    dense, _ = matrix_bytes(a, itemsize, features + labels)
+    sparse = stored_matrix_bytes(a, itemsize, features + labels)
     edges = dense if shape == "dense" else sparse
     total = features + edges + labels
     return StoredForm(shape, dtype, features, edges, labels, total, accuracy, in_file)

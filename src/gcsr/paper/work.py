@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, fields, replace
@@ -22,7 +23,7 @@ from gcsr.paper.analyses import WatchedGCSR, condensed_graphs, graph_statistics,
 from gcsr.paper.cells import STATISTICS, WHOLE_GRAPH, Cell, Protocol
 from gcsr.paper.store import Row, Store
 from gcsr.utils.devices import machine_name
-from gcsr.utils.errors import InputError
+from gcsr.utils.errors import InputError, InputWarning
 from gcsr.utils.progress import Progress
 
 State = Literal["done", "absent", "failed", "not run"]
@@ -93,7 +94,9 @@ class GraphCache:
         for path, graph in zip(self._paths(name, seeds), graphs, strict=True):
             for unfinished in self.folder.glob(f".{path.name}.*"):  # of a process that was killed
                 unfinished.unlink(missing_ok=True)
-            graph.save(path)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", InputWarning)  # whatever the sizes are
+                graph.save(path)
 
     def _paths(self, name: str, seeds: Sequence[int]) -> list[Path]:
         return [self.folder / f"{name}-{seed}.safetensors" for seed in seeds]

@@ -10,7 +10,7 @@ import numpy as np
 from markupsafe import Markup
 
 from gcsr.analysis.statistics import GraphStatistics
-from gcsr.data.condensed import stored_adjacency_bytes
+from gcsr.data.condensed import stored_matrix_bytes
 from gcsr.evaluation.cost import verdict
 from gcsr.evaluation.intervals import compare
 from gcsr.reporting.charts import (
@@ -399,9 +399,9 @@ def cost_rows(found: Result) -> Iterator[tuple[str, str, str, str]]:
         byte_count(found.original_bytes),
     )
     for name, itemsize in (("float32", 4), ("float16", 2)):
-        features = small.x.numel() * itemsize
+        features = stored_matrix_bytes(small.x, itemsize, small.y.nbytes)
         dense = small.adjacency.numel() * itemsize
-        sparse = stored_adjacency_bytes(small.adjacency, itemsize, features + small.y.nbytes)
+        sparse = stored_matrix_bytes(small.adjacency, itemsize, features + small.y.nbytes)
         yield f"… features, {name}", byte_count(features), NOTHING, NOTHING
         yield f"… A' dense, {name}", byte_count(dense), NOTHING, NOTHING
         yield f"… A' without its zeros, {name}", byte_count(sparse), NOTHING, NOTHING
