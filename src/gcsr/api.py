@@ -23,7 +23,7 @@ from gcsr.methods.registry import method as find_method
 from gcsr.utils.checkpoint import Checkpoint
 from gcsr.utils.devices import pick_device
 from gcsr.utils.errors import require, require_one_of
-from gcsr.utils.progress import Progress, silent
+from gcsr.utils.progress import ProgressOption, shows_progress
 from gcsr.utils.renamed import accepts_old_keywords, new_name
 
 
@@ -38,7 +38,7 @@ def condense(
     seed: int = 0,
     device: str | torch.device = "auto",
     checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
-    progress: Progress = silent,
+    progress: ProgressOption = None,
     cluster: str | Cluster | None = None,
     **settings: Any,
 ) -> CondensedGraph:
@@ -61,7 +61,8 @@ def condense(
         device: ``auto`` (CUDA where there is one), ``cpu`` or ``cuda``.
         checkpoint: a folder for the state of the run, removed when it is finished. The same call
             continues an interrupted run, with the same result; see :class:`Checkpoint`.
-        progress: called with the stage, the steps done and the number of steps.
+        progress: True shows a bar, False nothing, a function is called with the stage, the steps done
+            and their number. By default a bar on a terminal or in a notebook.
         cluster: ``local`` or the ``HOST:PORT`` of a Ray cluster's head, where experts and graphs are
             then made, with the same bytes as a result; by default all is done in this process.
         settings: those of the method, such as :class:`gcsr.GCSR`; they override the preset. For an
@@ -89,6 +90,7 @@ def condense(
     )[0]
 
 
+@shows_progress
 def condense_many(
     graph: object,
     *,
@@ -100,7 +102,7 @@ def condense_many(
     features: str | None = None,
     device: str | torch.device = "auto",
     checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
-    progress: Progress = silent,
+    progress: ProgressOption = None,
     cluster: str | Cluster | None = None,
     **settings: Any,
 ) -> list[CondensedGraph]:
@@ -144,6 +146,7 @@ def default_method(preset: str) -> str:
 
 
 @accepts_old_keywords
+@shows_progress
 def sparsify(
     small: CondensedGraph,
     graph: object,
@@ -155,7 +158,7 @@ def sparsify(
     seed: int = 0,
     device: str | torch.device = "auto",
     check_origin: bool = True,
-    progress: Progress = silent,
+    progress: ProgressOption = None,
 ) -> CondensedGraph:
     """The same condensed graph in fewer bytes; its provenance records the lost validation accuracy.
 

@@ -37,7 +37,7 @@ from gcsr.data.views import View
 from gcsr.evaluation.origin import require_origin
 from gcsr.utils.errors import require, require_integer
 from gcsr.utils.formatting import counted
-from gcsr.utils.progress import Progress, silent
+from gcsr.utils.progress import ProgressOption, shows_progress
 from gcsr.utils.renamed import accepts_old_keywords
 from gcsr.utils.safe_io import is_number
 
@@ -134,6 +134,7 @@ class Analysis:
 
 
 @accepts_old_keywords
+@shows_progress
 def analyze(
     small: CondensedGraph,
     graph: Graph,
@@ -145,7 +146,7 @@ def analyze(
     tsne_nodes: int = 1000,
     seed: int = 0,
     check_origin: bool = True,
-    progress: Progress = silent,
+    progress: ProgressOption = None,
 ) -> Analysis:
     """Compare a condensed graph with the real one, without training.
 
@@ -159,7 +160,8 @@ def analyze(
         tsne_nodes: at most so many real nodes in the map; 0 makes no map.
         seed: of the sample and of t-SNE.
         check_origin: ``False`` accepts a graph that ``small`` was not made from.
-        progress: called with the stage, the steps done and the number of steps.
+        progress: True shows a bar, False nothing, a function is called with the stage, the steps done
+            and their number. By default a bar on a terminal or in a notebook.
     """
     graph = require_origin([small], graph, check_origin)
     compared = FeatureSpace(space, hops)

@@ -15,7 +15,7 @@ from gcsr.models.sparse import SparseTopology
 from gcsr.training.fit import TrainingRecipe, fit
 from gcsr.utils.devices import pick_device
 from gcsr.utils.errors import require, require_one_of
-from gcsr.utils.progress import Progress, silent
+from gcsr.utils.progress import Progress, ProgressOption, shows_progress, silent
 
 HIDDEN, NETWORKS = 64, 3
 # Features are badly scaled where a column is so many times as large as the median column, or where that
@@ -98,12 +98,13 @@ def scaled_graph(
     return scaled, choice
 
 
+@shows_progress
 def choose_scaling(
     graph: Graph,
     *,
     seed: int = 0,
     device: str | torch.device = "auto",
-    progress: Progress = silent,
+    progress: ProgressOption = None,
 ) -> ScalingChoice:
     """Train a few GCNs on the real training nodes under every scaling, and compare them.
 

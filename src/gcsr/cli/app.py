@@ -7,7 +7,7 @@ import io
 import re
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Annotated, Any
 
@@ -26,7 +26,7 @@ from gcsr.cli import (
     reproduce,
     tune,
 )
-from gcsr.cli.output import forget_written, interrupted, show_warning
+from gcsr.cli.output import forget_written, interrupted, show_warning, with_verbosity
 from gcsr.utils.errors import InputError, InputWarning
 from gcsr.utils.formatting import printable
 from gcsr.version import __version__
@@ -42,7 +42,6 @@ INTERRUPTED = 130
 
 app = typer.Typer(
     name="gcsr",
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -67,19 +66,23 @@ def _start(
         typer.echo(context.get_help())
 
 
-app.command("demo")(demo.demo)
-app.command("datasets")(listing.datasets)
-app.command("methods")(listing.methods)
-app.command("convert")(convert.convert)
-app.command("condense")(condense.condense)
-app.command("evaluate")(evaluate.evaluate)
-app.command("cost")(cost.cost)
-app.command("inspect")(inspect.inspect)
-app.command("analyze")(analyze.analyze)
-app.command("analyse", hidden=True)(analyze.analyze)
-app.command("tune")(tune.tune)
-app.command("report")(report.report)
-app.command("reproduce")(reproduce.reproduce)
+_COMMANDS: dict[str, Callable[..., None]] = {
+    "demo": demo.demo,
+    "datasets": listing.datasets,
+    "methods": listing.methods,
+    "convert": convert.convert,
+    "condense": condense.condense,
+    "evaluate": evaluate.evaluate,
+    "cost": cost.cost,
+    "inspect": inspect.inspect,
+    "analyze": analyze.analyze,
+    "analyse": analyze.analyze,
+    "tune": tune.tune,
+    "report": report.report,
+    "reproduce": reproduce.reproduce,
+}
+for _name, _command in _COMMANDS.items():
+    app.command(_name, hidden=_name == "analyse")(with_verbosity(_command))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

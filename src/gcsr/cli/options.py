@@ -13,6 +13,12 @@ import typer
 from gcsr.utils.errors import InputError, require
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print results and errors, no progress or warnings.")
+]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Print what is done, and its seconds, on stderr.")
+]
 Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda; auto takes CUDA where there is one.")]
 Data = Annotated[

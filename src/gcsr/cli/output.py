@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import logging
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gcsr.utils.errors import InputWarning
+from gcsr.cli import options
+from gcsr.utils.errors import InputWarning, require
 from gcsr.utils.formatting import printable
-from gcsr.utils.progress import Progress, silent
+from gcsr.utils.progress import Progress, shown
 
 if TYPE_CHECKING:
-    from rich import progress as rich_progress
     from rich.console import Console
     from rich.table import Table
 
@@ -29,6 +32,8 @@ QUIET_SECONDS = 10.0
 _written: list[Path] = []
 _unfinished: list[Path] = []
 _warned: list[str] = []
+QUIET, NORMAL, VERBOSE = -1, 0, 1
+_verbosity = NORMAL
 
 
 @contextmanager
@@ -63,6 +68,8 @@ def remember_unfinished(folder: Path) -> None:
 
 def forget_written() -> None:
     """A new command begins."""
+    global _verbosity  # noqa: PLW0603
+    _verbosity = NORMAL
     _written.clear()
     _unfinished.clear()
     _warned.clear()
@@ -73,6 +80,8 @@ def show_warning(
 ) -> None:
     """Print a warning about the input as one sentence on stderr; show any other as usual."""
     if issubclass(category, InputWarning):
+        if _verbosity == QUIET:
+            return
         _warned.append(str(message))
         print("warning:", printable(message), file=sys.stderr)
     else:
@@ -94,30 +103,6 @@ def interrupted() -> str:
     return f"interrupted; written before that: {', '.join(map(str, _written))}"
 
 
-class Stages:
-    """One bar per stage; a stage that starts again starts its bar and its clock again."""
-
-    def __init__(self, bars: rich_progress.Progress) -> None:
-        self._bars = bars
-        self._tasks: dict[str, rich_progress.TaskID] = {}
-        self._done: dict[str, int] = {}
-
-    def describe(self, stage: str, text: str) -> None:
-        """Show ``text`` in place of the stage's name."""
-        if stage not in self._tasks:
-            self(stage, 0, 0)
-        self._bars.update(self._tasks[stage], description=text)
-
-    def __call__(self, stage: str, done: int, total: int) -> None:
-        """Update a bar; a total of zero means that it is not known."""
-        if stage not in self._tasks:
-            self._tasks[stage] = self._bars.add_task(stage, total=None)
-        elif done < self._done[stage]:
-            self._bars.reset(self._tasks[stage])
-        self._done[stage] = done
-        self._bars.update(self._tasks[stage], completed=done, total=total or None)
-
-
 class RunLines:
     """One line on stderr per finished run, once a command takes longer than ``QUIET_SECONDS``."""
 
@@ -137,23 +122,47 @@ class RunLines:
 
 @contextmanager
 def progress_bars(runs: int = 0) -> Iterator[Progress]:
-    """A progress callback: bars on a terminal; in a pipe one line for each of ``runs``, or nothing."""
-    if not sys.stderr.isatty():
-        yield RunLines(runs) if runs else silent
-        return
-    from rich import progress as bars
-    from rich.console import Console
+    """A progress callback: bars on a terminal; in a pipe one line for each of ``runs``, or nothing.
 
-    columns = (
-        bars.TextColumn("{task.description}", markup=False),
-        bars.BarColumn(),
-        bars.MofNCompleteColumn(),
-        bars.TimeElapsedColumn(),
-        bars.TextColumn("remaining"),
-        bars.TimeRemainingColumn(),
-    )
-    with bars.Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-        yield Stages(shown)
+    Nothing with ``--quiet``, and none with ``--verbose``, which logs every stage.
+    """
+    option: Progress | bool = False
+    if _verbosity == NORMAL:
+        option = sys.stderr.isatty() or (RunLines(runs) if runs else False)
+    with shown(option) as progress:
+        yield progress
+
+
+def with_verbosity(command: Callable[..., None]) -> Callable[..., None]:
+    """The same command with the options ``--quiet`` and ``--verbose``."""
+
+    @wraps(command)
+    def run(*args: Any, quiet: bool, verbose: bool, **given: Any) -> None:
+        global _verbosity  # noqa: PLW0603 - of the command that runs
+        require(not (quiet and verbose), "--quiet cannot be used with --verbose.")
+        _verbosity = QUIET if quiet else VERBOSE if verbose else NORMAL
+        log = logging.getLogger("gcsr")
+        handler, level = logging.StreamHandler(), log.level
+        handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
+        if _verbosity != NORMAL:
+            log.setLevel(logging.ERROR if quiet else logging.DEBUG)
+            log.addHandler(handler)
+        try:
+            command(*args, **given)
+        finally:
+            log.removeHandler(handler)
+            log.setLevel(level)
+
+    kind = inspect.Parameter.KEYWORD_ONLY
+    added = [
+        inspect.Parameter("quiet", kind, default=False, annotation=options.Quiet),
+        inspect.Parameter("verbose", kind, default=False, annotation=options.Verbose),
+    ]
+    signature = inspect.signature(command, eval_str=True)
+    parameters = [*signature.parameters.values(), *added]
+    vars(run)["__signature__"] = signature.replace(parameters=parameters)
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    return run
 
 
 def console(pipe_width: int = PIPE_WIDTH) -> Console:

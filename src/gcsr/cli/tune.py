@@ -19,7 +19,6 @@ from gcsr.cli.data import (
 )
 from gcsr.cli.options import split_assignments
 from gcsr.cli.output import (
-    Stages,
     print_json,
     print_table,
     progress_bars,
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 
     from gcsr.tuning.result import Trial, Tuning
     from gcsr.tuning.search import Search
-    from gcsr.utils.progress import Progress
+    from gcsr.utils.progress import Progress, Stages
 
 BEST_SHOWN = 5
 

@@ -42,7 +42,7 @@ from gcsr.training.fit import TrainingRecipe
 from gcsr.utils.devices import machine_name, make_generator, pick_device
 from gcsr.utils.formatting import counted
 from gcsr.utils.parallel import single_threaded
-from gcsr.utils.progress import Progress, silent
+from gcsr.utils.progress import Progress, ProgressOption, shows_progress, silent
 from gcsr.utils.renamed import accepts_old_keywords
 
 
@@ -294,6 +294,7 @@ PROTOCOL, ALONE = "protocol", "alone"
 
 
 @accepts_old_keywords
+@shows_progress
 def cost(
     small: CondensedGraph,
     graph: Graph,
@@ -306,7 +307,7 @@ def cost(
     seed: int = 0,
     device: str | torch.device = "auto",
     check_origin: bool = True,
-    progress: Progress = silent,
+    progress: ProgressOption = None,
 ) -> CostSheet:
     """What a condensed graph costs and saves: seconds, bytes, accuracy and break-even.
 

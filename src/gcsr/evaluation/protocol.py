@@ -30,7 +30,7 @@ from gcsr.starts.pseudo_labels import LABELERS
 from gcsr.training.fit import TrainingRecipe, fit, topology_of
 from gcsr.utils.devices import pick_device
 from gcsr.utils.errors import require, require_integer, require_one_of
-from gcsr.utils.progress import Progress, silent
+from gcsr.utils.progress import Progress, ProgressOption, shows_progress, silent
 from gcsr.utils.renamed import accepts_old_keywords
 
 # Units per CPU: each prepares the real graph once, and the last ones should end together.
@@ -78,6 +78,7 @@ def _scored(
 
 
 @accepts_old_keywords
+@shows_progress
 def evaluate(
     small: CondensedGraph | Sequence[CondensedGraph],
     graph: Graph,
@@ -89,7 +90,7 @@ def evaluate(
     seed: int = 0,
     device: str | torch.device = "auto",
     check_origin: bool = True,
-    progress: Progress = silent,
+    progress: ProgressOption = None,
     cluster: str | Cluster | None = None,
     metrics: bool = False,
     return_models: bool = False,
@@ -113,7 +114,8 @@ def evaluate(
         seed: of initial weights and dropout.
         device: ``auto``, ``cpu`` or ``cuda``.
         check_origin: ``False`` accepts a condensed graph of another graph.
-        progress: called with the stage, the steps done and their number.
+        progress: True shows a bar, False nothing, a function is called with the stage, the steps done
+            and their number. By default a bar on a terminal or in a notebook.
         cluster: ``local`` or the ``HOST:PORT`` of a Ray cluster's head, where networks are then trained
             and tested, with the same scores.
         metrics: also compute macro-F1, balanced accuracy, AUC and calibration error on the test nodes,
@@ -156,6 +158,7 @@ def evaluate(
 
 
 @accepts_old_keywords
+@shows_progress
 def evaluate_full(
     graph: Graph,
     *,
@@ -165,7 +168,7 @@ def evaluate_full(
     hidden_channels: int = 256,
     seed: int = 0,
     device: str | torch.device = "auto",
-    progress: Progress = silent,
+    progress: ProgressOption = None,
     cluster: str | Cluster | None = None,
     pseudo_labels: bool | str = False,
     metrics: bool = False,

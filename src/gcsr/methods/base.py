@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import platform
 import time
@@ -39,10 +40,11 @@ from gcsr.utils.errors import (
     whole_number,
 )
 from gcsr.utils.parallel import suitable_threads
-from gcsr.utils.progress import Progress, silent
+from gcsr.utils.progress import ProgressOption, shows_progress
 from gcsr.utils.renamed import new_settings, plain_number
 from gcsr.version import __version__, source_hash
 
+logger = logging.getLogger(__name__)
 # Libraries whose version can change a result.
 VERSIONED = ("torch", "torch_geometric", "numpy", "scipy", "safetensors")
 
@@ -173,7 +175,7 @@ class Condenser(metaclass=_AcceptsOldNames):
         seed: int = 0,
         random_state: int | None = None,
         device: str | torch.device = "auto",
-        progress: Progress = silent,
+        progress: ProgressOption = None,
     ) -> Self:
         """Condense a graph and keep the result as ``condensed_``.
 
@@ -223,7 +225,7 @@ class Condenser(metaclass=_AcceptsOldNames):
         seed: int = 0,
         device: str | torch.device = "auto",
         checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
-        progress: Progress = silent,
+        progress: ProgressOption = None,
     ) -> CondensedGraph:
         """Condense a graph. The same seed on the same machine gives the same bytes.
 
@@ -233,6 +235,7 @@ class Condenser(metaclass=_AcceptsOldNames):
             source, seeds=[seed], device=device, checkpoint=checkpoint, progress=progress
         )[0]
 
+    @shows_progress
     def condense_many(
         self,
         source: Graph | CondensingView,
@@ -240,7 +243,7 @@ class Condenser(metaclass=_AcceptsOldNames):
         seeds: Sequence[int],
         device: str | torch.device = "auto",
         checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
-        progress: Progress = silent,
+        progress: ProgressOption = None,
         context: dict[str, Any] | None = None,
         cluster: str | Cluster | None = None,
     ) -> list[CondensedGraph]:
@@ -251,7 +254,7 @@ class Condenser(metaclass=_AcceptsOldNames):
             seeds: one condensed graph is made for each.
             device: ``auto``, ``cpu`` or ``cuda``.
             checkpoint: a folder for the state of the run; the same call continues an interrupted run.
-            progress: called with the stage, the steps done and their number.
+            progress: as in :func:`gcsr.condense`.
             context: added to the provenance (the command line stores the preset's name there).
             cluster: ``local`` or the ``HOST:PORT`` of a Ray cluster's head: every seed is a unit of
                 work there, with the same bytes as a result; by default this process does it all.
@@ -279,6 +282,7 @@ class Condenser(metaclass=_AcceptsOldNames):
                 )
         target = pick_device(device)
         nodes = self.size(view.visible.num_nodes)
+        logger.info("%s: %d nodes, seeds %s, on %s", self.name, nodes, [*seeds], target)
         if target.type == "cuda":
             torch.cuda.reset_peak_memory_stats(target)
         began = time.perf_counter()

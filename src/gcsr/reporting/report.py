@@ -20,7 +20,7 @@ from gcsr.reporting.text import text
 from gcsr.training.fit import TrainingRecipe
 from gcsr.utils.devices import pick_device
 from gcsr.utils.errors import require, require_integer
-from gcsr.utils.progress import Progress, silent
+from gcsr.utils.progress import ProgressOption, shows_progress
 from gcsr.utils.renamed import accepts_old_keywords
 from gcsr.utils.safe_io import part
 
@@ -81,6 +81,7 @@ def known_dataset(small: CondensedGraph, root: Path | None) -> tuple[str | None,
 
 
 @accepts_old_keywords
+@shows_progress
 def report(
     results: CondensedGraph | Sequence[CondensedGraph],
     graph: Graph | None = None,
@@ -96,7 +97,7 @@ def report(
     device: str | torch.device = "auto",
     check_origin: bool = True,
     absent: str = NO_DATA,
-    progress: Progress = silent,
+    progress: ProgressOption = None,
 ) -> HtmlReport:
     """One self-contained HTML page about a condensed graph, or several of one dataset compared.
 
@@ -114,7 +115,8 @@ def report(
         device: where networks are trained.
         check_origin: ``False`` accepts a graph that the results were not made from.
         absent: why there is no real graph, if there is none.
-        progress: called with the stage, the steps done and the number of steps.
+        progress: True shows a bar, False nothing, a function is called with the stage, the steps done
+            and their number. By default a bar on a terminal or in a notebook.
 
     Returns:
         The page, a ``str``. Its ``scores`` are the accuracies that are on it.

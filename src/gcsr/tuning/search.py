@@ -35,7 +35,7 @@ from gcsr.tuning.study import (
 from gcsr.utils.devices import pick_device
 from gcsr.utils.errors import require
 from gcsr.utils.formatting import counted
-from gcsr.utils.progress import Progress, silent
+from gcsr.utils.progress import Progress, ProgressOption, shows_progress, silent
 from gcsr.utils.safe_io import is_number
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ class _PrunedError(Exception):
     """Optuna's pruner ends a trial."""
 
 
+@shows_progress
 def tune(
     graph: Graph,
     *,
@@ -64,7 +65,7 @@ def tune(
     seed: int = 0,
     graphs: int = 1,
     device: str | torch.device = "auto",
-    progress: Progress = silent,
+    progress: ProgressOption = None,
     on_trial: OnTrial | None = None,
     cluster: str | Cluster | None = None,
     **settings: object,
