@@ -18,6 +18,8 @@ HEAD = """# Command line
 
 Every verb with its options. Made from the program by `python benchmarks/cli_page.py`;
 `gcsr VERB --help` shows the same. Results go to stdout, progress to stderr and only on a terminal.
+Every verb has `--quiet` (`-q`: results and errors, no progress or warnings) and `--verbose` (`-v`: what
+is done, and its seconds, on stderr). `gcsr --install-completion` completes verbs and options in your shell.
 
 | exit code | |
 |---|---|
@@ -39,9 +41,10 @@ def _verb(command: CommandInfo) -> str:
     text = " ".join((inspect.getdoc(command.callback) or "").split())
     hints = typing.get_type_hints(command.callback, include_extras=True)
     parameters = inspect.signature(command.callback).parameters.values()
+    own = (p for p in parameters if p.name not in ("quiet", "verbose"))
     # Arguments come first, as they are typed.
     described = sorted(
-        ((p, *typing.get_args(hints[p.name])) for p in parameters),
+        ((p, *typing.get_args(hints[p.name])) for p in own),
         key=lambda one: not isinstance(one[2], ArgumentInfo),
     )
     rows = "\n".join(_row(parameter, kind, info) for parameter, kind, info in described)
