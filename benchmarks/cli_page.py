@@ -18,8 +18,9 @@ HEAD = """# Command line
 
 Every verb with its options. Made from the program by `python benchmarks/cli_page.py`;
 `gcsr VERB --help` shows the same. Results go to stdout, progress to stderr and only on a terminal.
-Every verb has `--quiet` (`-q`: results and errors, no progress or warnings) and `--verbose` (`-v`: what
-is done, and its seconds, on stderr). `gcsr --install-completion` completes verbs and options in your shell.
+Every verb has `--quiet` (`-q`: results and errors, no progress or warnings) and `--verbose` (`-v`:
+what is done, and its seconds, on stderr). `gcsr --install-completion` completes verbs and options in
+your shell.
 
 | exit code | |
 |---|---|

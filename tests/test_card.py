@@ -59,4 +59,4 @@ def test_a_file_of_a_stranger_cannot_write_markdown():
     card = small.card(license="x\nevil: true")
     assert "<script>" not in card.replace("\\<script\\>", "") and "\n# c" not in card
     assert card.splitlines()[1] == 'license: "x\\nevil: true"'
-    assert replace(small, provenance={}).card()
+    assert "does not say whether test labels were read" in replace(small, provenance={}).card()

@@ -116,8 +116,10 @@ def _leaks(small: CondensedGraph) -> Iterator[str]:
     yield from ("", "## Leaks", "")
     if small.leaks_test_labels:
         yield "- **Test labels of the original went into this graph: its accuracy is no fair score.**"
-    else:
+    elif "leaks_test_labels" in made:
         yield "- No test label was read while condensing."
+    else:
+        yield "- The file does not say whether test labels were read while condensing."
     if made.get("pseudo_labels"):
         yield "- Pseudo-labels of unlabeled nodes were used."
     if method in SELECTIONS:
