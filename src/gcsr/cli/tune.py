@@ -27,13 +27,13 @@ from gcsr.cli.output import (
 )
 from gcsr.utils.errors import require
 from gcsr.utils.formatting import counted
+from gcsr.utils.progress import Progress, Stages
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gcsr.tuning.result import Trial, Tuning
     from gcsr.tuning.search import Search
-    from gcsr.utils.progress import Progress, Stages
 
 BEST_SHOWN = 5
 

@@ -109,7 +109,7 @@ def condensed_graphs(
 def _ccns(
     small: Sequence[CondensedGraph], graph: Graph, _: Mapping[int, Tensor], __: int
 ) -> dict[str, Any]:
-    found = [analyze(one, graph, tsne_nodes=0) for one in small]
+    found = [analyze(one, graph, tsne_nodes=0, progress=False) for one in small]
     values = {
         CORRELATION: [one.ccns_distance.off_diagonal_correlation for one in found],
         WITHIN: [_finite(np.nanmean(one.condensed.ccns.diagonal())) for one in found],
@@ -124,7 +124,7 @@ def _adjacency(
     values: dict[str, list[float | None]] = {GRAM: [], PRIOR: [], ADJACENCY: []}
     drawn: dict[str, Any] = {}
     for one in small:
-        ordered = analyze(one, graph, tsne_nodes=0).matrices
+        ordered = analyze(one, graph, tsne_nodes=0, progress=False).matrices
         prior = regularizers[one.provenance["seed"]].detach().cpu().double().numpy()
         matrices = {
             GRAM: ordered.gram,
@@ -153,10 +153,10 @@ def _tsne(
     from threadpoolctl import threadpool_limits  # noqa: PLC0415 - comes with scikit-learn
 
     with threadpool_limits(1):  # sums in one order, whatever the number of threads
-        first = analyze(small[0], graph, tsne_nodes=nodes)
+        first = analyze(small[0], graph, tsne_nodes=nodes, progress=False)
     if first.map is None:
         raise RuntimeError("the analysis has no t-SNE map")
-    found = [first, *(analyze(one, graph, tsne_nodes=0) for one in small[1:])]
+    found = [first, *(analyze(one, graph, tsne_nodes=0, progress=False) for one in small[1:])]
     values = {
         SILHOUETTE: [one.silhouette for one in found],
         THREE: [one.silhouette_three for one in found],
