@@ -89,9 +89,9 @@ def test_stages_are_logged(graph, caplog):
 
 def test_quiet_and_verbose(tmp_path, capsys, monkeypatch, graph):
     data, out = graph.to_npz(tmp_path / "graph.npz"), tmp_path / "out.safetensors"
-    # As many nodes as there are, so that the file is not smaller and a warning is due.
-    words = ["condense", str(data), "--nodes", str(graph.num_nodes - 1), "--method", "gcond"]
-    words += ["--set", "epochs=1", "--out", str(out)]
+    # All training nodes, so that the file is not smaller and a warning is due.
+    words = ["condense", str(data), "--inductive", "--nodes", str(graph.train.numel())]
+    words += ["--method=mtt", "--set=iterations=0", "--out", str(out)]
     assert main(words) == 0
     usual = capsys.readouterr()
     assert "warning: the condensed graph takes" in usual.err
@@ -100,7 +100,7 @@ def test_quiet_and_verbose(tmp_path, capsys, monkeypatch, graph):
     assert quiet.err == "" and "wrote" in quiet.out
     assert "note: the condensed graph takes" in quiet.out
     assert main([*words, "-v"]) == 0
-    assert "gcsr.methods.base: gcond:" in capsys.readouterr().err
+    assert "gcsr.methods.base: mtt:" in capsys.readouterr().err
     assert not logging.getLogger("gcsr").handlers
     assert main([*words, "--quiet", "--verbose"]) == 2
     assert "--quiet cannot be used with --verbose." in capsys.readouterr().err
