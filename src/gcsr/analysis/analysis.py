@@ -164,6 +164,7 @@ def analyze(
             and their number. By default a bar on a terminal or in a notebook.
     """
     graph = require_origin([small], graph, check_origin)
+    graph.require_single_label("an analysis")
     compared = FeatureSpace(space, hops)
     fine = is_number(threshold) and threshold >= 0
     require(fine, f"threshold must be a finite number >= 0, got {threshold!r}.")

@@ -137,6 +137,7 @@ class Automatic(Condenser):
     same_on_every_device: ClassVar[bool] = False
     beyond_training_nodes: ClassVar[bool] = True
     exact_class_budget: ClassVar[bool] = False
+    multi_label: ClassVar[bool] = True
     delegates: ClassVar[tuple[type[Condenser], ...]] = (Bilevel,)
     includes: ClassVar[tuple[type[Condenser], ...]] = (Random, Herding, Bilevel)
 
@@ -222,7 +223,7 @@ class Automatic(Condenser):
         nodes, device, progress = ctx.nodes, ctx.device, ctx.progress
         checkpoint, view = ctx.view.checkpoint, replace(ctx.view, watch=None, checkpoint=None)
         # Too few nodes for the classes is an error of the user's, not of a candidate.
-        class_budget(view.visible.train_labels, view.visible.num_classes, nodes)
+        class_budget(view.visible.train_strata, view.visible.num_classes, nodes)
         plan = self._plan(view, nodes, device.type)
         if plan.least_seconds > self.budget:
             logger.warning(

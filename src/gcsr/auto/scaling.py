@@ -12,6 +12,7 @@ from gcsr.data.stored_graph import StoredGraph, require_in_memory
 from gcsr.data.views import View
 from gcsr.models.registry import testing_model
 from gcsr.models.sparse import SparseTopology
+from gcsr.training.classification import targets_of
 from gcsr.training.fit import TrainingRecipe, fit
 from gcsr.utils.devices import pick_device
 from gcsr.utils.errors import require, require_one_of
@@ -142,11 +143,10 @@ def _validated(graph: Graph, seed: int, device: torch.device) -> float:
     topology = SparseTopology(training.adjacency, device)
     same = validation.adjacency is training.adjacency
     validated = topology if same else SparseTopology(validation.adjacency, device)
-    labels = torch.nn.functional.one_hot(training.labels, graph.num_classes)
     fitted = fit(
         model,
         model.prepare(training.x.to(device), topology, training.nodes),
-        labels.to(device, torch.float32),
+        targets_of(training.labels, graph.num_classes).to(device),
         model.prepare(validation.x.to(device), validated, validation.nodes),
         validation.labels.to(device),
         features=graph.num_features,

@@ -48,27 +48,44 @@ def _require_matrix(shape: tuple[int, ...]) -> None:
 
 
 def labels_of(y: ArrayLike | Tensor) -> Tensor:
-    """One integer class per node."""
+    """One integer class per node, or a 0/1 matrix ``(n, C)`` where a node may have several labels."""
     array = array_of("y", y)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
-    call = "; y.argmax(1) converts one-hot labels" if array.ndim == 2 else ""
-    require(array.ndim == 1, f"y must have one class per node, got shape {array.shape}{call}.")
+    require(
+        array.ndim in (1, 2),
+        f"y must have one class per node or a 0/1 matrix, got shape {array.shape}.",
+    )
     accepted = "y must be integers 0..C-1 (-1 or NaN: no label)"
+    if array.ndim == 2:
+        accepted = "y must be 0 or 1 for every label (a row of -1 or NaN: no labels known)"
+        array = array.astype(np.int64) if array.dtype == np.bool_ else array
     if array.dtype.kind == "f":
         array = np.where(np.isnan(array), -1, array)
         other = array[array != np.floor(array)]
         require(
             not other.size,
-            f"{accepted}, got numbers such as {other[0] if other.size else ''}; only classes of nodes"
-            " can be predicted.",
+            f"{accepted}, got numbers such as {other[0] if other.size else ''}; this library is for"
+            " node classification, not for regression.",
         )
         array = np.clip(array, -(2.0**53), 2.0**53).astype(np.int64)
     require(
         array.dtype.kind in "iu",
         f"{accepted}, got {array.dtype}; numpy.unique(y, return_inverse=True)[1] converts it.",
     )
-    return torch.from_numpy(array.astype(np.int64))
+    labels = torch.from_numpy(array.astype(np.int64))
+    if labels.ndim == 2:
+        require(
+            bool((labels.clamp_min(0).sum(1) > 1).any()),
+            f"y must be one class per node, or a 0/1 matrix with several ones in a row, got shape"
+            f" {tuple(labels.shape)} without such a row; y.argmax(1) converts one-hot labels.",
+        )
+    return labels
+
+
+def is_labeled(labels: Tensor) -> Tensor:
+    """Which nodes have a label, ``(n,)``; of a 0/1 matrix whole rows are -1 or none."""
+    return (labels if labels.ndim == 1 else labels[:, 0]) >= 0
 
 
 def node_ids(split: str, ids: ArrayLike | Tensor, num_nodes: int) -> Tensor:
@@ -99,12 +116,12 @@ def split_of(
     Nodes without a label leave their part. Without ``train``, all other labeled nodes are training
     nodes. Without ``val``, some training nodes are held out (:func:`_held_out`).
     """
-    nodes, notes = labels.numel(), []
+    nodes, notes = labels.shape[0], []
     split = {part: node_ids(part, [] if ids is None else ids, nodes) for part, ids in given.items()}
     if any(((ids < 0) | (ids >= nodes)).any() for ids in split.values()):
         return split, []  # the graph refuses these ids
     if given["train"] is None:
-        free = labels >= 0
+        free = is_labeled(labels)
         free[torch.cat([split["val"], split["test"]])] = False
         split["train"] = free.nonzero().ravel()
         notes.append(
@@ -112,14 +129,16 @@ def split_of(
             " test are training nodes"
         )
     for part, ids in split.items():
-        known = labels[ids] >= 0
+        known = is_labeled(labels[ids])
         missing = int((~known).sum())
         if missing:
             split[part] = ids[known]
             notes.append(f"{part}: {counted(missing, 'node')} without a label left out")
     train = split["train"]
     if train.numel() and not split["val"].numel() and train.unique().numel() == train.numel():
-        held = _held_out(train, labels[train])
+        # Of a multi-label graph a fifth of all training nodes is held out.
+        classes = labels[train] if labels.ndim == 1 else torch.zeros_like(train)
+        held = _held_out(train, classes)
         require(
             bool(held.any()),
             "val must have at least one node, got none, and no class has two training nodes, of which"

@@ -213,12 +213,14 @@ class CondensedGraph:
         adjacency: A', ``(n', n')``, non-negative and *before* normalization; its diagonal is part of
             it. The identity stands for "no structure".
         y: classes ``(n',)``, or class shares ``(n', C)``: every trainer accepts both. Class -1 means
-            no label: such a node is context for its neighbors and no loss counts it.
+            no label: such a node is context for its neighbors and no loss counts it. With
+            ``multi_label``, targets between 0 and 1 of every label ``(n', C)``.
         num_classes: number of classes of the original graph.
         provenance: method, settings, seed, dataset, versions, cost; plain JSON.
         half: whether a file holds ``x`` and ``adjacency`` in float16. They are float32 here, and
             numbers that float16 can hold (:meth:`stored_as` rounds them): what is trained on is what
             is stored.
+        multi_label: whether nodes of the original graph may have several labels.
     """
 
     x: Tensor
@@ -227,6 +229,7 @@ class CondensedGraph:
     num_classes: int
     provenance: dict[str, Any] = field(default_factory=dict)
     half: bool = False
+    multi_label: bool = False
 
     def __post_init__(self) -> None:
         n = self.x.shape[0] if self.x.ndim == 2 else 0
@@ -252,7 +255,7 @@ class CondensedGraph:
             require(fits, f"{name} must fit float16 if half; stored_as('float16') rounds it.")
         low, _ = _extremes(self.adjacency)
         require(low >= 0, f"adjacency must be >= 0, got {low:g}.")
-        if self.y.ndim == 1:
+        if self.y.ndim == 1 and not self.multi_label:
             require(
                 self.y.shape == (n,) and self.y.dtype == torch.int64,
                 f"y must be {n} int64 classes, got {self.y.dtype} of shape {tuple(self.y.shape)}.",
@@ -270,9 +273,12 @@ class CondensedGraph:
                 f"y must be class shares of shape ({n}, {self.num_classes}), got {self.y.dtype} of"
                 f" shape {tuple(self.y.shape)}.",
             )
-            sums = self.y.sum(1)
-            shares = (self.y >= 0).all() and torch.allclose(sums, torch.ones_like(sums), atol=1e-3)
-            require(bool(shares), "y must be class shares >= 0 that sum to one.")
+            if self.multi_label:
+                valid, accepted = bool((self.y <= 1).all()), "targets between 0 and 1"
+            else:
+                sums, accepted = self.y.sum(1), "class shares >= 0 that sum to one"
+                valid = torch.allclose(sums, torch.ones_like(sums), atol=1e-3)
+            require(valid and bool((self.y >= 0).all()), f"y must be {accepted}.")
 
     @property
     def num_nodes(self) -> int:
@@ -296,6 +302,11 @@ class CondensedGraph:
     def labeled(self) -> Tensor:
         """Which nodes have a label, ``(n',)``."""
         return self.classes >= 0
+
+    @property
+    def labels(self) -> Tensor:
+        """Classes ``(n',)``, or the 0/1 matrix nearest to the targets of a multi-label graph."""
+        return (self.y > 0.5).long() if self.multi_label else self.classes
 
     @property
     def nbytes(self) -> int:
@@ -357,7 +368,8 @@ class CondensedGraph:
         """A PyG ``Data`` for networks with or without edge weights.
 
         It has ``x``, ``edge_index``, ``edge_weight``, ``y`` (classes), ``train_mask`` (labeled nodes)
-        and, where labels are class shares, ``y_soft``.
+        and, where labels are class shares, ``y_soft``. Of a multi-label graph ``y`` are the targets
+        of every label, for ``BCEWithLogitsLoss``.
 
         Edges are the entries of A' above ``threshold``: by default :attr:`edge_threshold`, so that
         layers that ignore weights can be trained; 0 gives every entry. Self-loops have the weight
@@ -377,12 +389,12 @@ class CondensedGraph:
         weight = self.adjacency[index[1], index[0]] + (index[0] == index[1])
         if bool((index[0] == index[1]).all()):
             weight = torch.ones_like(weight)
-        soft = {"y_soft": self.y.clone()} if self.y.ndim == 2 else {}
+        soft = {} if self.multi_label or self.y.ndim == 1 else {"y_soft": self.y.clone()}
         return Data(
             x=self.x.clone(),
             edge_index=index,
             edge_weight=weight,
-            y=self.classes.clone(),
+            y=self.y.clone() if self.multi_label else self.classes.clone(),
             train_mask=self.labeled,
             **soft,
         )
@@ -418,10 +430,8 @@ class CondensedGraph:
             "nodes": self.num_nodes,
             "features": int(self.x.shape[1]),
             "classes": self.num_classes,
-            "labels": "soft" if self.y.ndim == 2 else "hard",
-            "nodes_per_class": torch.bincount(
-                self.classes[self.labeled], minlength=self.num_classes
-            ).tolist(),
+            "labels": "multi-label" if self.multi_label else "soft" if self.y.ndim == 2 else "hard",
+            "nodes_per_class": self._nodes_per_class().tolist(),
             "unlabelled_nodes": int((~self.labeled).sum()),
             "edges_above_0.01": int((off_diagonal > 0.01).sum()) // 2,
             "density_above_0.01": float((off_diagonal > 0.01).sum()) / pairs,
@@ -443,6 +453,11 @@ class CondensedGraph:
         one, such as ``cc-by-4.0``.
         """
         return card(self, accuracies, license)
+
+    def _nodes_per_class(self) -> Tensor:
+        if self.multi_label:
+            return self.labels.sum(0)
+        return torch.bincount(self.classes[self.labeled], minlength=self.num_classes)
 
     def __repr__(self) -> str:
         made = self.provenance.get("method", "?")
@@ -469,6 +484,7 @@ class CondensedGraph:
             "format": kind,
             "num_classes": str(self.num_classes),
             "provenance": provenance,
+            **({"multi_label": "true"} if self.multi_label else {}),
         }
         if "x" not in tensors:
             metadata["num_features"] = str(self.x.shape[1])
@@ -504,7 +520,8 @@ class CondensedGraph:
             plain = isinstance(provenance, dict) and isinstance(provenance.get("dataset", {}), dict)
             require(plain, "provenance and its dataset must be JSON objects.")
             x, adjacency, y, half = from_stored(tensors, path.stat().st_size, _width(metadata))
-            return cls(x, adjacency, y, classes, provenance, half)
+            multi_label = metadata.get("multi_label") == "true"
+            return cls(x, adjacency, y, classes, provenance, half, multi_label)
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
         except UNREADABLE as error:

@@ -181,6 +181,7 @@ def write_list(folder: Path, name: str, values: np.ndarray) -> None:
 def write_folder(graph: Graph, out: str | Path) -> Path:
     """Write a graph that is in memory as a folder."""
     out = expanded(out)
+    graph.require_single_label("a graph folder")
     a = graph.adjacency
     with new_folder(out) as folder:
         write_list(folder, "features", graph.x.contiguous().numpy())

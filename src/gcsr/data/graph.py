@@ -17,7 +17,15 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from gcsr.data.arrays import SPARSE, Features, array_of, features_of, labels_of, split_of
+from gcsr.data.arrays import (
+    SPARSE,
+    Features,
+    array_of,
+    features_of,
+    is_labeled,
+    labels_of,
+    split_of,
+)
 from gcsr.data.edges import adjacency_from_edges, clean_adjacency
 from gcsr.utils.errors import require, require_one_of, warn_user
 from gcsr.utils.formatting import counted
@@ -50,13 +58,19 @@ class StoredParts:
 
 
 def stored_parts(
-    shape: tuple[int, int], filled: int, entries: int, *, weighted: bool, itemsize: int = 4
+    shape: tuple[int, int],
+    filled: int,
+    entries: int,
+    *,
+    weighted: bool,
+    itemsize: int = 4,
+    label_bytes: int = _LABEL,
 ) -> StoredParts:
     """Bytes of nodes with features of a ``shape``, ``filled`` of which are not zero, and of edges.
 
     Features densely or as compressed sparse rows, whichever is smaller; edges as compressed sparse
-    rows, their weights only where one differs from 1; numbers of ``itemsize`` bytes; labels as in a
-    condensed graph.
+    rows, their weights only where one differs from 1; numbers of ``itemsize`` bytes; ``label_bytes``
+    for the labels of a node.
     """
     nodes, width = shape
     sparse = filled * (itemsize + _index_bytes(width)) + (nodes + 1) * _POINTER
@@ -64,16 +78,25 @@ def stored_parts(
     return StoredParts(
         features=min(nodes * width * itemsize, sparse),
         adjacency=entries * per_edge + (nodes + 1) * _POINTER,
-        labels=nodes * _LABEL,
+        labels=nodes * label_bytes,
     )
 
 
-def real_bytes(x: Tensor, adjacency: sp.csr_array, *, itemsize: int = 4) -> StoredParts:
+def real_bytes(
+    x: Tensor, adjacency: sp.csr_array, *, itemsize: int = 4, label_bytes: int = _LABEL
+) -> StoredParts:
     """Bytes of real nodes, stored as sparingly as a condensed graph is."""
     shape = int(x.shape[0]), int(x.shape[1])
     weighted = bool((adjacency.data != 1).any())
     filled = int(torch.count_nonzero(x))
-    return stored_parts(shape, filled, int(adjacency.nnz), weighted=weighted, itemsize=itemsize)
+    return stored_parts(
+        shape,
+        filled,
+        int(adjacency.nnz),
+        weighted=weighted,
+        itemsize=itemsize,
+        label_bytes=label_bytes,
+    )
 
 
 def _index_bytes(largest: int) -> int:
@@ -114,10 +137,11 @@ class Graph:
         x: features, one float32 row per node. Rows of zeros are allowed and stay zero.
         adjacency: symmetric CSR matrix without self-loops (see :mod:`gcsr.data.edges`); nodes
             without edges are allowed.
-        y: one class per node, ``0 .. num_classes - 1``, or -1 where the class is not known.
+        y: one class per node, ``0 .. num_classes - 1``, or -1 where the class is not known. Where nodes
+            may have several labels, a matrix ``(n, num_classes)`` of 0 and 1, with rows of -1.
         train, val, test: disjoint lists of labeled nodes; only ``test`` may be empty. A class may
             lack training nodes: it stays a class to be predicted and gets no condensed node.
-        num_classes: by default the largest label plus one.
+        num_classes: by default the largest label plus one, or the columns of ``y``.
         name: shown in results.
         inductive: whether validation and test nodes are hidden while condensing (the paper's
             setting for Flickr and Reddit).
@@ -171,7 +195,7 @@ class Graph:
             f" {self.adjacency.shape}.",
         )
         require(
-            self.y.shape == (nodes,),
+            self.y.shape == (nodes,) or (self.multi_label and self.y.shape[0] == nodes),
             f"y must have one class per row of x ({nodes}), got shape {tuple(self.y.shape)}.",
         )
         if self.adjacency.data.flags.writeable:
@@ -210,6 +234,9 @@ class Graph:
     def _check_nodes(self) -> None:
         """Labels and split; fills in ``num_classes`` and sorts the split."""
         low, high = int(self.y.min()), int(self.y.max())
+        if self.multi_label:
+            self._check_matrix(low, high)
+            high = int(self.y.shape[1]) - 1
         classes = int(self.num_classes) or high + 1
         require(low >= -1, f"y must be >= -1 (-1: no label), got {low}.")
         require(
@@ -236,6 +263,18 @@ class Graph:
                 f" drops them from {second}.",
             )
 
+    def _check_matrix(self, low: int, high: int) -> None:
+        columns, negative = int(self.y.shape[1]), (self.y < 0).sum(1)
+        require(
+            low >= -1 and high == 1 and bool(((negative == 0) | (negative == columns)).all()),
+            "y must be 0 or 1 for every label, or -1 in a whole row (no labels known), got"
+            f" {low if low < -1 else high if high != 1 else 'rows with both'}.",
+        )
+        require(
+            self.num_classes in (0, columns),
+            f"num_classes must be {columns}, the columns of y, got {self.num_classes}.",
+        )
+
     def _check_split(self, split: str) -> Tensor:
         ids: Tensor = getattr(self, split)
         require(
@@ -255,7 +294,7 @@ class Graph:
             f"{split} must not repeat nodes, got {ids.numel() - unique.numel()} repeated;"
             f" numpy.unique({split}) drops the repetitions.",
         )
-        unlabeled = unique[self.y[unique] < 0]
+        unlabeled = unique[~is_labeled(self.y[unique])]
         require(
             unlabeled.numel() == 0,
             f"{split} must be labeled nodes, got {counted(unlabeled.numel(), 'node')} with y = -1"
@@ -288,7 +327,8 @@ class Graph:
             x: features, one row per node: an array, a tensor or a scipy sparse matrix.
             edges: a ``2 x E`` or ``E x 2`` list of node ids (``2 x 2`` is read as the first), or a
                 scipy sparse matrix.
-            y: one class per node, -1 or NaN where it is not known.
+            y: one class per node, -1 or NaN where it is not known; or a 0/1 matrix, where nodes may
+                have several labels, with rows of -1 or NaN.
             train: node ids or a boolean mask; ``val`` and ``test`` likewise. By default every labeled
                 node that is in no other part. Nodes without a label leave their part, with a warning.
             val: nodes for model selection. By default a fifth of the training nodes of every class,
@@ -338,7 +378,7 @@ class Graph:
         labels = labels_of(y)
         split, notes = split_of(labels, {"train": train, "val": val, "test": test})
         known = labels[labels >= 0]
-        if not num_classes and known.numel() and int(known.min()) > 0:
+        if labels.ndim == 1 and not num_classes and known.numel() and int(known.min()) > 0:
             notes.append("no node has class 0, which stays an empty class: classes count from 0")
         graph = cls(
             x=x,
@@ -581,6 +621,23 @@ class Graph:
         return int(self.x.shape[1])
 
     @property
+    def multi_label(self) -> bool:
+        """Whether nodes may have several labels: ``y`` is a 0/1 matrix."""
+        return self.y.ndim == 2
+
+    def require_single_label(self, field: str) -> None:
+        """Refuse a multi-label graph for what needs one class per node."""
+        require(
+            not self.multi_label,
+            f"{field} must be of a graph with one class per node, got the multi-label {self.name}.",
+        )
+
+    @property
+    def label_bytes(self) -> int:
+        """Bytes of the labels of a node in a file."""
+        return self.num_classes if self.multi_label else _LABEL
+
+    @property
     def num_edges(self) -> int:
         """Stored entries of the symmetric adjacency: twice the number of undirected edges."""
         return int(self.adjacency.nnz)
@@ -601,7 +658,13 @@ class Graph:
     def stored_parts(self) -> StoredParts:
         """Bytes of features, adjacency and labels in a file, sparse where that is smaller."""
         shape = self.num_nodes, self.num_features
-        return stored_parts(shape, self._filled(), self.num_edges, weighted=self.is_weighted)
+        return stored_parts(
+            shape,
+            self._filled(),
+            self.num_edges,
+            weighted=self.is_weighted,
+            label_bytes=self.label_bytes,
+        )
 
     def _filled(self) -> int:
         return int(torch.count_nonzero(self.x))
@@ -630,8 +693,9 @@ class Graph:
 
     def __repr__(self) -> str:
         setting = "inductive" if self.inductive else "transductive"
+        labels = "labels per node" if self.multi_label else "classes"
         return (
             f"Graph({self.name}: {self.num_nodes} nodes, {self.num_edges} edges, "
-            f"{self.num_features} features, {self.num_classes} classes, "
+            f"{self.num_features} features, {self.num_classes} {labels}, "
             f"split {self.train.numel()}/{self.val.numel()}/{self.test.numel()}, {setting})"
         )

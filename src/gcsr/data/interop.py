@@ -107,6 +107,11 @@ def from_pyg(data: Any, *, split: int, weight: str | None, **options: Any) -> Gr
         f"data must be a PyG Data or dataset, got {type(data).__name__}.",
     )
     edge_index, weights = _edges(data, weight, notes)
+    require(
+        data.get("y") is not None or data.get("edge_label_index") is None,
+        "data.y must be the class of every node, got edge_label_index instead; this library is for"
+        " node classification, not for link prediction.",
+    )
     for field in ("x", "y"):
         require(
             isinstance(data.get(field), Tensor),
@@ -288,6 +293,10 @@ class _Nodes:
     def labels(self, y: Any, notes: list[str]) -> Any:
         """Classes of the nodes; texts are numbered in their order, missing values are -1."""
         given = self._named("y", y) if isinstance(y, str) else list(array_of("y", y))
+        rows = [value for value in given if np.ndim(value) == 1]
+        if rows:
+            unknown = np.full(len(rows[0]), -1)
+            return array_of("y", [unknown if _missing(value) else value for value in given])
         values = [None if _missing(value) else value for value in given]
         known = {value for value in values if value is not None}
         if any(isinstance(value, str | bool | np.bool_) for value in known):

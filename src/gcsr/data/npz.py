@@ -4,7 +4,7 @@
 ``adj_indptr``          row pointers of the adjacency in CSR form
 ``adj_indices``         its column indices
 ``adj_data``            edge weights (optional; absent means unweighted)
-``y``                   one integer class per node, -1 where unknown
+``y``                   one integer class per node, -1 where unknown; or a 0/1 matrix (multi-label)
 ``x``                   dense features, or in CSR form:
 ``x_indptr, x_indices`` row pointers and columns of sparse features
 ``x_data``              their values (optional; absent means 1)
@@ -141,7 +141,7 @@ def read_npz(
         " Graph.from_arrays(...).to_npz(path) writes such a file.",
     )
     y = arrays["y"]
-    require(y.ndim == 1, f"{path}: y must have one class per node, got shape {y.shape}.")
+    require(y.ndim in (1, 2), f"{path}: y must have one class per node, got shape {y.shape}.")
     adjacency = checked_csr(path, "adj", arrays, (y.shape[0], y.shape[0]))
     if "x" in arrays:
         x: np.ndarray | sp.csr_array = arrays["x"]
@@ -248,7 +248,7 @@ def write_npz(graph: Graph, path: str | Path) -> Path:
     arrays = {
         "adj_indptr": a.indptr,
         "adj_indices": a.indices,
-        "y": graph.y.numpy(),
+        "y": graph.y.numpy().astype(np.int8) if graph.multi_label else graph.y.numpy(),
         **{split: getattr(graph, split).numpy() for split in SPLITS},
         "num_classes": np.array(graph.num_classes),
         "inductive": np.array(graph.inductive),

@@ -58,6 +58,8 @@ RowsByNumber: TypeAlias = Tensor | StoredRows
 class VisibleGraph:
     """The graph that is condensed: ``labels`` are -1 everywhere but on the training nodes.
 
+    They are classes ``(n,)`` or, of a multi-label graph, rows of 0 and 1 ``(n, C)``.
+
     Where it stays on ``disk``, ``x`` has a shape and no numbers.
     """
 
@@ -87,8 +89,18 @@ class VisibleGraph:
 
     @property
     def train_labels(self) -> Tensor:
-        """The classes of the training nodes."""
+        """The labels of the training nodes."""
         return self.labels[self.train]
+
+    @property
+    def multi_label(self) -> bool:
+        """Whether nodes may have several labels."""
+        return self.labels.ndim == 2
+
+    @property
+    def train_strata(self) -> Tensor:
+        """What condensed nodes are divided by: classes, or one stratum of a multi-label graph."""
+        return torch.zeros_like(self.train) if self.multi_label else self.train_labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +168,7 @@ class View:
         nodes = graph.train if graph.inductive else torch.arange(graph.num_nodes)
         hidden = torch.ones(graph.num_nodes, dtype=torch.bool)
         hidden[graph.train] = False
-        labels = graph.y.masked_fill(hidden, -1)
+        labels = graph.y.masked_fill(hidden[:, None] if graph.multi_label else hidden, -1)
         visible = VisibleGraph(
             x=_rows(graph, nodes) if graph.inductive else graph.x,
             adjacency=_induced(graph, nodes) if graph.inductive else graph.adjacency,
@@ -209,7 +221,7 @@ class View:
         if not self._graph.inductive:
             return self._graph.stored_parts
         seen = self.training()
-        return real_bytes(seen.x, seen.adjacency)
+        return real_bytes(seen.x, seen.adjacency, label_bytes=self._graph.label_bytes)
 
     def _target(self, nodes: Tensor) -> Target:
         graph = self._graph

@@ -319,6 +319,7 @@ def cost(
     graph = require_origin([small], graph, check_origin)
     check_numbers(graph, runs, hidden_channels)
     require_in_memory(graph, "graph")
+    graph.require_single_label("a cost sheet")
     sparsifier = Sparsifier(rule=sparsify, seed=seed)
     recipe = recipe or TrainingRecipe()
     target = pick_device(device)

@@ -17,7 +17,7 @@ WHOLE, WITH_PSEUDO_LABELS = "whole graph", "whole graph, pseudo-labels"
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Test accuracies in percent: every run of every graph, their mean and spread.
+    """Test accuracies, or micro-F1, in percent: every run of every graph, their mean and spread.
 
     Attributes:
         mean, std: of ``scores``; the population deviation over all runs, which papers report.
@@ -33,10 +33,12 @@ class Evaluation:
         pseudo_labels: where networks were trained with pseudo-labels, ``test`` and ``validation``
             accuracy in percent of the pseudo-labels themselves.
         metrics: with ``metrics=True``, ``macro_f1``, ``balanced_accuracy``, ``auc`` and
-            ``calibration_error`` of every network on the test nodes, in percent.
+            ``calibration_error`` of every network on the test nodes, in percent; of a multi-label
+            graph ``micro_f1``, ``macro_f1`` and ``auc``.
         predictions: with ``metrics=True``, the predicted class of every test node in the order of
-            ``graph.test``, ``(networks, nodes)``.
+            ``graph.test``, ``(networks, nodes)``, or of a multi-label graph truth values of all labels.
         models: with ``return_models=True``, the trained networks.
+        measure: what scores are: ``accuracy`` or, of a multi-label graph, ``micro-F1``.
     """
 
     mean: float
@@ -57,6 +59,7 @@ class Evaluation:
     metrics: dict[str, list[float]] | None = None
     predictions: Tensor | None = field(default=None, repr=False, compare=False)
     models: list[nn.Module] | None = field(default=None, repr=False, compare=False)
+    measure: str = "accuracy"
 
     @classmethod
     def of(cls, found: Scores, **rest: Any) -> Evaluation:
@@ -86,6 +89,8 @@ class Evaluation:
         for name in ("pseudo_labels", "metrics"):
             if values[name] is None:
                 del values[name]
+        if self.measure == "accuracy":
+            del values["measure"]
         return values
 
     def __str__(self) -> str:
@@ -96,7 +101,8 @@ class Evaluation:
             what = "the whole graph with pseudo-labels"
         found = self.accuracy
         spread = f"; {found.explained}" if found.explained else ""
+        measure = "" if self.measure == "accuracy" else f"{self.measure} "
         return (
-            f"{found} on {self.dataset} ({self.model} trained on {what},"
+            f"{measure}{found} on {self.dataset} ({self.model} trained on {what},"
             f" {graphs}{counted(self.runs, 'run')}{leak}{spread})"
         )

@@ -23,8 +23,8 @@ def other_test_labels(graph: Graph) -> dict[str, Graph]:
     require(
         labels.unique().numel() > 1, "graph must have test nodes of more than one class, got one."
     )
-    order = torch.randperm(labels.numel(), generator=make_generator(0, "permuted test labels"))
-    changed = {"permuted": labels[order], "one-class": labels.min().expand(labels.numel())}
+    order = torch.randperm(len(labels), generator=make_generator(0, "permuted test labels"))
+    changed = {"permuted": labels[order], "one-class": labels.min().expand_as(labels)}
     return {
         name: replace(graph, y=graph.y.index_copy(0, graph.test, values))
         for name, values in changed.items()

@@ -15,7 +15,8 @@ from torch import Tensor, nn
 
 from gcsr.data.condensed import CondensedGraph
 from gcsr.data.views import Target
-from gcsr.equations.trajectory import cross_entropy, over_labeled
+from gcsr.equations.trajectory import over_labeled
+from gcsr.training.classification import predicted, score, targets_of, training_loss
 from gcsr.training.fit import TrainingRecipe
 from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import InputError, require
@@ -38,6 +39,7 @@ class TrainingGraph:
     nodes: Tensor | None = None
     unweighted: Edges | None = None
     threshold: float = 0.0
+    multi_label: bool = False
 
     @classmethod
     def condensed(cls, small: CondensedGraph, device: torch.device) -> TrainingGraph:
@@ -47,18 +49,21 @@ class TrainingGraph:
             data = small.to_pyg(threshold).to(str(device))
             return data.x.float(), data.edge_index, data.edge_weight.float()
 
+        targets = small.targets.to(device, torch.float32)
         return cls(
             edges(0.0),
-            over_labeled(small.targets.to(device, torch.float32)),
+            targets if small.multi_label else over_labeled(targets),
             unweighted=edges(None) if small.has_weights else None,
             threshold=small.edge_threshold,
+            multi_label=small.multi_label,
         )
 
     @classmethod
     def whole(cls, target: Target, num_classes: int, device: torch.device) -> TrainingGraph:
         """The training nodes of a real graph."""
-        classes = nn.functional.one_hot(target.labels, num_classes).to(device, torch.float32)
-        return cls(edges_of(target, device), classes, target.nodes.to(device))
+        targets, multi_label = targets_of(target.labels, num_classes), target.labels.ndim == 2
+        edges, nodes = edges_of(target, device), target.nodes.to(device)
+        return cls(edges, targets.to(device), nodes, multi_label=multi_label)
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,15 +225,15 @@ def _train(
             scores.shape == train.targets.shape,
             f"model must return scores of shape {(found.shape[0], train.targets.shape[1])}.",
         )
-        cross_entropy(scores, train.targets).backward()
+        training_loss(scores, train.targets, train.multi_label).backward()
         optimizer.step()
         last = epoch == recipe.epochs - 1
         due = epoch % recipe.validate_every == recipe.validate_every - 1 or last
         if validation is not None and on_validation is not None and due:
-            predicted = caller.scores(on_validation, validation).argmax(-1)
-            score = float((predicted == validation.labels).double().mean())
-            if score > best:
-                best = score
+            found = predicted(caller.scores(on_validation, validation), train.multi_label)
+            validated = float(score(found, validation.labels))
+            if validated > best:
+                best = validated
                 weights = {k: v.detach().clone() for k, v in module.state_dict().items()}
     if weights:
         module.load_state_dict(weights)

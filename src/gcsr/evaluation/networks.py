@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from gcsr.models.base import Model, Params
 from gcsr.models.sparse import SparseTopology
+from gcsr.training.classification import predicted, probabilities, score
 
 # Bins of the confidence in the expected calibration error.
 BINS = 15
@@ -30,10 +31,10 @@ NOTHING = Keep()
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Of some networks in their order: accuracies between 0 and 1, and what :class:`Keep` asks for.
+    """Of some networks in their order: scores between 0 and 1, and what :class:`Keep` asks for.
 
-    ``predictions`` are the classes of all test nodes, ``(networks, nodes)``. ``metrics`` has a
-    dictionary for every network.
+    ``predictions`` are the classes of all test nodes, ``(networks, nodes)``, or truth values of all
+    labels, ``(networks, nodes, C)``. ``metrics`` has a dictionary for every network.
     """
 
     test: Tensor
@@ -45,13 +46,15 @@ class Scores:
     @classmethod
     def of(cls, logits: Tensor, labels: Tensor, keep: Keep) -> Scores:
         """From class scores ``(networks, nodes, C)`` of test nodes."""
-        predicted = logits.argmax(-1)
-        test = (predicted == labels).double().mean(-1)
+        multi_label = labels.ndim == 2
+        found = predicted(logits, multi_label)
+        test = score(found, labels)
         if not keep.metrics:
             return cls(test, torch.empty(0))
-        shares = logits.double().softmax(-1).cpu().numpy()
-        metrics = [metrics_of(one, labels.cpu().numpy()) for one in shares]
-        return cls(test, torch.empty(0), predicted.cpu(), metrics)
+        shares = probabilities(logits.double(), multi_label).cpu().numpy()
+        measure = multi_label_metrics_of if multi_label else metrics_of
+        metrics = [measure(one, labels.cpu().numpy()) for one in shares]
+        return cls(test, torch.empty(0), found.cpu(), metrics)
 
     @classmethod
     def joined(cls, parts: Sequence[Scores]) -> Scores:
@@ -99,6 +102,27 @@ def metrics_of(shares: np.ndarray, labels: np.ndarray) -> dict[str, float]:
     if present.size > 1:
         areas = [roc_auc_score(labels == one, shares[:, one]) for one in present]
         found["auc"] = np.mean(areas)
+    return {name: 100 * float(value) for name, value in found.items()}
+
+
+def multi_label_metrics_of(shares: np.ndarray, labels: np.ndarray) -> dict[str, float]:
+    """Metrics in percent of probabilities of every label ``(nodes, C)``.
+
+    ``micro_f1``, ``macro_f1`` (over labels that a node has) and ``auc`` (mean over labels that some
+    nodes have and others do not).
+    """
+    from sklearn.metrics import f1_score, roc_auc_score  # noqa: PLC0415 - takes a second to import
+
+    had, lacked = (labels > 0).any(0), (labels == 0).any(0)
+    found = {
+        "micro_f1": f1_score(labels, shares > 0.5, average="micro", zero_division=0),
+        "macro_f1": f1_score(
+            labels[:, had], shares[:, had] > 0.5, average="macro", zero_division=0
+        ),
+    }
+    both = had & lacked
+    if both.any():
+        found["auc"] = roc_auc_score(labels[:, both], shares[:, both])
     return {name: 100 * float(value) for name, value in found.items()}
 
 

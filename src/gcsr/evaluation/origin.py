@@ -98,6 +98,10 @@ def require_origin(graphs: Sequence[CondensedGraph], graph: object, check_origin
             f"data: the condensed graph has {small.x.shape[1]} features and {small.num_classes}"
             f" classes, {graph.name} has {graph.num_features} and {graph.num_classes}.",
         )
+        require(
+            small.multi_label == graph.multi_label,
+            f"data: the condensed graph and {graph.name} must both be multi-label or neither, got one.",
+        )
         made_from = small.provenance.get("dataset", {})
         known = made_from.get("content_hash", graph.content_hash)
         if known != graph.content_hash and check_origin:

@@ -27,6 +27,7 @@ from gcsr.evaluation.pseudo_labels import PseudoLabels, require_unlabeled_nodes
 from gcsr.evaluation.trial import ModelChoice, Task, Trial, condensed_batches
 from gcsr.models.registry import testing_model
 from gcsr.starts.pseudo_labels import LABELERS
+from gcsr.training.classification import measure_name
 from gcsr.training.fit import TrainingRecipe, fit, topology_of
 from gcsr.utils.devices import pick_device
 from gcsr.utils.errors import require, require_integer, require_one_of
@@ -152,6 +153,7 @@ def evaluate(
         trained_on="condensed",
         leaks_test_labels=any(g.leaks_test_labels for g in graphs),
         recipe=vars(recipe),
+        measure=measure_name(graph.multi_label),
         seed=seed,
         seconds=seconds,
     )
@@ -203,6 +205,7 @@ def evaluate_full(
         labeler_name = "auto" if pseudo_labels is True else pseudo_labels
         require_one_of("pseudo_labels", labeler_name, ("auto", *LABELERS))
         require_unlabeled_nodes(graph)
+        graph.require_single_label("pseudo_labels")
         require(cluster is None, "pseudo_labels must be false with a cluster, got true.")
         require(isinstance(model, str), "pseudo_labels must be false with a module, got true.")
         began = time.perf_counter()
@@ -226,6 +229,7 @@ def evaluate_full(
         trained_on=WITH_PSEUDO_LABELS if pseudo_labels else WHOLE,
         leaks_test_labels=False,
         recipe=vars(recipe),
+        measure=measure_name(graph.multi_label),
         seed=seed,
         seconds=seconds,
         pseudo_labels=labeler,
@@ -289,7 +293,7 @@ def train(
             prepared,
             targets,
             prepared,
-            small.classes.to(target),
+            small.labels.to(target),
             features=int(x.shape[1]),
             # Only the last epoch is compared, with nothing.
             recipe=replace(recipe, validate_every=recipe.epochs),

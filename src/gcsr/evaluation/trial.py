@@ -19,6 +19,7 @@ from gcsr.models.gat import GAT
 from gcsr.models.registry import testing_model
 from gcsr.models.sparse import SparseTopology
 from gcsr.outofcore.predict import accuracy_in_blocks, prepare_on
+from gcsr.training.classification import targets_of
 from gcsr.training.fit import (
     Fitted,
     TrainingRecipe,
@@ -238,9 +239,8 @@ def _joined(parts: Sequence[Fitted]) -> Fitted:
 
 def real_batches(trial: Trial, target: Target, num_classes: int, networks: range) -> list[Batch]:
     """How networks on (a part of) the real graph are grouped."""
-    classes = torch.nn.functional.one_hot(target.labels, num_classes)
-    classes = classes.to(trial.device, torch.float32)
-    return batches_of(trial, trial.prepare(target), classes, networks)
+    targets = targets_of(target.labels, num_classes).to(trial.device)
+    return batches_of(trial, trial.prepare(target), targets, networks)
 
 
 def batches_of(trial: Trial, prepared: Prepared, classes: Tensor, networks: range) -> list[Batch]:

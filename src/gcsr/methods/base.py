@@ -68,7 +68,13 @@ def _with_edges(
 ) -> CondensationResult:
     """The same result with the edges for unweighted layers in its details, where A' has weights."""
     disk = view.visible.disk or view.validation.disk
-    small = CondensedGraph(made.x, made.adjacency, made.y, view.visible.num_classes)
+    small = CondensedGraph(
+        made.x,
+        made.adjacency,
+        made.y,
+        view.visible.num_classes,
+        multi_label=view.visible.multi_label,
+    )
     if disk is not None or not small.has_weights or not view.validation.nodes.numel():
         return made
     quick = QuickScore(view.validation, device)
@@ -117,6 +123,8 @@ class Condenser(metaclass=_AcceptsOldNames):
     beyond_training_nodes: ClassVar[bool] = False
     # Whether it can condense a graph that stays on disk.
     works_in_blocks: ClassVar[bool] = False
+    # Whether it can condense a graph whose nodes may have several labels.
+    multi_label: ClassVar[bool] = False
     # Settings that a preset of that name stands for, for methods of other packages.
     presets: ClassVar[dict[str, dict[str, Any]]] = {}
     # Methods whose settings may be given to this one, which passes them on (its field ``fixed``).
@@ -321,6 +329,11 @@ class Condenser(metaclass=_AcceptsOldNames):
             )
         if view.visible.disk is not None:
             self._require_blocks()
+        require(
+            self.multi_label or not view.visible.multi_label,
+            f"method must be auto, bilevel, herding, kcenter or random for a multi-label graph, got"
+            f" {self.name!r}.",
+        )
         return view
 
     @property
@@ -390,7 +403,8 @@ class Condenser(metaclass=_AcceptsOldNames):
         x, adjacency, y = made.x.cpu(), made.adjacency.cpu(), made.y.cpu()
         source = view.source
         nodes = int(x.shape[0])
-        stored = CondensedGraph(x, adjacency, y, view.visible.num_classes).stored_bytes
+        classes, multi_label = view.visible.num_classes, view.visible.multi_label
+        bare = CondensedGraph(x, adjacency, y, classes, multi_label=multi_label)
         # On an inductive graph every visible label is a training label: nothing can leak.
         leaks = self.leaks_test_labels and not source.inductive
         provenance = {
@@ -406,7 +420,7 @@ class Condenser(metaclass=_AcceptsOldNames):
             "notes": [*view.notes, *made.notes],
             "versions": code_versions(),
             "device": device.type,
-            "bytes": {"original": source.visible_bytes, "condensed": stored},
+            "bytes": {"original": source.visible_bytes, "condensed": bare.stored_bytes},
             "measured": {
                 **measured,
                 "peak_memory_bytes": peak_memory_bytes(device),
@@ -415,4 +429,4 @@ class Condenser(metaclass=_AcceptsOldNames):
             **made.details,
             **context,
         }
-        return CondensedGraph(x, adjacency, y, view.visible.num_classes, provenance)
+        return replace(bare, provenance=provenance)

@@ -33,6 +33,7 @@ from gcsr.starts.sample import (
     propagated_features,
     sample_training_rows,
 )
+from gcsr.training.classification import targets_of
 from gcsr.training.fit import TrainingRecipe
 from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import InputError, real_number, require, require_one_of, whole_number
@@ -62,9 +63,10 @@ class Bilevel(Condenser):
         init: ``clusters``: means of groups of nodes of each class; ``sample``: training rows.
         pseudo_labels: ``consistent``, ``gcn`` or ``appnp`` label the nodes without a training label;
             ``none``: only training nodes count; ``auto``: where less than a quarter of the visible
-            nodes has a label, ``consistent`` or ``gcn``, whichever validates better.
+            nodes has a label, ``consistent`` or ``gcn``, whichever validates better. Of a multi-label
+            graph ``auto`` is ``gcn``, and ``consistent`` cannot be used.
         structure: ``none``: A' = I; ``self-expressive``: the closed form of GCSR inside the loop as
-            well, kept where it validates better.
+            well, kept where it validates better; not of a multi-label graph.
         models: student models whose real losses are averaged, separated by commas: ``gcn``, ``sgc``,
             ``appnp``, ``mlp``. With ``self-expressive`` structure: ``gcn``.
         iterations: outer steps.
@@ -89,6 +91,7 @@ class Bilevel(Condenser):
     beyond_training_nodes: ClassVar[bool] = True
     # Labels are learned too: a node may end in another class than it began in.
     exact_class_budget: ClassVar[bool] = False
+    multi_label: ClassVar[bool] = True
 
     num_hops: int = 1
     init: Literal["clusters", "sample"] = "clusters"
@@ -150,6 +153,10 @@ class Bilevel(Condenser):
     def run(self, ctx: Context) -> list[CondensationResult]:
         """One condensed graph per seed."""
         visible, device = ctx.view.visible, ctx.device
+        require(
+            self.structure == "none" or not visible.multi_label,
+            f"structure must be 'none' for a multi-label graph, got {self.structure!r}.",
+        )
         known = Targets.of(self, ctx)
         starts = self._starts(ctx, known)
         columns = self._columns(visible)
@@ -204,7 +211,7 @@ class Bilevel(Condenser):
 
     def _starts(self, ctx: Context, known: Targets) -> list[Start]:
         visible, device = ctx.view.visible, known.shares.device
-        budget = class_budget(visible.train_labels, visible.num_classes, ctx.nodes)
+        budget = class_budget(visible.train_strata, visible.num_classes, ctx.nodes)
 
         @cache
         def features() -> Tensor:
@@ -215,10 +222,11 @@ class Bilevel(Condenser):
                 labels = block_labels(budget)
                 generator = make_generator(seed, "initial rows")
                 found = sample_training_rows(features(), visible, labels, generator)
-                one_hot = torch.nn.functional.one_hot(labels, visible.num_classes).to(found.x)
-                return replace(found, targets=one_hot)
+                targets = targets_of(visible.labels[found.nodes], visible.num_classes)
+                return replace(found, targets=targets.to(found.x))
             rows, shares = features()[known.nodes.to(device)], known.shares[known.nodes.to(device)]
-            return cluster_start(rows, shares, budget, make_generator(seed, "clusters"))
+            generator = make_generator(seed, "clusters")
+            return cluster_start(rows, shares, budget, generator, multi_label=visible.multi_label)
 
         cached = partial(_STARTS.get, visible, ctx.view.validation)
         return [
@@ -265,7 +273,7 @@ class Bilevel(Condenser):
         initial = torch.stack([start.x for start in starts])
         x = initial.clone() if columns is None else initial[..., columns.to(initial.device)]
         y = torch.stack([_targets(start) for start in starts])
-        step = BilevelStep(x, y, schedule, real, seeds, structure)
+        step = BilevelStep(x, y, schedule, real, seeds, structure, view.visible.multi_label)
         edges = structure is not None
         keys = [(edges, self._start_key(int(x.shape[1]), seed, x.device)) for seed in seeds]
         chooser = None if self.iterate == "last" else BestIterate(view, x.device, keys)
@@ -278,7 +286,7 @@ class Bilevel(Condenser):
 
         def shares(iteration: int) -> Tensor:
             # The start is as it is, with labels that nothing was taken from.
-            return y if iteration == 0 else step.logits.softmax(-1)
+            return y if iteration == 0 else step.targets()
 
         def compare(iteration: int) -> None:
             if chooser is None:
@@ -348,7 +356,7 @@ class Targets:
         labeler = labeler_of(method, visible)
         if labeler is None:
             shares = torch.zeros((visible.num_nodes, visible.num_classes))
-            shares[visible.train, visible.train_labels] = 1.0
+            shares[visible.train] = targets_of(visible.train_labels, visible.num_classes)
             return cls(shares.to(device), visible.train, None)
         seed = method.expert_seed
         labels = class_shares(ctx.view, labeler, seed=seed, device=device, progress=ctx.progress)

@@ -16,6 +16,7 @@ from gcsr.models.gcn import GCN
 from gcsr.models.sparse import SparseTopology
 from gcsr.outofcore.estimate import Work
 from gcsr.starts.sample import Pick, block_labels, class_budget, pick_training_rows
+from gcsr.training.classification import targets_of
 from gcsr.training.fit import TrainingRecipe, fit
 from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import real_number, whole_number
@@ -39,8 +40,9 @@ def embed_training_nodes(
     """One row per training node, in the order of ``view.visible.train``.
 
     A two-layer GCN (dropout 0.5, Adam at 0.01, from the middle on at a tenth of it) is trained on the
-    visible graph and kept as it was when it validated best. Rows are its log-softmax ``scores`` or
-    the activations of its ``hidden`` layer, without dropout.
+    visible graph and kept as it was when it validated best. Rows are its log-softmax ``scores`` (of a
+    multi-label graph the probabilities of every label) or the activations of its ``hidden`` layer,
+    without dropout.
     """
     visible, validation = view.visible, view.validation
     model = GCN(hidden_channels=hidden_channels)
@@ -52,11 +54,11 @@ def embed_training_nodes(
         topology if same_graph else SparseTopology(validation.adjacency, device),
         validation.nodes,
     )
-    targets = torch.nn.functional.one_hot(visible.train_labels, visible.num_classes)
+    targets = targets_of(visible.train_labels, visible.num_classes)
     fitted = fit(
         model,
         train,
-        targets.to(device, torch.float32),
+        targets.to(device),
         validate,
         validation.labels.to(device),
         features=int(visible.x.shape[1]),
@@ -69,12 +71,18 @@ def embed_training_nodes(
         if layer == "hidden_channels":
             (outer,) = train.outer
             return outer.pick(model.activations(fitted.params, train))[0]
-        return model.logits(fitted.params, train)[0].log_softmax(-1)
+        logits = model.logits(fitted.params, train)[0]
+        return logits.sigmoid() if visible.multi_label else logits.log_softmax(-1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SelectionCondenser(Condenser):
-    """Real training nodes, class by class, with their features and the edges among them."""
+    """Real training nodes, class by class, with their features and the edges among them.
+
+    Of a multi-label graph they are chosen among all training nodes together.
+    """
+
+    multi_label: ClassVar[bool] = True
 
     @abstractmethod
     def _picker(
@@ -85,15 +93,17 @@ class SelectionCondenser(Condenser):
     def run(self, ctx: Context) -> list[CondensationResult]:
         """One condensed graph per seed."""
         visible = ctx.view.visible
-        labels = block_labels(class_budget(visible.train_labels, visible.num_classes, ctx.nodes))
+        strata = block_labels(class_budget(visible.train_strata, visible.num_classes, ctx.nodes))
         results = []
         for done, seed in enumerate(ctx.seeds):
             generator = make_generator(seed, "initial rows")
             part = part_of(ctx.progress, done, len(ctx.seeds))
             pick = self._picker(ctx, seed, generator, part)
-            start = pick_training_rows(visible.features, visible, labels, generator, pick)
+            start = pick_training_rows(visible.features, visible, strata, generator, pick)
             adjacency = torch.from_numpy(visible.among(start.nodes).toarray())
-            results.append(CondensationResult(start.x, adjacency, labels, start.notes))
+            labels = visible.labels[start.nodes]
+            y = labels.float() if visible.multi_label else labels
+            results.append(CondensationResult(start.x, adjacency, y, start.notes))
             part("sampling", 1, 1)
         return results
 

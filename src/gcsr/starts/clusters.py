@@ -85,6 +85,8 @@ def cluster_start(
     budget: Tensor,
     generator: torch.Generator,
     grouping: str = "bisection",
+    *,
+    multi_label: bool = False,
 ) -> Start:
     """A start whose rows are centers, in blocks by class; labels are the mean shares of their nodes.
 
@@ -94,8 +96,9 @@ def cluster_start(
         budget: condensed nodes of each class.
         generator: decides where the grouping begins.
         grouping: ``bisection`` or ``k-means``.
+        multi_label: group all nodes together; ``shares`` are targets of every label.
     """
-    nearest = shares.argmax(1)
+    nearest = shares.new_zeros(len(shares)) if multi_label else shares.argmax(1)
     rows, targets, notes = [], [], []
     for label, wanted in enumerate(budget.tolist()):
         if not wanted:

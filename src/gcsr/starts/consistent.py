@@ -22,7 +22,7 @@ from gcsr.models.base import Dropout, Params, Prepared, init_batch
 from gcsr.models.mlp import MLP
 from gcsr.models.sparse import SparseTopology
 from gcsr.models.topology import Operator
-from gcsr.training.fit import Run, TrainingRecipe, accuracy
+from gcsr.training.fit import Run, TrainingRecipe, scores_of
 from gcsr.utils.devices import make_generator
 from gcsr.utils.progress import Progress, silent
 
@@ -62,7 +62,7 @@ def consistent_prediction(
         tuple(p.to(device).requires_grad_() for p in initial),
         RECIPE,
         partial(material.loss, model),
-        lambda params: accuracy(model, params, validated, labels, at_once=NETWORKS),
+        lambda params: scores_of(model, params, validated, labels, at_once=NETWORKS),
     )
     for epoch in range(1, RECIPE.epochs + 1):
         run.step()

@@ -16,7 +16,9 @@ from gcsr.data.views import CondensingView, ViewCache
 from gcsr.models.registry import testing_model
 from gcsr.models.sparse import SparseTopology
 from gcsr.starts.consistent import consistent_prediction
+from gcsr.training.classification import probabilities, score, targets_of
 from gcsr.training.fit import TrainingRecipe, fit
+from gcsr.utils.errors import require
 from gcsr.utils.progress import Progress, silent
 
 Labeler = Literal["consistent", "gcn", "appnp"]
@@ -67,15 +69,20 @@ def class_shares(
     learn from unlabeled nodes too (:mod:`gcsr.starts.consistent`). ``auto`` is ``consistent`` or
     ``gcn``, whichever has the higher validation accuracy. ``tempered``: predictions become
     as sure of themselves as makes validation labels likeliest; which class comes first does not change.
+    Of a multi-label graph shares are probabilities of every label, not tempered.
     """
     visible = view.visible
+    require(
+        labeler != "consistent" or not visible.multi_label,
+        "pseudo_labels must be gcn or appnp for a multi-label graph, got 'consistent'.",
+    )
     if bool((visible.labels >= 0).all()):
         # An inductive graph: every visible node is labeled.
-        given = torch.nn.functional.one_hot(visible.labels, visible.num_classes)
-        return LabelShares(given.to(device, torch.float32))
+        return LabelShares(targets_of(visible.labels, visible.num_classes).to(device))
     if labeler == "auto":
         options: dict[str, Any] = {"seed": seed, "device": device, "tempered": tempered}
-        found = [class_shares(view, name, **options, progress=progress) for name in COMPARED]
+        compared = COMPARED[1:] if visible.multi_label else COMPARED
+        found = [class_shares(view, name, **options, progress=progress) for name in compared]
         validation = {name: score for one in found for name, score in one.validation.items()}
         best = max(found, key=lambda one: max(one.validation.values(), default=0.0))
         return replace(best, validation=validation)
@@ -101,8 +108,7 @@ def _train_labeler(
     progress: Progress,
 ) -> LabelShares:
     visible = view.visible
-    one_hot = torch.nn.functional.one_hot(visible.train_labels, visible.num_classes)
-    given = one_hot.to(device, torch.float32)
+    given = targets_of(visible.train_labels, visible.num_classes).to(device)
     if labeler == "consistent":
         predicted = consistent_prediction(view, seed=seed, device=device, progress=progress)
     else:
@@ -113,8 +119,9 @@ def _train_labeler(
         nodes, labels = (
             part.to(device) for part in (view.validation.nodes, view.validation.labels)
         )
-        validation[labeler] = float((predicted[nodes].argmax(1) == labels).double().mean())
-        if tempered:
+        certain = predicted[nodes] > 0.5 if visible.multi_label else predicted[nodes].argmax(1)
+        validation[labeler] = float(score(certain, labels))
+        if tempered and not visible.multi_label:
             temperature = best_temperature(predicted[nodes], labels)
             predicted = at_temperature(predicted, temperature)
     predicted[visible.train.to(device)] = given
@@ -166,6 +173,6 @@ def _network_prediction(
     with torch.no_grad():
         for i in range(NETWORKS):
             one = tuple(p[i : i + 1] for p in fitted.params)
-            predicted = model.logits(one, everyone)[0].softmax(-1)
+            predicted = probabilities(model.logits(one, everyone)[0], visible.multi_label)
             total = predicted if i == 0 else total + predicted
     return total / NETWORKS

@@ -134,7 +134,7 @@ def pick_training_rows(
     chosen, repeated = [], []
     for label in labels.unique().tolist():
         wanted = int((labels == label).sum())
-        places = (visible.train_labels == label).nonzero().flatten()
+        places = (visible.train_strata == label).nonzero().flatten()
         members = visible.train[places]
         picked = pick(places, min(wanted, members.numel()))
         extra = torch.randint(

@@ -14,10 +14,11 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from gcsr.equations.trajectory import cross_entropy, over_labeled
+from gcsr.equations.trajectory import over_labeled
 from gcsr.models.base import Dropout, Model, Params, Prepared, init_batch
 from gcsr.models.topology import DenseTopology, EmptyTopology, Topology
 from gcsr.training.adam import fused_adam
+from gcsr.training.classification import predicted, score, training_loss
 from gcsr.utils.capture import record, warm_up
 from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import real_number, whole_number
@@ -35,18 +36,12 @@ def logits_of(
             yield model.logits(tuple(p[i : i + at_once] for p in weights), prepared)
 
 
-def predictions(model: Model, params: Params, prepared: Prepared, *, at_once: int) -> Tensor:
-    """Predicted classes ``(batch, n)``, ``at_once`` networks at a time to bound memory."""
-    parts = logits_of(model, params, prepared, at_once=at_once)
-    return torch.cat([part.argmax(-1) for part in parts])
-
-
-def accuracy(
+def scores_of(
     model: Model, params: Params, prepared: Prepared, labels: Tensor, *, at_once: int
 ) -> Tensor:
-    """Share of right predictions of every network."""
-    right = predictions(model, params, prepared, at_once=at_once) == labels
-    return right.double().mean(-1)
+    """Accuracy or micro-F1 of every network, ``at_once`` at a time to bound memory."""
+    parts = logits_of(model, params, prepared, at_once=at_once)
+    return torch.cat([score(predicted(part, labels.ndim == 2), labels) for part in parts])
 
 
 # Epochs that are run before one is recorded on CUDA, and how many make recording worth its while.
@@ -126,9 +121,11 @@ def fit(
     whatever batch it is trained. Networks that test never share weights with networks that select
     iterates, starts or settings. ``targets`` are class shares, ``(n, C)`` or ``(batch, n, C)``, zeros
     for a node without a label, which the loss leaves out; networks with different training graphs
-    share the validation graph.
+    share the validation graph. Where ``validation_labels`` are a 0/1 matrix the networks are
+    multi-label, and ``targets`` are those of every label.
     """
-    targets = over_labeled(targets)
+    multi_label = validation_labels.ndim == 2
+    targets = targets if multi_label else over_labeled(targets)
     device = train.inputs.device
     weights = f"weights of {generator_name(model.name)}"
     stream = "" if purpose == "test" else f"{purpose}: "
@@ -143,8 +140,10 @@ def fit(
     run = Run(
         tuple(p.to(device, train.inputs.dtype).requires_grad_() for p in initial),
         recipe,
-        lambda params: cross_entropy(model.logits(params, train, dropout), targets).sum(),
-        lambda params: accuracy(
+        lambda params: training_loss(
+            model.logits(params, train, dropout), targets, multi_label
+        ).sum(),
+        lambda params: scores_of(
             model, params, validate, validation_labels, at_once=networks_at_once(model, validate)
         ),
     )

@@ -85,7 +85,7 @@ class StudySpec:
         )
         visible = View(graph).condensing().visible
         size = base.size(visible.num_nodes)
-        class_budget(visible.train_labels, visible.num_classes, size)
+        class_budget(visible.train_strata, visible.num_classes, size)
         spec = cls(graph, size, method, whole, preset, seed, graphs)
         spec._check_ends()
         return spec

@@ -11,7 +11,8 @@ logits of Y'. The oldest student is replaced in turn, so the students' ages are 
 
 Gradients through many Adam steps vary by orders of magnitude between students. Each student's gradient
 is scaled down to the median norm of all of them before the mean is taken, and the mean is divided by
-that norm. Graphs lie along a leading dimension and never see each other.
+that norm. Graphs lie along a leading dimension and never see each other. Of a multi-label graph Y' is
+the sigmoid of its logits.
 """
 
 from __future__ import annotations
@@ -25,19 +26,20 @@ import torch
 from torch import Tensor
 
 from gcsr.engines.bilevel.real_loss import RealLoss
-from gcsr.engines.bilevel.window import InnerAdam, SmallGraph, Students, Window
+from gcsr.engines.bilevel.window import InnerAdam, SmallGraph, Students, Window, logits_gradient
 from gcsr.engines.divergence import MOST_ROLLBACKS
 from gcsr.engines.loop import OuterStep
 from gcsr.engines.structure import SelfExpressiveStructure, SyntheticFeatures
 from gcsr.models.mlp import MLP
 from gcsr.training.adam import Adam
+from gcsr.training.classification import probabilities
 from gcsr.utils.capture import Eager, capture
 from gcsr.utils.devices import make_generator
 
 # How often losses are checked and states are kept; on CUDA a check waits for the device.
 CHECK_EVERY = 10
-# A share of zero, for its logarithm.
-NO_SHARE = 1e-12
+# A share of zero, for its logarithm, and a label that is as good as certain, for its logit.
+NO_SHARE, CERTAIN = 1e-12, 1e-6
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,7 @@ class BilevelStep(OuterStep):
         real: the outer loss; ``None`` where no step will be taken.
         seeds: of the graphs; they determine the students' initial weights.
         structure: the closed form of GCSR and its state, or ``None`` for A' = I.
+        multi_label: whether ``y`` are targets of every label instead of class shares.
     """
 
     def __init__(
@@ -103,10 +106,11 @@ class BilevelStep(OuterStep):
         real: RealLoss | None,
         seeds: Sequence[int],
         structure: tuple[SelfExpressiveStructure, tuple[Tensor, ...]] | None = None,
+        multi_label: bool = False,
     ) -> None:
         self.x, self.schedule, self.real, self._seeds = x, schedule, real, seeds
-        # Labels that are not learned stay as they are.
-        self.logits = label_logits(y) if schedule.label_lr else y.clamp_min(NO_SHARE).log()
+        self._multi_label = multi_label
+        self.logits = label_logits(y, multi_label, learned=schedule.label_lr > 0)
         self._structure: SelfExpressiveStructure | None = None
         self.state: tuple[Tensor, ...] = ()
         if structure is not None:
@@ -181,15 +185,19 @@ class BilevelStep(OuterStep):
             for kept, new in zip(self.state, updated, strict=True):
                 kept.copy_(new)
 
+    def targets(self) -> Tensor:
+        """Y' now."""
+        return probabilities(self.logits, self._multi_label)
+
     def small_graph(self) -> SmallGraph:
         """What students train on now."""
-        y = self.logits.softmax(-1)
+        y = self.targets()
         if self._structure is None:
-            return SmallGraph(self.x, None, y)
+            return SmallGraph(self.x, None, y, self._multi_label)
         with torch.no_grad():
             topology, _ = self._structure.topology(SyntheticFeatures(self.x), self.state)
             p = topology.normalized(torch.eye(self.x.shape[1], device=self.x.device).to(self.x))
-            return SmallGraph(p @ self.x, p, y)
+            return SmallGraph(p @ self.x, p, y, self._multi_label)
 
     def adjacency(self) -> Tensor:
         """A' of every graph now."""
@@ -204,7 +212,7 @@ class BilevelStep(OuterStep):
         """Gradients of X' and of the logits of Y', and the A' that was used."""
         small = self.small_graph()
         g_u, g_p, g_y = self.window.adjoint(small, upstream, balanced)
-        g_logits = small.y * (g_y - (small.y * g_y).sum(-1, keepdim=True))
+        g_logits = logits_gradient(small.y, g_y, self._multi_label)
         if self._structure is None:
             return g_u, g_logits, None
         assert g_p is not None
@@ -254,10 +262,13 @@ def balanced(gradients: Tensor) -> Tensor:
     return weights / float(norms.shape[1])
 
 
-def label_logits(shares: Tensor) -> Tensor:
-    """Logits whose softmax are the shares, kept a tenth away from certainty so that they can move."""
-    classes = shares.shape[-1]
-    return (0.9 * shares + 0.1 / classes).log()
+def label_logits(targets: Tensor, multi_label: bool = False, *, learned: bool = True) -> Tensor:
+    """Logits of the targets; where they are learned a tenth away from certainty, so that they move."""
+    if multi_label:
+        return torch.logit(0.9 * targets + 0.05 if learned else targets, CERTAIN)
+    if not learned:
+        return targets.clamp_min(NO_SHARE).log()
+    return (0.9 * targets + 0.1 / targets.shape[-1]).log()
 
 
 def column_unit(x: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ r"""The outer loss: how well students do on minibatches of the real graph.
 with T the true label of a training node and tempered pseudo-labels of any other node. Minibatches of
 at most ``batch_nodes`` nodes are drawn once and used in turns, so that a step does not grow with the
 number of nodes. At most ``batches`` of them are kept: of a graph with more nodes a random part is used.
+Of a multi-label graph the loss is binary cross-entropy.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from torch import Tensor
 
 from gcsr.data.views import VisibleGraph
 from gcsr.engines.bilevel.window import Students, students_apart
-from gcsr.equations.trajectory import cross_entropy
 from gcsr.models.base import Model, Prepared, prefers_sparse
 from gcsr.models.registry import testing_model
 from gcsr.models.sparse import SparseOperator, SparseTopology
 from gcsr.models.topology import repeated
+from gcsr.training.classification import training_loss
 from gcsr.utils.devices import make_generator
 
 # Networks that are the same two layers on a condensed graph without edges.
@@ -41,7 +42,7 @@ class _Batch:
 
 
 class RealLoss:
-    """Cross-entropy of students on minibatches of real nodes, averaged over student models.
+    """Loss of students on minibatches of real nodes, averaged over student models.
 
     Args:
         visible: the graph that is condensed.
@@ -67,6 +68,7 @@ class RealLoss:
         batch_nodes: int = BATCH_NODES,
         batches: int = BATCHES,
     ) -> None:
+        self._multi_label = visible.multi_label
         self._models = tuple(testing_model(name, hidden_channels) for name in models)
         source = _Source(visible, device, dtype, propagated="gcn" in models)
         self._batches = [
@@ -90,7 +92,8 @@ class RealLoss:
         share = 1 / len(self._models)
         losses = sum(
             (
-                share * cross_entropy(model.logits(weights, prepared), batch.targets)
+                share
+                * training_loss(model.logits(weights, prepared), batch.targets, self._multi_label)
                 for model, prepared in zip(self._models, batch.prepared, strict=True)
             ),
             start=w1.new_zeros(()),

@@ -29,6 +29,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from gcsr.training.classification import probabilities
+
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 TINY = 1e-18
 
@@ -113,11 +115,20 @@ class Students:
 
 @dataclass(frozen=True, eq=False)
 class SmallGraph:
-    """What students train on: U, P (``None``: the identity) and Y of every graph."""
+    """What students train on: U, P (``None``: the identity) and Y of every graph.
+
+    ``multi_label``: the loss is binary cross-entropy, the mean over nodes and labels.
+    """
 
     u: Tensor
     p: Tensor | None
     y: Tensor
+    multi_label: bool = False
+
+    @property
+    def terms(self) -> int:
+        """What the loss is the mean over: nodes, or nodes and labels."""
+        return int(self.y.shape[1] * (self.y.shape[2] if self.multi_label else 1))
 
 
 class _Track:
@@ -215,14 +226,13 @@ class Window:
         students = self.students.students
         now = t % len(self._tracks[0].value)
         w1, b1, w2, b2 = (track.value[now] for track in self._tracks)
-        n = small.u.shape[1]
         hidden = torch.baddbmm(b1, small.u, w1).relu_()
         apart = students_apart(hidden, students)
         scores = apart @ w2
         if small.p is not None:
             scores = small.p.unsqueeze(1) @ scores
-        probabilities = (scores + b2).softmax(-1)
-        d_output = (probabilities - small.y.unsqueeze(1)) / n
+        found = probabilities(scores + b2, small.multi_label)
+        d_output = (found - small.y.unsqueeze(1)) / small.terms
         d_scores = d_output if small.p is None else small.p.mT.unsqueeze(1) @ d_output
         d_hidden = _together(d_scores @ w2.mT).mul_(hidden > 0)
         g1, c1, g2, c2 = (track.gradient[t % len(track.gradient)] for track in self._tracks)
@@ -234,7 +244,7 @@ class Window:
         scales = self._scales()
         for track, decays in zip(self._tracks, scales, strict=True):
             track.step(t, decays)
-        return _Activations(scales, hidden, d_hidden, probabilities, d_scores)
+        return _Activations(scales, hidden, d_hidden, found, d_scores)
 
     def _scales(self) -> tuple[tuple[Tensor, Tensor], ...]:
         """A step is ``m / (scale * sqrt(v) + shift)``: both by student, in each weight's shape."""
@@ -256,7 +266,7 @@ class Window:
         included.
         """
         students, decay = self.students.students, self.adam.weight_decay
-        graphs, n, _ = small.u.shape
+        (graphs, n, _), terms = small.u.shape, small.terms
         bar_p = None if small.p is None else small.u.new_zeros((graphs, students, n, n))
         bar_y = small.u.new_zeros((graphs, students, *small.y.shape[1:]))
         r_d_hiddens: list[Tensor] = []
@@ -280,14 +290,14 @@ class Window:
             r_output = r_scores if small.p is None else small.p.unsqueeze(1) @ r_scores
             r_output = r_output + c2
             prob = step.probabilities
-            r_d_output = prob * (r_output - (prob * r_output).sum(-1, keepdim=True)) / n
+            r_d_output = logits_gradient(prob, r_output, small.multi_label) / terms
             r_d_scores = r_d_output
             if small.p is not None and bar_p is not None:
                 r_d_scores = small.p.mT.unsqueeze(1) @ r_d_output
-                d_output = (prob - small.y.unsqueeze(1)) / n
+                d_output = (prob - small.y.unsqueeze(1)) / terms
                 bar_p.add_(r_d_output @ (apart @ w2).mT + d_output @ r_scores.mT)
             r_d_hidden = _together(r_d_scores @ w2.mT + step.d_scores @ a2.mT).mul_(active)
-            bar_y.sub_(r_output, alpha=1 / n)
+            bar_y.sub_(r_output, alpha=1 / terms)
             r_d_hiddens.append(r_d_hidden)
             self._directions[t].copy_(a1)
             bar_w1, bar_b1, bar_w2, bar_b2 = (adjoint.value for adjoint in self._adjoints)
@@ -325,6 +335,13 @@ class _Activations:
     d_hidden: Tensor
     probabilities: Tensor
     d_scores: Tensor
+
+
+def logits_gradient(found: Tensor, gradient: Tensor, multi_label: bool) -> Tensor:
+    """The gradient of logits, given that of their softmax or sigmoid ``found``."""
+    if multi_label:
+        return found * (1 - found) * gradient
+    return found * (gradient - (found * gradient).sum(-1, keepdim=True))
 
 
 def _slots(like: Tensor, count: int) -> list[Tensor]:
