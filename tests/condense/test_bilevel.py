@@ -119,6 +119,8 @@ def plain_window(
     y: Tensor,
     adam: InnerAdam,
     k: int,
+    *,
+    multi_label: bool,
 ) -> list[Tensor]:
     """Weights of a student after ``k`` steps of Adam, as autograd follows them."""
     weights = [w.detach().clone().requires_grad_() for w in of_student(students.params, g, s)]
@@ -129,6 +131,8 @@ def plain_window(
         out = (out if p is None else p @ out) + weights[3]
         # Cross-entropy where rows of Y sum to one.
         loss = (out.logsumexp(-1) - (y * out).sum(-1)).mean()
+        if multi_label:
+            loss = torch.nn.functional.binary_cross_entropy_with_logits(out, y)
         gradients = torch.autograd.grad(loss, weights, create_graph=True)
         age += 1
         moved = []
@@ -143,7 +147,13 @@ def plain_window(
     return weights
 
 
-def problem(*, structured: bool, zero_column: bool, ages: Sequence[Sequence[float]]) -> Any:
+def problem(
+    *,
+    structured: bool,
+    zero_column: bool,
+    ages: Sequence[Sequence[float]],
+    multi_label: bool = False,
+) -> Any:
     generator = torch.Generator().manual_seed(0)
     graphs, count, (n, d, h, c) = len(ages), len(ages[0]), (7, 9, 5, 4)
 
@@ -154,7 +164,9 @@ def problem(*, structured: bool, zero_column: bool, ages: Sequence[Sequence[floa
     if zero_column:
         u[..., 2] = 0
     p = normal(graphs, n, n).abs() / n if structured else None
-    small = SmallGraph(u, p, normal(graphs, n, c).softmax(-1))
+    logits = normal(graphs, n, c)
+    y = logits.sigmoid() if multi_label else logits.softmax(-1)
+    small = SmallGraph(u, p, y, multi_label)
     students = some_students(graphs, count, (d, h, c), ages=ages)
     upstream = tuple(normal(*w.shape) for w in students.params)
     return small, students, upstream
@@ -164,6 +176,7 @@ def error(found: Tensor, expected: Tensor) -> float:
     return float((found.double() - expected).norm() / expected.norm())
 
 
+@pytest.mark.parametrize("multi_label", [False, True])
 @pytest.mark.parametrize("structured", [False, True])
 @pytest.mark.parametrize(
     ("adam", "zero_column", "ages"),
@@ -173,9 +186,11 @@ def error(found: Tensor, expected: Tensor) -> float:
         (InnerAdam(0.001, 0.1), True, [[4], [0], [900]]),
     ],
 )
-def test_the_adjoint_is_what_autograd_finds(structured, adam, zero_column, ages):
+def test_the_adjoint_is_what_autograd_finds(structured, adam, zero_column, ages, multi_label):
     steps = 6
-    small, students, upstream = problem(structured=structured, zero_column=zero_column, ages=ages)
+    small, students, upstream = problem(
+        structured=structured, zero_column=zero_column, ages=ages, multi_label=multi_label
+    )
     graphs, count = students.age.shape
     weights = torch.linspace(0.5, 2, graphs * count, dtype=torch.float64).view(graphs, count)
     u, y = small.u.clone().requires_grad_(), small.y.clone().requires_grad_()
@@ -184,7 +199,9 @@ def test_the_adjoint_is_what_autograd_finds(structured, adam, zero_column, ages)
     for g in range(graphs):
         for s in range(count):
             own = None if p is None else p[g]
-            ends[g, s] = plain_window(students, g, s, u[g], own, y[g], adam, steps)
+            ends[g, s] = plain_window(
+                students, g, s, u[g], own, y[g], adam, steps, multi_label=multi_label
+            )
             pairs = zip(ends[g, s], of_student(upstream, g, s), strict=True)
             total = total + weights[g, s] * sum((end * up).sum() for end, up in pairs)
     expected = torch.autograd.grad(total, [u, y] if p is None else [u, y, p])
@@ -272,8 +289,10 @@ def schedule(**changes: Any) -> BilevelSchedule:
     return BilevelSchedule(**(given | changes))
 
 
-@pytest.mark.parametrize("structured", [False, True])
-def test_a_float32_step_has_the_gradient_of_plain_autograd(structured):
+@pytest.mark.parametrize(
+    ("structured", "multi_label"), [(False, False), (True, False), (False, True)]
+)
+def test_a_float32_step_has_the_gradient_of_plain_autograd(structured, multi_label):
     generator = torch.Generator().manual_seed(3)
 
     def normal(*shape: int) -> Tensor:
@@ -281,14 +300,15 @@ def test_a_float32_step_has_the_gradient_of_plain_autograd(structured):
 
     n, d, c = 30, 80, 5
     plan = schedule()
-    x, y = 0.5 * normal(1, n, d), (3 * normal(1, n, c)).softmax(-1)
+    x, logits = 0.5 * normal(1, n, d), 3 * normal(1, n, c)
+    y = logits.sigmoid() if multi_label else logits.softmax(-1)
     prior, history = normal(1, n, n).abs() / n, torch.eye(n, dtype=torch.float64)[None]
     chosen = None
     if structured:
         alpha, beta = torch.full((1, 1, 1), 20.0), torch.full((1, 1, 1), 10.0)
         closed_form = SelfExpressiveStructure(alpha, beta, 0.9, 0.5)
         chosen = (closed_form, (prior.float(), history.float()))
-    step = BilevelStep(x.float(), y.float(), plan, None, [4], chosen)
+    step = BilevelStep(x.float(), y.float(), plan, None, [4], chosen, multi_label)
     for student in range(plan.students):
         step._renew(0, student)
     before = copy.deepcopy(step.students)
@@ -300,14 +320,17 @@ def test_a_float32_step_has_the_gradient_of_plain_autograd(structured):
         *(tuple(t.double() for t in part) for part in (before.params, before.first, before.second)),
         before.age.double(),
     )
-    leaf, logits = x[0].clone().requires_grad_(), label_logits(y)[0].requires_grad_()
-    shares, u, p = logits.softmax(-1), leaf, None
+    leaf = x[0].clone().requires_grad_()
+    logits = label_logits(y, multi_label)[0].requires_grad_()
+    shares, u, p = logits.sigmoid() if multi_label else logits.softmax(-1), leaf, None
     if structured:
         p = plain_norm(plain_adjacency(leaf, prior[0], history[0], 20.0, 10.0))
         u = p @ leaf
     losses = []
     for s in range(plan.students):
-        ends = plain_window(in_double, 0, s, u, p, shares, plan.inner, plan.window)
+        ends = plain_window(
+            in_double, 0, s, u, p, shares, plan.inner, plan.window, multi_label=multi_label
+        )
         pairs = zip(ends, of_student(upstream, 0, s), strict=True)
         losses.append(sum((end * up).sum() for end, up in pairs))
     by_y = [torch.autograd.grad(loss, shares, retain_graph=True)[0] for loss in losses]

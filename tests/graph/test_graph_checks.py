@@ -168,12 +168,12 @@ def test_labels_as_a_column(make):
         ({"y": list("abcabc")}, "y must be integers .*, got <U1; numpy.unique"),
         (
             {"y": [0.0, 1.0, 2.5, 0.0, 1.0, 2.0]},
-            "y must be integers .*, got numbers such as 2.5; only",
+            "y must be integers .*, got numbers such as 2.5; this library is for node classification",
         ),
         ({"y": [0.0, 1.0, np.inf, 0.0, 1.0, 2.0]}, "num_classes must be at most"),
         (
             {"y": np.eye(6, dtype=int)},
-            r"y must have one class per node, got shape \(6, 6\); y\.argmax",
+            r"y must be one class per node, or .*, got shape \(6, 6\) without such a row; y\.argmax",
         ),
         ({"y": [0] * 6}, "y must have at least two classes, got 1"),
         ({"y": [0, 0, 0, 0, 0, -1], "test": [4]}, "y must have at least two classes, got 1"),

@@ -18,6 +18,7 @@ from gcsr.utils.errors import require
 from gcsr.utils.formatting import counted, printable
 
 METRICS = {
+    "micro_f1": "micro-F1",
     "macro_f1": "macro-F1",
     "balanced_accuracy": "balanced accuracy",
     "auc": "AUC",

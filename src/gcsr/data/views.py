@@ -166,9 +166,9 @@ class View:
         """
         graph = self._graph
         nodes = graph.train if graph.inductive else torch.arange(graph.num_nodes)
-        hidden = torch.ones(graph.num_nodes, dtype=torch.bool)
+        hidden = torch.ones_like(graph.y, dtype=torch.bool)
         hidden[graph.train] = False
-        labels = graph.y.masked_fill(hidden[:, None] if graph.multi_label else hidden, -1)
+        labels = graph.y.masked_fill(hidden, -1)
         visible = VisibleGraph(
             x=_rows(graph, nodes) if graph.inductive else graph.x,
             adjacency=_induced(graph, nodes) if graph.inductive else graph.adjacency,

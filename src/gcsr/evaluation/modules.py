@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from gcsr.data.condensed import CondensedGraph
 from gcsr.data.views import Target
 from gcsr.equations.trajectory import over_labeled
-from gcsr.training.classification import predicted, score, targets_of, training_loss
+from gcsr.training.classification import predicted, score_of, targets_of, training_loss
 from gcsr.training.fit import TrainingRecipe
 from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import InputError, require
@@ -231,9 +231,9 @@ def _train(
         due = epoch % recipe.validate_every == recipe.validate_every - 1 or last
         if validation is not None and on_validation is not None and due:
             found = predicted(caller.scores(on_validation, validation), train.multi_label)
-            validated = float(score(found, validation.labels))
-            if validated > best:
-                best = validated
+            score = float(score_of(found, validation.labels))
+            if score > best:
+                best = score
                 weights = {k: v.detach().clone() for k, v in module.state_dict().items()}
     if weights:
         module.load_state_dict(weights)

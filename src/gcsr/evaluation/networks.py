@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from gcsr.models.base import Model, Params
 from gcsr.models.sparse import SparseTopology
-from gcsr.training.classification import predicted, probabilities, score
+from gcsr.training.classification import predicted, probabilities, score_of
 
 # Bins of the confidence in the expected calibration error.
 BINS = 15
@@ -48,7 +48,7 @@ class Scores:
         """From class scores ``(networks, nodes, C)`` of test nodes."""
         multi_label = labels.ndim == 2
         found = predicted(logits, multi_label)
-        test = score(found, labels)
+        test = score_of(found, labels)
         if not keep.metrics:
             return cls(test, torch.empty(0))
         shares = probabilities(logits.double(), multi_label).cpu().numpy()

@@ -96,7 +96,8 @@ def cluster_start(
         budget: condensed nodes of each class.
         generator: decides where the grouping begins.
         grouping: ``bisection`` or ``k-means``.
-        multi_label: group all nodes together; ``shares`` are targets of every label.
+        multi_label: bisect all nodes together, by ``shares``, the targets of every label: nodes with
+            different labels have means that say nothing.
     """
     nearest = shares.new_zeros(len(shares)) if multi_label else shares.argmax(1)
     rows, targets, notes = [], [], []
@@ -109,7 +110,7 @@ def cluster_start(
         if grouping == "k-means":
             centers, groups = k_means(x, k, generator)
         else:
-            groups = balanced_bisection(x, k, generator)
+            groups = balanced_bisection(own if multi_label else x, k, generator)
             centers = _means(x, groups, k)
         known = _means(own, groups, centers.shape[0])
         missing = wanted - centers.shape[0]

@@ -16,7 +16,7 @@ from gcsr.data.views import CondensingView, ViewCache
 from gcsr.models.registry import testing_model
 from gcsr.models.sparse import SparseTopology
 from gcsr.starts.consistent import consistent_prediction
-from gcsr.training.classification import probabilities, score, targets_of
+from gcsr.training.classification import probabilities, score_of, targets_of
 from gcsr.training.fit import TrainingRecipe, fit
 from gcsr.utils.errors import require
 from gcsr.utils.progress import Progress, silent
@@ -120,7 +120,7 @@ def _train_labeler(
             part.to(device) for part in (view.validation.nodes, view.validation.labels)
         )
         certain = predicted[nodes] > 0.5 if visible.multi_label else predicted[nodes].argmax(1)
-        validation[labeler] = float(score(certain, labels))
+        validation[labeler] = float(score_of(certain, labels))
         if tempered and not visible.multi_label:
             temperature = best_temperature(predicted[nodes], labels)
             predicted = at_temperature(predicted, temperature)

@@ -14,7 +14,7 @@ from gcsr.equations.trajectory import cross_entropy
 
 
 def measure_name(multi_label: bool) -> str:
-    """What :func:`score` is called."""
+    """What :func:`score_of` is called."""
     return "micro-F1" if multi_label else "accuracy"
 
 
@@ -43,7 +43,7 @@ def predicted(logits: Tensor, multi_label: bool) -> Tensor:
     return logits > 0 if multi_label else logits.argmax(-1)
 
 
-def score(predictions: Tensor, labels: Tensor) -> Tensor:
+def score_of(predictions: Tensor, labels: Tensor) -> Tensor:
     """Accuracy, or micro-F1, of predictions ``(..., n)`` or ``(..., n, C)``, between 0 and 1."""
     if labels.ndim == 1:
         return (predictions == labels).double().mean(-1)

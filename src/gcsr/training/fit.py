@@ -18,7 +18,7 @@ from gcsr.equations.trajectory import over_labeled
 from gcsr.models.base import Dropout, Model, Params, Prepared, init_batch
 from gcsr.models.topology import DenseTopology, EmptyTopology, Topology
 from gcsr.training.adam import fused_adam
-from gcsr.training.classification import predicted, score, training_loss
+from gcsr.training.classification import predicted, score_of, training_loss
 from gcsr.utils.capture import record, warm_up
 from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import real_number, whole_number
@@ -41,7 +41,7 @@ def scores_of(
 ) -> Tensor:
     """Accuracy or micro-F1 of every network, ``at_once`` at a time to bound memory."""
     parts = logits_of(model, params, prepared, at_once=at_once)
-    return torch.cat([score(predicted(part, labels.ndim == 2), labels) for part in parts])
+    return torch.cat([score_of(predicted(part, labels.ndim == 2), labels) for part in parts])
 
 
 # Epochs that are run before one is recorded on CUDA, and how many make recording worth its while.
