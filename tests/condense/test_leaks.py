@@ -140,3 +140,13 @@ def test_prior_over_all_labels_of_an_inductive_graph_is_the_training_prior():
     assert not ours.leaks_test_labels
     expected = condensed(HONEST["train"], graph).provenance["class_correlation"]
     assert ours.provenance["class_correlation"] == expected
+
+
+def test_the_check_refuses_what_it_cannot_check():
+    graph = planted_graph()
+    with pytest.raises(InputError, match=r"method must be an instance such as .* got str"):
+        check_leaks("random", graph)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"graph must be a gcsr\.Graph, got Data"):
+        check_leaks(Random(nodes=9), graph.to_pyg())
+    with pytest.raises(InputError, match="test nodes of more than one class, got 0"):
+        check_leaks(Random(nodes=9), replace(graph, test=graph.test[:0]))

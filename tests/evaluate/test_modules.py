@@ -9,7 +9,7 @@ import torch
 from sklearn.metrics import balanced_accuracy_score, f1_score
 from torch import Tensor, nn
 from torch_geometric.data import Data
-from torch_geometric.nn import GCNConv, TransformerConv
+from torch_geometric.nn import GATConv, GATv2Conv, GCNConv, GraphConv, TransformerConv
 
 import gcsr
 from gcsr import CondensedGraph, InputError, Random, TrainingRecipe, View
@@ -185,6 +185,8 @@ def test_soft_labels_and_double_precision_are_accepted(graph, small):
 def test_function_that_makes_no_module_is_refused(graph, small):
     with pytest.raises(InputError, match=r"model must return a torch\.nn\.Module, got int"):
         gcsr.evaluate(small, graph, model=lambda: 3, **QUICK)
+    with pytest.raises(InputError, match=r"GCNConv\(\) raised TypeError: .* missing 2 required"):
+        gcsr.evaluate(small, graph, model=GCNConv, **QUICK)
 
 
 def test_module_with_wrong_output_is_refused(graph, small):
@@ -192,7 +194,7 @@ def test_module_with_wrong_output_is_refused(graph, small):
         def forward(self, *inputs: Tensor) -> Tensor:
             return super().forward(*inputs)[:, :2]
 
-    with pytest.raises(InputError, match=r"must return scores of shape \(12, 3\)"):
+    with pytest.raises(InputError, match=r"must return scores of shape \(12, 3\), got \(12, 2\)"):
         gcsr.evaluate(small, graph, model=Wrong, **QUICK)
 
 
@@ -242,10 +244,27 @@ def test_all_forms_of_forward_are_called_as_they_want(graph, small):
     assert gcsr.evaluate(small, graph, model=WithAttributes, **QUICK).mean > 50
 
 
+@pytest.mark.parametrize(
+    "layer", [GATConv(12, 3), GATv2Conv(12, 3), TransformerConv(12, 3), GraphConv(12, 3)]
+)
+def test_layers_of_pyg_are_networks(graph, weighted, layer, recwarn):
+    """Their parameters return_attention_weights and, without edge_dim, edge_attr are left out."""
+    assert len(gcsr.evaluate(weighted, graph, model=layer, **QUICK).scores) == 2
+    assert ("ignores" in "".join(str(w.message) for w in recwarn)) == ("Graph" not in str(layer))
+
+
+def test_module_of_features_alone(graph, weighted, recwarn):
+    found = gcsr.evaluate(weighted, graph, model=nn.Sequential(nn.Linear(12, 3)), **QUICK)
+    target = View(graph).test()
+    assert found.scores == gcsr.evaluate(weighted, graph, model=nn.Linear(12, 3), **QUICK).scores
+    assert found.mean > 40 and target.labels.numel() > 0
+    assert not [w for w in recwarn if "edge weights" in str(w.message)]
+
+
 @pytest.mark.parametrize("form", [Unweighted, OfData, Ignoring])
 def test_module_that_ignores_weights_gets_the_edges_that_it_can_use(graph, weighted, form):
     with pytest.warns(
-        UserWarning, match="ignores edge weights, so it is trained with the .* edges"
+        gcsr.InputWarning, match="ignores edge weights, so it is trained with the .* edges"
     ):
         found = gcsr.evaluate(weighted, graph, model=form, **QUICK)
     data = weighted.to_pyg()
@@ -324,6 +343,35 @@ def test_metrics_of_given_probabilities():
     found = metrics_of(shares, np.array([0, 0, 1, 1]))
     assert found["auc"] == 100 and found["balanced_accuracy"] == 75
     assert found["calibration_error"] == pytest.approx(100 * (0.1 + 0.2 + 0.3 + 0.6) / 4)
+
+
+def test_metrics_of_a_network_that_diverged(graph, small):
+    shares = np.full((4, 3), np.nan)
+    assert metrics_of(shares, np.array([0, 0, 1, 1]))["auc"] == 50
+    recipe = TrainingRecipe(epochs=5, lr=1e30)
+    assert gcsr.evaluate(small, graph, metrics=True, **QUICK | {"recipe": recipe}).metrics
+
+
+@pytest.mark.parametrize("model", [Net, "gcn"])
+def test_train_scales_the_real_graph_as_the_condensed_one_was(model):
+    graph = planted_graph(noise=1.5)
+    shifted = replace(graph, x=10 * graph.x + 50 * torch.arange(12))
+    small = gcsr.condense(shifted, nodes=12, method="random", features="standardize")
+    settings = {"recipe": QUICK["recipe"], "device": "cpu"}
+    network = gcsr.train(small, model, shifted, **settings)
+    same = gcsr.train(small, model, shifted.scaled("standardize"), **settings)
+    for a, b in zip(network.parameters(), same.parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_pyg_data_in_place_of_the_real_graph(graph, small):
+    if graph.inductive:
+        pytest.skip("a PyG Data does not say that it is inductive")
+    data = graph.to_pyg()
+    assert gcsr.evaluate_full(data, **QUICK).scores == gcsr.evaluate_full(graph, **QUICK).scores
+    networks = [gcsr.train(small, "gcn", real, recipe=QUICK["recipe"]) for real in (data, graph)]
+    for a, b in zip(*(network.parameters() for network in networks), strict=True):
+        assert torch.equal(a, b)
 
 
 @pytest.mark.parametrize("model", [Net, "gcn"])

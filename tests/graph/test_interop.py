@@ -205,6 +205,9 @@ def test_networkx_with_names_nodes_and_arrays():
         ({"x": ["age"], "y": "club"}, r"x must be .* of the nodes \(club\), got 'age'"),
         ({"x": np.eye(34)}, r"y must be .* of the nodes \(club\), got 'y'"),
         ({"x": np.eye(34), "y": "club", "train": [99]}, "train must be ids of nodes, got 99"),
+        ({"x": np.eye(34), "y": np.eye(34)}, "y must be one class per node, got several values"),
+        ({"x": np.eye(34), "y": "club", "train": [[0]]}, r"train must be ids of nodes, got \[0\]"),
+        ({"y": "club", "weigth": "km"}, r"weigth is not an option of .* \(did you mean weight\?\)"),
         ({"x": np.eye(34), "y": "club", "weight": "km"}, r"weight must be .*\(weight\), got 'km'"),
     ],
 )
@@ -300,6 +303,27 @@ def test_a_real_frame_with_an_index_and_missing_classes(make):
     frame["y"] = pd.array([0, 1, 2, 0, None, 2], dtype="Int64")
     with pytest.warns(InputWarning, match="test: 1 node without a label left out"):
         assert gcsr.load((pd.DataFrame(edges), frame)).test.tolist() == [5]
+
+
+@pytest.mark.parametrize("form", [np.asarray, torch.tensor, list])
+def test_networkx_nodes_with_arrays(make, form):
+    graph = make()
+    made = _networkx(graph)
+    for node, row in zip(made.nodes, graph.x.tolist(), strict=True):
+        made.nodes[node]["x"] = form(row)
+        made.nodes[node]["y"] = graph.y[int(node[1:])]
+    assert gcsr.load(made).content_hash == graph.content_hash
+
+
+def test_attributes_of_the_split_are_true_or_false(make):
+    made = _networkx(make())
+    for node in made.nodes:
+        if "test_mask" not in made.nodes[node]:
+            made.nodes[node]["test_mask"] = float("nan")  # as a column of pandas with gaps
+    assert gcsr.load(made).content_hash == make().content_hash
+    made.nodes[next(iter(made.nodes))]["test_mask"] = "False"
+    with pytest.raises(InputError, match=r"test: 'test_mask' must be true or false .* got 'False'"):
+        gcsr.load(made)
 
 
 def test_a_graph_through_networkx_condenses_as_the_graph_itself():

@@ -6,7 +6,7 @@ None of these libraries is imported here. Objects are recognized by the package 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, cast
@@ -17,7 +17,7 @@ from torch import Tensor
 
 from gcsr.data.arrays import array_of
 from gcsr.data.graph import SPLITS, Graph
-from gcsr.utils.errors import InputError, require
+from gcsr.utils.errors import InputError, require, suggestion
 from gcsr.utils.renamed import plain_number
 
 NO_FEATURES = "stands for no features"
@@ -58,12 +58,12 @@ def graph_of(source: object, **options: Any) -> Graph:
         return source
     libraries = _libraries(source)
     if "torch_geometric" in libraries:
-        return Graph.from_pyg(source, **options)
+        return _read(Graph.from_pyg, source, **options)
     if "networkx" in libraries:
-        return Graph.from_networkx(source, **options)
+        return _read(Graph.from_networkx, source, **options)
     parts: Sequence[Any] = source if isinstance(source, tuple | list) else ()
     if len(parts) == 2 and all("pandas" in _libraries(part) for part in parts):
-        return Graph.from_pandas(*parts, **options)
+        return _read(Graph.from_pandas, *parts, **options)
     if len(parts) == 3:
         edges, x, y = parts
         shape = np.shape(edges)
@@ -71,7 +71,7 @@ def graph_of(source: object, **options: Any) -> Graph:
             2 in shape or 2 not in np.shape(x) or shape == shape[::-1],
             f"the order must be (edge_index, x, y), got an array of shape {tuple(shape)} first.",
         )
-        return Graph.from_arrays(x, edges, y, **options)
+        return _read(Graph.from_arrays, x, edges, y, **options)
     call = "gcsr.load reads names and files"
     if "pandas" in libraries:
         call = "gcsr.Graph.from_pandas(edges, nodes) takes features and labels from a second frame"
@@ -79,6 +79,14 @@ def graph_of(source: object, **options: Any) -> Graph:
         f"graph must be a gcsr.Graph, got {type(source).__name__}; a PyG Data or dataset, a NetworkX"
         f" graph, (edge_index, x, y) and (edges, nodes) of pandas are accepted too, and {call}."
     )
+
+
+def _read(reader: Callable[..., Graph], *parts: Any, **options: Any) -> Graph:
+    accepted = list(inspect.signature(reader).parameters)
+    for option in options:
+        meant = suggestion(option, accepted)
+        require(option in accepted, f"{option} is not an option of Graph.{reader.__name__}{meant}.")
+    return reader(*parts, **options)
 
 
 def _libraries(source: object) -> set[str]:
@@ -254,11 +262,12 @@ class _Nodes:
     def positions(self, ids: Sequence[Any], field: str) -> np.ndarray:
         """Rows of nodes by their ids."""
         rows = {node: row for row, node in enumerate(self.ids)}
-        try:
-            return np.array([rows[node] for node in ids], dtype=np.int64)
-        except (KeyError, TypeError):
-            unknown = next(node for node in ids if node not in rows)
-            raise InputError(f"{field} must be ids of nodes, got {unknown!r}.") from None
+        unknown = [node for node in ids if not isinstance(node, Hashable) or node not in rows]
+        require(
+            not unknown,
+            f"{field} must be ids of nodes, got {unknown[0] if unknown else ''!r}.",
+        )
+        return np.array([rows[node] for node in ids], dtype=np.int64)
 
     def _named(self, field: str, name: str) -> list[Any]:
         require(
@@ -282,9 +291,10 @@ class _Nodes:
         blocks = []
         for name in names:
             values = self._named("x", name)
-            require(None not in values, f"x: {name!r} must be there for every node{call}.")
+            known = all(value is not None for value in values)  # values may be arrays
+            require(known, f"x: {name!r} must be there for every node{call}.")
             try:
-                block = np.array(values, dtype=np.float32)
+                block = np.array([array_of(name, value) for value in values], dtype=np.float32)
             except (TypeError, ValueError):
                 raise InputError(f"x: {name!r} must be numbers of equal length.") from None
             blocks.append(block[:, None] if block.ndim == 1 else block)
@@ -297,7 +307,12 @@ class _Nodes:
         if rows:
             unknown = np.full(len(rows[0]), -1)
             return array_of("y", [unknown if _missing(value) else value for value in given])
-        values = [None if _missing(value) else value for value in given]
+        single = [np.shape(value) == () for value in given]
+        require(all(single), "y must be one class per node, got several values for a node.")
+        values = [
+            None if _missing(value) else value.item() if isinstance(value, Tensor) else value
+            for value in given
+        ]
         known = {value for value in values if value is not None}
         if any(isinstance(value, str | bool | np.bool_) for value in known):
             classes = sorted(known, key=str)
@@ -314,7 +329,14 @@ class _Nodes:
             if given is None:
                 return None
         if isinstance(given, str):
-            return np.array([bool(value) for value in self._named(name, given)])
+            values = [False if _missing(value) else value for value in self._named(name, given)]
+            other = [value for value in values if value not in (False, True)]
+            require(
+                not other,
+                f"{name}: {given!r} must be true or false for every node, got"
+                f" {other[0] if other else ''!r}.",
+            )
+            return np.array(values, dtype=np.bool_)
         array = array_of(name, given)
         return array if array.dtype == np.bool_ else self.positions(list(given), name)
 

@@ -9,6 +9,7 @@ import torch
 
 from gcsr.data.condensed import CondensedGraph
 from gcsr.data.graph import Graph
+from gcsr.evaluation.origin import require_graph
 from gcsr.methods.base import Condenser
 from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import require
@@ -20,9 +21,8 @@ NOT_COMPARED = frozenset(["measured", "dataset"])
 def other_test_labels(graph: Graph) -> dict[str, Graph]:
     """The graph with its test labels permuted, and with one class for all test nodes."""
     labels = graph.y[graph.test]
-    require(
-        labels.unique().numel() > 1, "graph must have test nodes of more than one class, got one."
-    )
+    classes = labels.unique().numel()
+    require(classes > 1, f"graph must have test nodes of more than one class, got {classes}.")
     order = torch.randperm(len(labels), generator=make_generator(0, "permuted test labels"))
     changed = {"permuted": labels[order], "one-class": labels.min().expand_as(labels)}
     return {
@@ -52,6 +52,11 @@ def check_leaks(
         AssertionError: if test labels change the result, or a declared leak changes nothing or is
             not marked.
     """
+    require(
+        isinstance(method, Condenser),
+        f"method must be an instance such as gcsr.GCSR(nodes=70), got {type(method).__name__}.",
+    )
+    require_graph(graph)
     ours = method.condense(graph, seed=seed, device=device)
     differs = {
         name: _difference(ours, method.condense(other, seed=seed, device=device))

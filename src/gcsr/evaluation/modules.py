@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import inspect
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
@@ -19,10 +18,13 @@ from gcsr.equations.trajectory import over_labeled
 from gcsr.training.classification import predicted, score_of, targets_of, training_loss
 from gcsr.training.fit import TrainingRecipe
 from gcsr.utils.devices import make_generator
-from gcsr.utils.errors import InputError, require
+from gcsr.utils.errors import InputError, require, warn_user
 from gcsr.utils.formatting import counted
 
 ModuleChoice = nn.Module | Callable[[], nn.Module]
+# Parameters of a module's forward that are the edge weights, and those that are features alone.
+WEIGHTS = ("edge_weight", "edge_weights", "weight", "weights", "edge_attr")
+FEATURES = ("x", "input", "features")
 # Features, edge_index and edge_weight.
 Edges = tuple[Tensor, Tensor, Tensor]
 
@@ -68,10 +70,10 @@ class TrainingGraph:
 
 @dataclass(frozen=True, eq=False)
 class Caller:
-    """Calls a module as its ``forward`` wants to be called.
+    """Calls a module by the parameters of its ``forward``.
 
-    ``forward(data)``, ``forward(x, edge_index)``, or with a third argument: the edge weights, also as
-    a column that is called ``edge_attr``.
+    ``forward(data)``, ``forward(x)``, ``forward(x, edge_index)``, or with a third argument: the edge
+    weights, also as a column that is called ``edge_attr``.
     """
 
     module: nn.Module
@@ -83,12 +85,14 @@ class Caller:
         """By the names of the parameters of ``forward``."""
         given = list(inspect.signature(module.forward).parameters.values())
         names = [p.name for p in given]
-        for name in ("edge_weight", *(n for n in names if "weight" in n), "edge_attr"):
-            if name in names:
+        for name in WEIGHTS:
+            # Attention layers of PyG without edge_dim refuse edge_attr.
+            refused = name == "edge_attr" and getattr(module, "edge_dim", 1) is None
+            if name in names and not refused:
                 return cls(module, "x, edge_index", name)
         needed = [p for p in given if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
         if len(needed) == 1 and needed[0].kind is not inspect.Parameter.VAR_POSITIONAL:
-            return cls(module, "data")
+            return cls(module, "x" if needed[0].name in FEATURES else "data")
         third = len(needed) > 2 or any(p.kind is p.VAR_POSITIONAL for p in given)
         return cls(module, "x, edge_index, edge_weight" if third else "x, edge_index")
 
@@ -103,6 +107,8 @@ class Caller:
                 from torch_geometric.data import Data  # noqa: PLC0415 - takes a second to import
 
                 found = self.module(Data(x=x, edge_index=index, edge_weight=weight))
+            elif self.form == "x":
+                found = self.module(x)
             elif self.form == "x, edge_index":
                 found = self.module(x, index, **named)
             else:
@@ -129,7 +135,7 @@ class Caller:
     @torch.no_grad()
     def ignores_weights(self, edges: Edges) -> bool:
         """Whether other edge weights give the same scores."""
-        if self.form == "x, edge_index" and not self.weight:
+        if self.form in ("x", "x, edge_index") and not self.weight:
             return True
         x, index, weight = edges
         self.module.eval()
@@ -158,7 +164,7 @@ def train_module(
         edges = train.edges
         if train.unweighted is not None and caller.ignores_weights(edges):
             edges = train.unweighted
-            if number == 0:
+            if number == 0 and caller.form != "x":
                 _warn(caller, train)
         return caller, _train(caller, edges, train, validation, recipe)
 
@@ -167,16 +173,22 @@ def _warn(caller: Caller, train: TrainingGraph) -> None:
     _, index, _ = train.edges if train.unweighted is None else train.unweighted
     left = int((index[0] != index[1]).sum())
     which = f"the {counted(left, 'edge')} above {train.threshold:.3g}" if left else "no edges"
-    warnings.warn(
+    warn_user(
         f"{type(caller.module).__name__} ignores edge weights, so it is trained with {which} of the"
-        " condensed graph.",
-        stacklevel=2,
+        " condensed graph."
     )
 
 
 def _fresh(model: ModuleChoice) -> nn.Module:
     if not isinstance(model, nn.Module):
-        made = model()
+        try:
+            made = model()
+        except Exception as error:
+            name = getattr(model, "__name__", type(model).__name__)
+            raise InputError(
+                f"model must be a function without arguments that makes a module, but {name}() raised"
+                f" {type(error).__name__}: {error}"
+            ) from error
         require(
             isinstance(made, nn.Module),
             f"model must return a torch.nn.Module, got {type(made).__name__}.",
@@ -223,7 +235,8 @@ def _train(
         scores = found if train.nodes is None else found[train.nodes]
         require(
             scores.shape == train.targets.shape,
-            f"model must return scores of shape {(found.shape[0], train.targets.shape[1])}.",
+            f"model must return scores of shape {(found.shape[0], train.targets.shape[1])}, got"
+            f" {tuple(found.shape)}.",
         )
         training_loss(scores, train.targets, train.multi_label).backward()
         optimizer.step()

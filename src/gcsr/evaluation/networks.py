@@ -81,7 +81,8 @@ def metrics_of(shares: np.ndarray, labels: np.ndarray) -> dict[str, float]:
 
     ``macro_f1``, ``balanced_accuracy`` (mean recall), ``auc`` (mean area under the ROC curve of each
     class against the others) and ``calibration_error`` (expected difference between the probability
-    of the predicted class and the accuracy, in bins of that probability).
+    of the predicted class and the accuracy, in bins of that probability). Scores that are not finite,
+    of a network that diverged, count as equal probabilities.
     """
     from sklearn.metrics import (  # noqa: PLC0415 - takes a second to import
         f1_score,
@@ -89,6 +90,7 @@ def metrics_of(shares: np.ndarray, labels: np.ndarray) -> dict[str, float]:
         roc_auc_score,
     )
 
+    shares = np.where(np.isfinite(shares), shares, 1 / shares.shape[1])
     present, predicted = np.unique(labels), shares.argmax(1)
     average = {"labels": present, "average": "macro", "zero_division": 0}
     confidence, right = shares.max(1), predicted == labels

@@ -15,6 +15,7 @@ from torch import nn
 
 from gcsr.data.condensed import CondensedGraph
 from gcsr.data.graph import Graph
+from gcsr.data.interop import graph_of
 from gcsr.data.stored_graph import StoredGraph, require_in_memory
 from gcsr.data.views import View
 from gcsr.distributed.pool import Cluster, connected
@@ -82,7 +83,7 @@ def _scored(
 @shows_progress
 def evaluate(
     small: CondensedGraph | Sequence[CondensedGraph],
-    graph: Graph,
+    graph: object,
     *,
     model: ModelChoice = "gcn",
     runs: int = 10,
@@ -103,7 +104,8 @@ def evaluate(
     Args:
         small: one condensed graph, or several of different seeds and otherwise the same settings,
             whose scores are pooled.
-        graph: the real graph that it was made from.
+        graph: the real graph that it was made from, or the object that was condensed, such as a PyG
+            ``Data``.
         model: a name (``gcn``, ``sgc``, ``sage``, ``appnp``, ``cheby``, ``gat``, ``mlp``, ... of
             :data:`gcsr.models.MODELS`), a ``torch.nn.Module`` with ``forward(x, edge_index)``,
             ``forward(x, edge_index, edge_weight)`` or ``forward(data)``, or a function that makes such
@@ -162,7 +164,7 @@ def evaluate(
 @accepts_old_keywords
 @shows_progress
 def evaluate_full(
-    graph: Graph,
+    graph: object,
     *,
     model: ModelChoice = "gcn",
     runs: int = 10,
@@ -179,7 +181,8 @@ def evaluate_full(
     """The same protocol with networks trained on the whole graph, for comparison.
 
     Args:
-        graph: the real graph; of an inductive one networks see the training nodes alone.
+        graph: the real graph, or an object that :func:`gcsr.load` converts; of an inductive one
+            networks see the training nodes alone.
         model: a name of :data:`gcsr.models.MODELS`, a module or a function that makes one, as in
             :func:`evaluate`; with ``pseudo_labels`` a name.
         runs, recipe, hidden_channels, seed, device, progress, cluster, metrics, return_models: as in
@@ -195,6 +198,7 @@ def evaluate_full(
         Accuracies in percent: every run, their mean and deviation; with ``pseudo_labels`` also those
         of the pseudo-labels themselves.
     """
+    graph = graph_of(graph)
     check_numbers(graph, runs, hidden_channels)
     require_in_memory(graph, "graph")
     recipe = recipe or TrainingRecipe()
@@ -240,7 +244,7 @@ def evaluate_full(
 def train(
     small: CondensedGraph,
     model: ModelChoice = "gcn",
-    graph: Graph | None = None,
+    graph: object = None,
     *,
     recipe: TrainingRecipe | None = None,
     hidden_channels: int = 256,
@@ -264,8 +268,8 @@ def train(
     recipe, target = recipe or TrainingRecipe(), pick_device(device)
     view = None
     if graph is not None:
+        graph = require_origin([small], graph, check_origin)
         check_numbers(graph, 1, hidden_channels)
-        require_origin([small], graph, check_origin)
         model_name(model, graph, hidden_channels)
         view = View(graph)
     if not isinstance(model, str):
