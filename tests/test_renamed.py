@@ -68,6 +68,8 @@ def test_the_old_name_of_a_feature_scaling_warns_and_means_the_same(tmp_path):
     assert before.feature_scaling == "standardize" and torch.equal(before.x, now.x)
     with pytest.warns(DeprecationWarning, match="called 'standardize' now"):
         assert gcsr.load("digits", features="standardise").feature_scaling == "standardize"
+        made = gcsr.condense(graph, nodes=10, method="random", features="standardise")
+        assert made.provenance["dataset"]["features"] == "standardize"
     # Folders and condensed graphs of older versions say standardise.
     folder = now.to_folder(tmp_path / "old")
     manifest = folder / "manifest.json"

@@ -226,6 +226,9 @@ def test_real_nodes_that_test_better_are_noted():
     against = compare(sheet.condensed.accuracy, sheet.random.accuracy)
     assert any("was not worth it" in note for note in sheet.notes) == (against.sign < 0)
     assert any("not distinguishable" in note for note in sheet.notes) == (against.sign == 0)
+    once = sheet_of(graph, small, runs=1).notes
+    assert any(note.startswith("one run is too few to compare") for note in once)
+    assert not any("interval" in note for note in once)
 
 
 def test_what_seconds_are_made_of_is_noted():

@@ -205,7 +205,7 @@ def test_networkx_with_names_nodes_and_arrays():
         ({"x": ["age"], "y": "club"}, r"x must be .* of the nodes \(club\), got 'age'"),
         ({"x": np.eye(34)}, r"y must be .* of the nodes \(club\), got 'y'"),
         ({"x": np.eye(34), "y": "club", "train": [99]}, "train must be ids of nodes, got 99"),
-        ({"x": np.eye(34), "y": np.eye(34)}, "y must be one class per node, got several values"),
+        ({"x": np.eye(34), "y": np.zeros((34, 2, 2))}, r"y must .* got shape \(34, 2, 2\)"),
         ({"x": np.eye(34), "y": "club", "train": [[0]]}, r"train must be ids of nodes, got \[0\]"),
         ({"y": "club", "weigth": "km"}, r"weigth is not an option of .* \(did you mean weight\?\)"),
         ({"x": np.eye(34), "y": "club", "weight": "km"}, r"weight must be .*\(weight\), got 'km'"),

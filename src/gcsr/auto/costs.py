@@ -114,7 +114,7 @@ class Costs:
         columns = consistent.columns_read(self._all, self._features)
         hops = (consistent.DRAWS + 1) * consistent.HOPS
         propagated = hops * columns * (0.5 * self._edges + 3 * self._all) / self._large_elements
-        rows = min(self._train, consistent.LABELLED) + consistent.UNLABELLED
+        rows = min(self._train, consistent.LABELED) + consistent.UNLABELED
         epochs = consistent.RECIPE.epochs
         trained = epochs * (6 * consistent.COMPARED * rows + self._validated)
         trained *= consistent.NETWORKS * consistent.HIDDEN * columns

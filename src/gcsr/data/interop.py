@@ -303,12 +303,10 @@ class _Nodes:
     def labels(self, y: Any, notes: list[str]) -> Any:
         """Classes of the nodes; texts are numbered in their order, missing values are -1."""
         given = self._named("y", y) if isinstance(y, str) else list(array_of("y", y))
-        rows = [value for value in given if np.ndim(value) == 1]
+        rows = [value for value in given if np.ndim(value)]
         if rows:
-            unknown = np.full(len(rows[0]), -1)
+            unknown = np.full(np.shape(rows[0]), -1)
             return array_of("y", [unknown if _missing(value) else value for value in given])
-        single = [np.shape(value) == () for value in given]
-        require(all(single), "y must be one class per node, got several values for a node.")
         values = [
             None if _missing(value) else value.item() if isinstance(value, Tensor) else value
             for value in given

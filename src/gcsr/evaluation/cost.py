@@ -504,6 +504,11 @@ def _notes(
             f"real nodes of the same bytes test better ({random}) than the condensed ones"
             f" ({condensed}; difference {against}): condensing was not worth it"
         )
+    elif against.interval is None:
+        yield (
+            f"one run is too few to compare the condensed graph ({condensed}) with real nodes of the"
+            f" same bytes ({random})"
+        )
     elif against.sign == 0:
         yield (
             "the condensed graph and real nodes of the same bytes are not distinguishable:"

@@ -36,7 +36,7 @@ DROPPED_COLUMNS = 0.5
 # The mean prediction that every draw is drawn to is this much sharper: p to the power of 1 / 0.5.
 SHARPENING = 0.5
 # Nodes of an epoch, and those without a label that are ever looked at.
-LABELLED, UNLABELLED, POOL = 512, 512, 4096
+LABELED, UNLABELED, POOL = 512, 512, 4096
 # Of wide features those that vary most are read. A projection would be narrower, but networks learn
 # words better than mixtures of words: on Citeseer it validated three points worse.
 WIDEST, NUMBERS, NARROWEST = 2048, 2**24, 256
@@ -126,8 +126,8 @@ class _Material:
         """Rows of the compared draws, labeled nodes first in each, and the targets of these."""
         drawn = torch.randperm(DRAWS, generator=self.generator)[:COMPARED].tolist()
         known = self.visible.train.numel()
-        labeled = torch.randperm(known, generator=self.generator)[:LABELLED]
-        size = (min(UNLABELLED, self._pooled),)
+        labeled = torch.randperm(known, generator=self.generator)[:LABELED]
+        size = (min(UNLABELED, self._pooled),)
         unlabeled = known + torch.randint(self._pooled, size, generator=self.generator)
         rows = torch.cat([labeled, unlabeled]).to(self.device)
         inputs = [self._draws[draw][rows] for draw in drawn]
