@@ -381,6 +381,9 @@ def test_train_returns_the_first_network_of_an_evaluation(graph, small, model):
     theirs = gcsr.evaluate(small, graph, model=model, return_models=True, **QUICK).models[0]
     for a, b in zip(ours.parameters(), theirs.parameters(), strict=True):
         assert torch.equal(a, b)
+    for wrong in ({"small": [small]}, {"model": 3}, {"hidden_channels": 0}):
+        with pytest.raises(InputError, match=f"{next(iter(wrong))} must be"):
+            gcsr.train(**{"small": small} | wrong)
     last = gcsr.train(small, model, **settings)
     data = small.to_pyg()
     scores = last(data.x, data.edge_index, data.edge_weight)

@@ -133,6 +133,15 @@ def test_a_change_in_place_is_noticed(field):
             call()
 
 
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda graph: pickle.loads(pickle.dumps(graph))])
+def test_a_copy_that_is_changed_in_place_is_refused(make, copied):
+    graph = copied(make())
+    gcsr.View(graph)
+    graph.x[0] = 5
+    with pytest.raises(InputError, match="graph must not be changed in place"):
+        gcsr.View(graph)
+
+
 def test_what_was_changed_before_and_copies_are_fine():
     x = planted_graph().x.clone()
     x[0] = 7

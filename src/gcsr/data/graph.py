@@ -215,9 +215,10 @@ class Graph:
         tensors = (self.x, self.y, self.train, self.val, self.test)
         return tuple(0 if tensor.is_inference() else tensor._version for tensor in tensors)
 
-    def __getstate__(self) -> dict[str, Any]:
-        # A copy in another process counts changes from zero.
-        return {name: value for name, value in vars(self).items() if name != "_versions"}
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        # The tensors of a copy count their own changes.
+        object.__setattr__(self, "_versions", self._current_versions())
 
     def require_unchanged(self) -> None:
         """Refuse a graph whose tensors were changed in place, as its checks and hash are of before.
@@ -226,7 +227,7 @@ class Graph:
         """
         current = self._current_versions()
         require(
-            vars(self).get("_versions", current) == current,
+            vars(self)["_versions"] == current,
             "graph must not be changed in place, got other values of x, y or the split than when it"
             " was made; dataclasses.replace(graph, x=x) makes another graph.",
         )

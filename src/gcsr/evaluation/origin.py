@@ -68,6 +68,14 @@ def require_graph(graph: object) -> None:
     )
 
 
+def require_condensed(small: object) -> None:
+    """Refuse other objects than condensed graphs."""
+    require(
+        isinstance(small, CondensedGraph),
+        f"small must be a CondensedGraph, got {type(small).__name__}; CondensedGraph.load reads one.",
+    )
+
+
 def require_origin(graphs: Sequence[CondensedGraph], graph: object, check_origin: bool) -> Graph:
     """Refuse condensed graphs that do not fit ``graph``, or that were made from another one.
 
@@ -76,11 +84,7 @@ def require_origin(graphs: Sequence[CondensedGraph], graph: object, check_origin
     """
     require(bool(graphs), "graphs must have at least one condensed graph.")
     for small in graphs:
-        require(
-            isinstance(small, CondensedGraph),
-            f"small must be a CondensedGraph, got {type(small).__name__};"
-            " CondensedGraph.load reads one.",
-        )
+        require_condensed(small)
     made_from = part(graphs[0].provenance, "dataset")
     if not isinstance(graph, Graph):
         # As the object became the graph that was condensed.

@@ -23,7 +23,12 @@ from gcsr.distributed.worker import Shared
 from gcsr.evaluation.evaluation import WHOLE, WITH_PSEUDO_LABELS, Evaluation
 from gcsr.evaluation.modules import TrainingGraph, train_module
 from gcsr.evaluation.networks import Keep, Scores, TrainedNetwork
-from gcsr.evaluation.origin import require_graph, require_origin, same_settings
+from gcsr.evaluation.origin import (
+    require_condensed,
+    require_graph,
+    require_origin,
+    same_settings,
+)
 from gcsr.evaluation.pseudo_labels import PseudoLabels, require_unlabeled_nodes
 from gcsr.evaluation.trial import ModelChoice, Task, Trial, condensed_batches
 from gcsr.models.registry import testing_model
@@ -266,12 +271,11 @@ def train(
         ``network(x, edge_index, edge_weight=None)``.
     """
     recipe, target = recipe or TrainingRecipe(), pick_device(device)
-    view = None
-    if graph is not None:
-        graph = require_origin([small], graph, check_origin)
-        check_numbers(graph, 1, hidden_channels)
-        model_name(model, graph, hidden_channels)
-        view = View(graph)
+    require_condensed(small)
+    require_integer("hidden_channels", hidden_channels, least=1)
+    real = None if graph is None else require_origin([small], graph, check_origin)
+    model_name(model, real, hidden_channels)
+    view = None if real is None else View(real)
     if not isinstance(model, str):
         caller, _ = train_module(
             model,
@@ -329,7 +333,7 @@ def _scores(
         return scores, time.perf_counter() - began
 
 
-def model_name(model: ModelChoice, graph: Graph, hidden_channels: int) -> str:
+def model_name(model: ModelChoice, graph: Graph | None, hidden_channels: int) -> str:
     """The name of a model, a module or a function; refuses what is none of them."""
     if isinstance(model, str):
         testing_model(model, hidden_channels)
@@ -339,7 +343,8 @@ def model_name(model: ModelChoice, graph: Graph, hidden_channels: int) -> str:
         f"model must be a name, a torch.nn.Module or a function that makes one, got"
         f" {type(model).__name__}.",
     )
-    require_in_memory(graph, "model")
+    if graph is not None:
+        require_in_memory(graph, "model")
     # A functools.partial is a function without a name.
     named = type(model) if isinstance(model, nn.Module) else model
     return str(getattr(named, "__name__", type(model).__name__))
