@@ -13,7 +13,7 @@ from torch_geometric.nn import GATConv, GATv2Conv, GCNConv, GraphConv, Transform
 
 import gcsr
 from gcsr import CondensedGraph, InputError, Random, TrainingRecipe, View
-from gcsr.evaluation.networks import metrics_of
+from gcsr.evaluation.networks import metrics_of, multi_label_metrics_of
 from helpers import planted_graph, with_other_test_labels
 
 QUICK = {"recipe": TrainingRecipe(epochs=30, lr=0.02), "runs": 2, "device": "cpu"}
@@ -348,6 +348,7 @@ def test_metrics_of_given_probabilities():
 def test_metrics_of_a_network_that_diverged(graph, small):
     shares = np.full((4, 3), np.nan)
     assert metrics_of(shares, np.array([0, 0, 1, 1]))["auc"] == 50
+    assert multi_label_metrics_of(shares, np.eye(4)[:, :3])["auc"] == 50
     recipe = TrainingRecipe(epochs=5, lr=1e30)
     assert gcsr.evaluate(small, graph, metrics=True, **QUICK | {"recipe": recipe}).metrics
 

@@ -115,6 +115,7 @@ def multi_label_metrics_of(shares: np.ndarray, labels: np.ndarray) -> dict[str, 
     """
     from sklearn.metrics import f1_score, roc_auc_score  # noqa: PLC0415 - takes a second to import
 
+    shares = np.nan_to_num(shares, nan=0.5)  # of a network that diverged
     had, lacked = (labels > 0).any(0), (labels == 0).any(0)
     found = {
         "micro_f1": f1_score(labels, shares > 0.5, average="micro", zero_division=0),
