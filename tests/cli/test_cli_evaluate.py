@@ -44,6 +44,12 @@ def test_several_files_are_pooled(gcsr: Run, data: Path, tmp_path: Path) -> None
     assert (got["graphs"], got["runs"], len(got["scores"])) == (3, 2, 6)
 
 
+def test_a_file_given_twice_is_refused(gcsr: Run, data: Path, made: Path) -> None:
+    result = gcsr("evaluate", made, made, "--data", data, *QUICK)
+    assert result.code == 2
+    assert result.err == f"error: FILE must be different files, got {made.resolve()} twice.\n"
+
+
 def test_files_of_other_settings_have_rows_of_their_own(
     gcsr: Run, data: Path, made: Path, tmp_path: Path
 ) -> None:

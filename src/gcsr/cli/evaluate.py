@@ -82,6 +82,10 @@ def evaluate(
     else:
         require(not pseudo_labels, "--pseudo-labels is for the whole graph; give --full with it.")
         require(bool(files), "FILE is needed: at least one condensed graph, or --full.")
+        places = [path.resolve() for path in files or []]
+        twice = next((path for path in places if places.count(path) > 1), None)
+        # A graph that counts twice would make the interval too narrow.
+        require(twice is None, f"FILE must be different files, got {twice} twice.")
 
     from gcsr.evaluation.origin import require_origin, same_settings
     from gcsr.models.registry import testing_model
