@@ -208,17 +208,20 @@ class Graph:
             )
             object.__setattr__(self, "adjacency", cleaned)
         self._check_nodes()
-        object.__setattr__(self, "_versions", self._current_versions())
+        self._count_changes()
 
     def _current_versions(self) -> tuple[int, ...]:
         """How often each tensor was changed in place; inference tensors do not count it."""
         tensors = (self.x, self.y, self.train, self.val, self.test)
         return tuple(0 if tensor.is_inference() else tensor._version for tensor in tensors)
 
+    def _count_changes(self) -> None:
+        object.__setattr__(self, "_versions", self._current_versions())
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         # The tensors of a copy count their own changes.
-        object.__setattr__(self, "_versions", self._current_versions())
+        self._count_changes()
 
     def require_unchanged(self) -> None:
         """Refuse a graph whose tensors were changed in place, as its checks and hash are of before.

@@ -149,6 +149,7 @@ class StoredGraph(Graph):
 
     def __post_init__(self) -> None:
         self._check_nodes()
+        self._count_changes()
 
     def to_memory(self) -> Graph:
         """The same graph in memory, checked like any other."""
