@@ -20,7 +20,7 @@ from gcsr.methods.gcsr import GCSR
 from gcsr.models.base import init_batch
 from gcsr.models.registry import testing_model
 from gcsr.models.sparse import SparseTopology
-from gcsr.training.fit import TrainingRecipe, fit, networks_at_once, predictions, topology_of
+from gcsr.training.fit import TrainingRecipe, fit, logits_of, networks_at_once, topology_of
 from gcsr.utils.devices import make_generator
 from gcsr.utils.parallel import single_threaded
 
@@ -136,4 +136,5 @@ def engine_predictions(
         seed=0,
         purpose="test",
     )
-    return predictions(model, fitted.params, test, at_once=networks_at_once(model, test))
+    parts = logits_of(model, fitted.params, test, at_once=networks_at_once(model, test))
+    return torch.cat([part.argmax(-1) for part in parts])
