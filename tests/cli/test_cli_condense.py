@@ -253,3 +253,13 @@ def test_an_extreme_scale_and_missing_validation_nodes_are_one_sentence_each(
     assert len(gcsr(*argv, "--json").json["notes"]) == 2
     refused = gcsr("evaluate", out, "--data", tmp_path / "wild.npz")
     assert refused.code == 2 and "test must have at least one labeled node" in refused.err
+
+
+def test_a_wrong_feature_scaling_lists_auto_too(gcsr: Run, data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "small.safetensors"
+    result = gcsr("condense", data, "--nodes", 6, "--features", "stand", "--out", out)
+    assert result.code == 2
+    assert result.err == (
+        "error: features must be one of auto, keep, rows, standardize, got 'stand'.\n"
+    )
+    assert not out.exists()

@@ -131,6 +131,7 @@ def condense(
     paths = [] if only_estimate else output_paths(out, graphs)
 
     from gcsr.api import default_method, make_condenser
+    from gcsr.data.graph import FEATURE_SCALINGS
     from gcsr.evaluation.sparsify import Sparsifier
     from gcsr.methods.presets import PRESETS
     from gcsr.methods.registry import build
@@ -154,6 +155,8 @@ def condense(
         folder = out.with_name(f".{out.name}.checkpoint")
         checkpoint = gcsr.Checkpoint(folder, every=checkpoint_every, fresh=fresh, keep=True)
         remember_unfinished(folder)
+    if features not in (None, "standardise"):
+        require_one_of("features", features, ("auto", *FEATURE_SCALINGS))
     with progress_bars() as progress:
         scaling = "keep" if features == "auto" else features
         graph = load_graph(data, root, scaling, undirected, inductive, progress, memory=bound)
