@@ -21,7 +21,7 @@ _COMMANDS = """
 condense cora --nodes 70 --set alpha=0.5 --sparsify auto --dtype float16 --seed 1 --out a.safetensors
 condense graph.npz --ratio 0.1 --method mtt --preset paper --features rows --undirected --json
 condense digits --nodes 20 --method auto --budget 30 --expert-memory 1GB --expert-disk 2GiB
-evaluate a.safetensors --data graph.npz --model gcn --runs 2 --epochs 3 --any-graph
+evaluate a.safetensors --data graph.npz --model gcn --runs 2 --epochs 3 --no-check-origin
 inspect a.safetensors --json
 inspect a.safetensors
 analyze a.safetensors --data graph.npz --json

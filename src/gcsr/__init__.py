@@ -101,11 +101,6 @@ def __getattr__(name: str) -> Any:
         value = getattr(import_module(_EXPORTS[name]), name)
     elif name in _PACKAGES:
         value = import_module(f"gcsr.{name}")
-    elif name == "analyse":
-        from warnings import warn  # noqa: PLC0415
-
-        warn("gcsr.analyse is called gcsr.analyze now.", DeprecationWarning, stacklevel=2)
-        return __getattr__("analyze")
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value

@@ -18,13 +18,12 @@ from gcsr.evaluation.origin import require_graph, require_origin
 from gcsr.evaluation.sparsify import Sparsifier
 from gcsr.methods.base import Condenser
 from gcsr.methods.presets import PRESETS, preset_settings
-from gcsr.methods.registry import build, setting_kinds, setting_name
+from gcsr.methods.registry import build, setting_name
 from gcsr.methods.registry import method as find_method
 from gcsr.utils.checkpoint import Checkpoint
 from gcsr.utils.devices import pick_device
 from gcsr.utils.errors import require, require_one_of
 from gcsr.utils.progress import ProgressOption, shows_progress
-from gcsr.utils.renamed import accepts_old_keywords, new_name
 
 
 def condense(
@@ -145,7 +144,6 @@ def default_method(preset: str) -> str:
     return "auto" if preset == "default" else "gcsr"
 
 
-@accepts_old_keywords
 @shows_progress
 def sparsify(
     small: CondensedGraph,
@@ -205,6 +203,5 @@ def make_condenser(
         wanted = build(method, size).size(visible)
         model = settings.get("model")
         base, name = preset_settings(preset, method, graph.name, wanted, model=model)
-    kinds = setting_kinds(chosen)
-    own = {new_name(setting_name(key), method, kinds): value for key, value in settings.items()}
+    own = {setting_name(key): value for key, value in settings.items()}
     return build(method, {**base, **size, **own}), name

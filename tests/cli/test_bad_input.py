@@ -147,7 +147,10 @@ CASES: dict[str, Case] = {
     # -- settings ------------------------------------------------------------------------------
     "unknown setting": (lambda b: b.condense(None, "--set", "alhpa=1"), ["alhpa", "alpha", "tau"]),
     "setting without =": (lambda b: b.condense(None, "--set", "alpha"), ["'alpha'", "key=value"]),
-    "setting twice": (lambda b: b.condense(None, "--set", "K=5"), ["'K'", "twice"]),
+    "setting twice": (
+        lambda b: b.condense(None, "--set", "iterations=5"),
+        ["'iterations'", "twice"],
+    ),
     "size as a setting": (lambda b: b.condense(None, "--set", "nodes=5"), ["'nodes'", "--nodes"]),
     "setting not a number": (
         lambda b: b.condense(None, "--set", "tau=much"),

@@ -118,9 +118,11 @@ def test_files_that_disagree_need_a_word(gcsr: Run, data: Path, tmp_path: Path) 
     for scaling in ("rows", "keep"):
         files.append(tmp_path / f"{scaling}.safetensors")
         gcsr("condense", data, "--nodes", 6, *TINY, "--features", scaling, "--out", files[-1])
-    refused = gcsr("evaluate", *files, "--data", data, *QUICK, "--any-graph")
+    refused = gcsr("evaluate", *files, "--data", data, *QUICK, "--no-check-origin")
     assert refused.code == 2 and "features" in refused.err and "keep, rows" in refused.err
-    given = gcsr("evaluate", *files, "--data", data, *QUICK, "--any-graph", "--features", "keep")
+    given = gcsr(
+        "evaluate", *files, "--data", data, *QUICK, "--no-check-origin", "--features", "keep"
+    )
     assert given.code == 0
 
 
@@ -153,7 +155,7 @@ def test_files_of_different_datasets_name_none(gcsr: Run, made: Path, tmp_path: 
 def test_any_graph_accepts_another_one(gcsr: Run, made: Path, tmp_path: Path) -> None:
     other = small_graph(seed=1).to_npz(tmp_path / "other.npz")
     assert gcsr("evaluate", made, "--data", other, *QUICK).code == 2
-    assert gcsr("evaluate", made, "--data", other, *QUICK, "--any-graph").code == 0
+    assert gcsr("evaluate", made, "--data", other, *QUICK, "--no-check-origin").code == 0
 
 
 def test_inspect_says_it_all(gcsr: Run, made: Path) -> None:

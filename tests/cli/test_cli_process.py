@@ -62,7 +62,7 @@ def test_ctrl_c_on_a_terminal(how: str, tmp_path: Path) -> None:
         "--nodes",
         "20",
         "--set",
-        "K=100000",
+        "iterations=100000",
         "--set",
         "experts=2",
         how,

@@ -17,7 +17,7 @@ from gcsr.methods import registry
     [
         ("iterations=10", {"iterations": 10}),
         ("iterations=1e3", {"iterations": 1000}),
-        ("K=10", {"iterations": 10}),
+        ("N=10", {"student_steps": 10}),
         ("num_hops=3", {"num_hops": 3}),
         ("hops = 3", {"num_hops": 3}),
         ("expert-epochs=7", {"expert_epochs": 7}),
@@ -45,8 +45,8 @@ def test_values_of_another_type_are_refused(assignment: str) -> None:
 
 
 def test_one_setting_under_two_names_is_refused() -> None:
-    with pytest.raises(InputError, match="must have every setting once, got 'iterations' twice"):
-        parse_settings("gcsr", ["K=1", "iterations=2"])
+    with pytest.raises(InputError, match="must have every setting once, got 'student_steps' twice"):
+        parse_settings("gcsr", ["N=1", "student_steps=2"])
 
 
 def test_settings_of_a_method_from_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -234,8 +234,8 @@ SMALL = {key: value for key, value in SETTINGS.items() if key != "nodes"}
 
 
 def test_condense_takes_the_papers_letters(graph):
-    letters = SMALL | {"N": 4, "M": 1, "K": 2, "eta1": 0.1, "eta2": 0.01, "hops": 1}
-    for name in ("student_steps", "expert_steps", "iterations", "student_lr", "num_hops"):
+    letters = SMALL | {"N": 4, "M": 1, "iterations": 2, "eta1": 0.1, "eta2": 0.01, "hops": 1}
+    for name in ("student_steps", "expert_steps", "student_lr", "num_hops"):
         del letters[name]
     settings = gcsr.condense(graph, method="gcsr", nodes=9, device="cpu", **letters).provenance[
         "settings"
@@ -316,7 +316,7 @@ def test_settings_win_over_the_preset(graph):
     named = graph.renamed("cora")
     short = {key: SMALL[key] for key in ("hidden_channels", "expert_epochs", "max_start")}
     small = gcsr.condense(
-        named, nodes=9, preset="paper", K=2, experts=2, alpha=3.0, device="cpu", **short
+        named, nodes=9, preset="paper", iterations=2, experts=2, alpha=3.0, device="cpu", **short
     )
     assert small.provenance["settings"]["alpha"] == 3.0
     assert small.provenance["settings"]["iterations"] == 2

@@ -38,7 +38,6 @@ from gcsr.evaluation.origin import require_origin
 from gcsr.utils.errors import require, require_integer
 from gcsr.utils.formatting import counted
 from gcsr.utils.progress import ProgressOption, shows_progress
-from gcsr.utils.renamed import accepts_old_keywords
 from gcsr.utils.safe_io import is_number
 
 
@@ -133,7 +132,6 @@ class Analysis:
         return f"Analysis({counted(self.condensed.nodes, 'node')}{made} against {self.dataset})"
 
 
-@accepts_old_keywords
 @shows_progress
 def analyze(
     small: CondensedGraph,

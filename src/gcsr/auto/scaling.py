@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from gcsr.data.graph import FEATURE_SCALINGS, FeatureScaling, Graph, scaling_name
+from gcsr.data.graph import FEATURE_SCALINGS, FeatureScaling, Graph
 from gcsr.data.stored_graph import StoredGraph, require_in_memory
 from gcsr.data.views import View
 from gcsr.models.registry import testing_model
@@ -78,8 +78,6 @@ def scaled_graph(
     ``auto`` chooses by :func:`choose_scaling`. ``None`` does so where features are badly scaled
     (:func:`scale_problem`), with a warning, and changes nothing otherwise.
     """
-    if features == "standardise":  # the name of older versions
-        features = scaling_name(features)
     require_one_of("features", features, (None, "auto", *FEATURE_SCALINGS))
     if features in FEATURE_SCALINGS and features != graph.feature_scaling:
         return graph.scaled(features), None

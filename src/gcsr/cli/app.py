@@ -76,13 +76,12 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "cost": cost.cost,
     "inspect": inspect.inspect,
     "analyze": analyze.analyze,
-    "analyse": analyze.analyze,
     "tune": tune.tune,
     "report": report.report,
     "reproduce": reproduce.reproduce,
 }
 for _name, _command in _COMMANDS.items():
-    app.command(_name, hidden=_name == "analyse")(with_verbosity(_command))
+    app.command(_name)(with_verbosity(_command))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -155,8 +155,7 @@ def condense(
         folder = out.with_name(f".{out.name}.checkpoint")
         checkpoint = gcsr.Checkpoint(folder, every=checkpoint_every, fresh=fresh, keep=True)
         remember_unfinished(folder)
-    if features not in (None, "standardise"):
-        require_one_of("features", features, ("auto", *FEATURE_SCALINGS))
+    require_one_of("features", features, (None, "auto", *FEATURE_SCALINGS))
     with progress_bars() as progress:
         scaling = "keep" if features == "auto" else features
         graph = load_graph(data, root, scaling, undirected, inductive, progress, memory=bound)

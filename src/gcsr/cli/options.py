@@ -79,9 +79,7 @@ MadeFrom = Annotated[
 ]
 AnyGraph = Annotated[
     bool,
-    typer.Option(
-        "--no-check-origin", "--any-graph", help="Accept data that FILE was not made from."
-    ),
+    typer.Option("--no-check-origin", help="Accept data that FILE was not made from."),
 ]
 ExpertMemory = Annotated[
     str | None,
@@ -137,12 +135,10 @@ def parse_settings(method: str, assignments: Sequence[str]) -> dict[str, Any]:
     from gcsr.methods.registry import method as find_method
     from gcsr.methods.registry import setting_kinds
     from gcsr.methods.settings import value_of
-    from gcsr.utils.renamed import new_name
 
     kinds = setting_kinds(find_method(method))
     settings: dict[str, Any] = {}
-    for given, name, text in split_assignments(assignments, "key=value (for example alpha=0.5)"):
-        key = new_name(name, method, kinds)
+    for given, key, text in split_assignments(assignments, "key=value (for example alpha=0.5)"):
         require(key not in SIZES, f"--set does not take {given!r}; use --{key}.")
         require(key not in settings, f"--set must have every setting once, got {given!r} twice.")
         settings[key] = value_of(given, text, kinds[key]) if key in kinds else text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -118,13 +117,8 @@ def standard_scale(training_rows: Tensor) -> Scale:
     return lambda x: (x - mean) / deviation.float()
 
 
-def scaling_name(given: str, *, warn: bool = True) -> FeatureScaling:
-    """A feature scaling by its current name; ``standardise`` of older versions is accepted."""
-    if given == "standardise":
-        if warn:
-            message = "features='standardise' is called 'standardize' now."
-            warnings.warn(message, DeprecationWarning, stacklevel=3)
-        return "standardize"
+def scaling_name(given: str) -> FeatureScaling:
+    """The name of a feature scaling; any other is refused."""
     require_one_of("features", given, FEATURE_SCALINGS)
     return cast("FeatureScaling", given)
 
@@ -608,16 +602,6 @@ class Graph:
     def num_nodes(self) -> int:
         """Number of nodes."""
         return int(self.x.shape[0])
-
-    @property
-    def features(self) -> FeatureScaling:
-        """The name of ``feature_scaling`` before version 0.2."""
-        warnings.warn(
-            "graph.features is called graph.feature_scaling now; the rows are graph.x.",
-            DeprecationWarning,
-            stacklevel=2,
-        )
-        return self.feature_scaling
 
     @property
     def num_features(self) -> int:

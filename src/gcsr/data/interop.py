@@ -17,8 +17,7 @@ from torch import Tensor
 
 from gcsr.data.arrays import array_of
 from gcsr.data.graph import SPLITS, Graph
-from gcsr.utils.errors import InputError, require, suggestion
-from gcsr.utils.renamed import plain_number
+from gcsr.utils.errors import InputError, plain_number, require, suggestion
 
 NO_FEATURES = "stands for no features"
 # The most names or classes that a sentence lists.

@@ -43,7 +43,6 @@ from gcsr.utils.devices import machine_name, make_generator, pick_device
 from gcsr.utils.formatting import counted
 from gcsr.utils.parallel import single_threaded
 from gcsr.utils.progress import Progress, ProgressOption, shows_progress, silent
-from gcsr.utils.renamed import accepts_old_keywords
 
 
 @dataclass(frozen=True)
@@ -293,7 +292,6 @@ T = TypeVar("T")
 PROTOCOL, ALONE = "protocol", "alone"
 
 
-@accepts_old_keywords
 @shows_progress
 def cost(
     small: CondensedGraph,

@@ -38,7 +38,6 @@ from gcsr.training.fit import TrainingRecipe, fit, topology_of
 from gcsr.utils.devices import pick_device
 from gcsr.utils.errors import require, require_integer, require_one_of
 from gcsr.utils.progress import Progress, ProgressOption, shows_progress, silent
-from gcsr.utils.renamed import accepts_old_keywords
 
 # Units per CPU: each prepares the real graph once, and the last ones should end together.
 UNITS_PER_CPU = 2
@@ -84,7 +83,6 @@ def _scored(
     return task.scores(real.get(), device, networks, progress).cpu()
 
 
-@accepts_old_keywords
 @shows_progress
 def evaluate(
     small: CondensedGraph | Sequence[CondensedGraph],
@@ -166,7 +164,6 @@ def evaluate(
     )
 
 
-@accepts_old_keywords
 @shows_progress
 def evaluate_full(
     graph: object,
@@ -245,7 +242,6 @@ def evaluate_full(
     )
 
 
-@accepts_old_keywords
 def train(
     small: CondensedGraph,
     model: ModelChoice = "gcn",

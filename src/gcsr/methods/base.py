@@ -6,7 +6,7 @@ import logging
 import os
 import platform
 import time
-from abc import ABCMeta, abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from importlib.metadata import version
@@ -31,6 +31,7 @@ from gcsr.utils.checkpoint import Checkpoint, opened
 from gcsr.utils.devices import arithmetic, peak_memory_bytes, pick_device
 from gcsr.utils.errors import (
     InputError,
+    plain_number,
     real_number,
     require,
     require_integer,
@@ -38,10 +39,10 @@ from gcsr.utils.errors import (
     require_setting,
     truth_value,
     whole_number,
+    with_plain_numbers,
 )
 from gcsr.utils.parallel import suitable_threads
 from gcsr.utils.progress import ProgressOption, shows_progress
-from gcsr.utils.renamed import new_settings, plain_number
 from gcsr.version import __version__, source_hash
 
 logger = logging.getLogger(__name__)
@@ -88,17 +89,8 @@ def resource(default: Any) -> Any:
     return field(default=default, metadata={"resource": True})
 
 
-class _AcceptsOldNames(ABCMeta):
-    """Settings may be given by the names that they had before."""
-
-    def __call__(cls, *args: Any, **settings: Any) -> Any:
-        known = {f.name for f in fields(cls)}  # type: ignore[arg-type]
-        owner = getattr(cls, "name", "")
-        return super().__call__(*args, **new_settings(settings, owner, known))
-
-
 @dataclass(frozen=True, kw_only=True)
-class Condenser(metaclass=_AcceptsOldNames):
+class Condenser(ABC):
     """Hyper-parameters of a method. Constructing one touches no data and checks every value.
 
     The size is given as ``nodes`` or as ``ratio`` of the nodes that may be seen (the paper's r).
@@ -136,6 +128,7 @@ class Condenser(metaclass=_AcceptsOldNames):
     ratio: float | None = None
 
     def __post_init__(self) -> None:
+        with_plain_numbers(self, (f.name for f in fields(self)))
         if self.nodes is not None:
             whole_number(self, "nodes", least=1)
         if self.ratio is not None:
@@ -152,7 +145,7 @@ class Condenser(metaclass=_AcceptsOldNames):
                 require_one_of(name, getattr(self, name), get_args(kinds[name]))
         self._check()
 
-    def _check(self) -> None:
+    def _check(self) -> None:  # noqa: B027 - some have nothing to check
         """Raise :class:`InputError` for an invalid setting; literals and truth values were checked."""
 
     @abstractmethod

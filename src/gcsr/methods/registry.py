@@ -14,7 +14,7 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 from gcsr.utils.errors import require, require_one_of, require_setting
-from gcsr.utils.renamed import VALUES, new_name
+from gcsr.utils.renamed import new_name
 
 if TYPE_CHECKING:
     from gcsr.methods.base import Condenser
@@ -116,7 +116,9 @@ def setting_kinds(chosen: type[Condenser]) -> dict[str, Any]:
 def known_setting(chosen: type[Condenser], given: str) -> str:
     """The setting of the method that a user means; any other is explained."""
     kinds = setting_kinds(chosen)
-    key = new_name(setting_name(given), chosen.name, kinds)
+    key = setting_name(given)
+    new = new_name(key, chosen.name)
+    require(key in kinds or new not in kinds, f"{given} is called {new} since version 0.1.")
     require(
         key in kinds or chosen.name not in REMOVED.get(key, ()),
         f"{given} was a setting of {chosen.name} until version 0.1; it did not improve results, leave"
@@ -140,8 +142,6 @@ def build(name: str, settings: Mapping[str, Any]) -> Condenser:
     for given, value in settings.items():
         key = known_setting(chosen, given)
         require(key not in named and key not in fixed, f"{given} is given twice.")
-        if isinstance(value, str):
-            value = VALUES.get((key, value), value)  # noqa: PLW2901
         (named if key in own else fixed)[key] = value
     if fixed:
         named["fixed"] = tuple(sorted(fixed.items()))

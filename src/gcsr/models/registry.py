@@ -6,7 +6,6 @@ GCN, and ``cheby-paper``; its tables ask for those.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 
 from gcsr.models.appnp import APPNP
@@ -41,31 +40,13 @@ MODELS: dict[str, Callable[[int], Model]] = {
 CONDENSING_MODELS = tuple(name for name in MODELS if name != "gat" and not name.endswith("-linear"))
 
 
-# Names of models before version 0.2 that mean nothing else now.
-OLD_NAMES = {
-    "sage-textbook": "sage",
-    "cheby-textbook": "cheby",
-    "sage-linear": "sage-paper-linear",
-}
-
-
-def current_name(name: str) -> str:
-    """The name that a model has now; an old one is warned about."""
-    if name not in OLD_NAMES:
-        return name
-    warnings.warn(f"{name} is called {OLD_NAMES[name]} now.", DeprecationWarning, stacklevel=3)
-    return OLD_NAMES[name]
-
-
 def testing_model(name: str, hidden_channels: int = 256) -> Model:
     """The model that is trained on a condensed graph and tested on the real one."""
-    name = current_name(name)
     require_one_of("model", name, MODELS)
     return MODELS[name](hidden_channels)
 
 
 def condensing_model(name: str, hidden_channels: int = 256) -> Model:
     """The model whose training is matched while condensing; SGC is linear here."""
-    name = current_name(name)
     require_one_of("model", name, CONDENSING_MODELS)
     return MODELS["sgc-linear" if name == "sgc" else name](hidden_channels)

@@ -21,7 +21,6 @@ from gcsr.training.fit import TrainingRecipe
 from gcsr.utils.devices import pick_device
 from gcsr.utils.errors import require, require_integer
 from gcsr.utils.progress import ProgressOption, shows_progress
-from gcsr.utils.renamed import accepts_old_keywords
 from gcsr.utils.safe_io import part
 
 NEAREST = 3
@@ -80,7 +79,6 @@ def known_dataset(small: CondensedGraph, root: Path | None) -> tuple[str | None,
     return name, ""
 
 
-@accepts_old_keywords
 @shows_progress
 def report(
     results: CondensedGraph | Sequence[CondensedGraph],

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -21,8 +21,8 @@ from gcsr.training.adam import fused_adam
 from gcsr.training.classification import predicted, score_of, training_loss
 from gcsr.utils.capture import record, warm_up
 from gcsr.utils.devices import make_generator
-from gcsr.utils.errors import real_number, whole_number
-from gcsr.utils.renamed import AcceptsOldNames, generator_name
+from gcsr.utils.errors import real_number, whole_number, with_plain_numbers
+from gcsr.utils.renamed import generator_name
 
 
 def logits_of(
@@ -51,7 +51,7 @@ ACTIVATION_BUDGET = {"cpu": 2**26, "cuda": 2**30}
 
 
 @dataclass(frozen=True)
-class TrainingRecipe(metaclass=AcceptsOldNames):
+class TrainingRecipe:
     """How a test network is trained (defaults: the paper's protocol).
 
     Args:
@@ -62,8 +62,6 @@ class TrainingRecipe(metaclass=AcceptsOldNames):
         validate_every: epochs between two validations.
     """
 
-    old_names: ClassVar[dict[str, str]] = {"rate": "lr"}
-
     epochs: int = 600
     lr: float = 0.01
     weight_decay: float = 5e-4
@@ -71,6 +69,7 @@ class TrainingRecipe(metaclass=AcceptsOldNames):
     validate_every: int = 1
 
     def __post_init__(self) -> None:
+        with_plain_numbers(self, vars(self))
         whole_number(self, "epochs", "validate_every", least=1)
         real_number(self, "lr", above=True)
         real_number(self, "weight_decay")

@@ -83,6 +83,17 @@ def whole_number(settings: object, *names: str, least: int = 0) -> None:
         require_integer(name, getattr(settings, name), least)
 
 
+def plain_number(value: Any) -> Any:
+    """A scalar of NumPy or torch as one of Python, as in files; anything else as it is."""
+    return value.item() if getattr(value, "shape", None) == () else value
+
+
+def with_plain_numbers(settings: object, names: Iterable[str]) -> None:
+    """Replace scalars of NumPy or torch among the fields of a frozen dataclass."""
+    for name in names:
+        object.__setattr__(settings, name, plain_number(getattr(settings, name)))
+
+
 def truth_value(settings: object, *names: str) -> None:
     """Each named field must be true or false."""
     for name in names:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
-from gcsr.utils.errors import require
+from gcsr.utils.errors import plain_number, require
 
 if TYPE_CHECKING:
     from rich import progress as rich_progress
@@ -177,11 +177,15 @@ def _bars(given: Progress | None, *, wanted: bool) -> Iterator[Progress]:
 
 
 def shows_progress(function: Callable[P, T]) -> Callable[P, T]:
-    """A function whose argument ``progress`` may be any of ``ProgressOption``; it gets a callback."""
+    """A function whose argument ``progress`` may be any of ``ProgressOption``; it gets a callback.
+
+    Numbers among its keywords may be scalars of NumPy.
+    """
 
     @wraps(function)
     def call(*args: P.args, **given: P.kwargs) -> T:
         with shown(given.get("progress")) as progress:
+            given.update({name: plain_number(value) for name, value in given.items()})
             given["progress"] = progress
             return function(*args, **given)
 
