@@ -27,6 +27,8 @@ if TYPE_CHECKING:  # `as` exports a name to type checkers
     from gcsr.evaluation.protocol import train as train
     from gcsr.methods.base import Condenser as Condenser
     from gcsr.methods.bilevel import Bilevel as Bilevel
+    from gcsr.methods.cgc import CGC as CGC
+    from gcsr.methods.cgc_x import CGCX as CGCX
     from gcsr.methods.clusters import Clusters as Clusters
     from gcsr.methods.coarsening import Coarsening as Coarsening
     from gcsr.methods.dcg import DCG as DCG
@@ -49,6 +51,8 @@ if TYPE_CHECKING:  # `as` exports a name to type checkers
 
 # The module of every public name, imported when the name is first used.
 _EXPORTS = {
+    "CGC": "gcsr.methods.cgc",
+    "CGCX": "gcsr.methods.cgc_x",
     "DCG": "gcsr.methods.dcg",
     "GCSR": "gcsr.methods.gcsr",
     "MTT": "gcsr.methods.mtt",

@@ -41,9 +41,10 @@ def preset_settings(
     )
     if not known[method]:
         return {}, preset
+    published = [name for name in SIZES if name in known[method]] or [*SIZES]
     require(
-        dataset in SIZES,
-        f"dataset must be one of {', '.join(SIZES)} for preset {preset!r}, got {dataset!r}.",
+        dataset in published,
+        f"dataset must be one of {', '.join(published)} for preset {preset!r}, got {dataset!r}.",
     )
     size = min(SIZES[dataset], key=lambda size: abs(math.log(size / nodes)))
     found = _settings(known[method], dataset, str(size), model)

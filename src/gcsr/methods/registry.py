@@ -33,6 +33,8 @@ BUILT_IN = {
     "sgdd": "gcsr.methods.sgdd:SGDD",
     "mtt": "gcsr.methods.mtt:MTT",
     "gcsr": "gcsr.methods.gcsr:GCSR",
+    "cgc-x": "gcsr.methods.cgc_x:CGCX",
+    "cgc": "gcsr.methods.cgc:CGC",
     "clusters": "gcsr.methods.clusters:Clusters",
     "bilevel": "gcsr.methods.bilevel:Bilevel",
     "auto": "gcsr.auto.automatic:Automatic",

@@ -47,12 +47,13 @@ MOST_SHOWN, MOST_ROUNDS = 100, 8
 
 LOSSES = {"real_loss": "Real loss", "matching_loss": "Matching loss"}
 SELECTS = "it selects real nodes and learns nothing"
+CENTERS = "its nodes are centers of real ones, which are computed and not learned"
 LEARNS_NOTHING = {
     "random": SELECTS,
     "herding": SELECTS,
     "kcenter": SELECTS,
     "coarsening": "it merges real nodes and learns nothing",
-    "clusters": "its nodes are centers of real ones, which are computed and not learned",
+    **dict.fromkeys(("cgc-x", "cgc", "clusters"), CENTERS),
 }
 
 

@@ -20,7 +20,7 @@ from gcsr.data.views import CondensingView, ViewCache
 from gcsr.starts.pseudo_labels import class_shares
 from gcsr.starts.sample import JITTER, Start, propagated_features
 from gcsr.utils.devices import make_generator
-from gcsr.utils.errors import whole_number
+from gcsr.utils.errors import require, whole_number
 from gcsr.utils.progress import Progress
 
 # -- Groups of equal size: rows cut in halves, and these again, where they vary much -----------------
@@ -76,6 +76,9 @@ ROUNDS = 30
 # Where rows are many and this much wider, groups are found in a random projection of so many columns.
 PROJECTED, WIDER, MANY = 256, 4, 10**7
 
+# A class of more rows is not grouped spectrally, which takes a dense matrix of its rows.
+MOST_SPECTRAL = 4096
+
 Grouping = Literal["bisection", "k-means"]
 
 
@@ -87,6 +90,7 @@ def cluster_start(
     grouping: str = "bisection",
     *,
     multi_label: bool = False,
+    confidence: Tensor | None = None,
 ) -> Start:
     """A start whose rows are centers, in blocks by class; labels are the mean shares of their nodes.
 
@@ -95,9 +99,11 @@ def cluster_start(
         shares: what is known of their classes, ``(n, C)``: one-hot where a label is known.
         budget: condensed nodes of each class.
         generator: decides where the grouping begins.
-        grouping: ``bisection`` or ``k-means``.
+        grouping: ``bisection``, ``k-means`` or ``spectral``.
         multi_label: bisect all nodes together, by ``shares``, the targets of every label: nodes with
             different labels have means that say nothing.
+        confidence: a number per row; the rows of a group have weights that are its softmax within
+            the group. By default all weigh the same.
     """
     nearest = shares.new_zeros(len(shares)) if multi_label else shares.argmax(1)
     rows, targets, notes = [], [], []
@@ -107,11 +113,16 @@ def cluster_start(
         members = (nearest == label).nonzero().flatten()
         x, own = features[members], shares[members]
         k = min(wanted, members.numel())
-        if grouping == "k-means":
-            centers, groups = k_means(x, k, generator)
-        else:
+        if grouping == "bisection":
             groups = balanced_bisection(own if multi_label else x, k, generator)
             centers = _means(x, groups, k)
+        else:
+            seen = spectral_rows(x, k) if grouping == "spectral" else x
+            centers, groups = k_means(seen, k, generator)
+            if seen is not x:
+                centers = _means(x, groups, k)
+        if confidence is not None:
+            centers = _centers(x, groups, centers, confidence[members])
         known = _means(own, groups, centers.shape[0])
         missing = wanted - centers.shape[0]
         if missing:
@@ -122,7 +133,7 @@ def cluster_start(
             known = torch.cat([known, known[again]])
             notes.append(
                 f"{missing} nodes of class {label} repeat another one with jitter, because"
-                " fewer visible nodes count as it"
+                " it has fewer rows to be grouped"
             )
         rows.append(centers)
         targets.append(known)
@@ -153,6 +164,29 @@ def k_means(x: Tensor, k: int, generator: torch.Generator) -> tuple[Tensor, Tens
     return _centers(x, groups, x[begin]) + middle, groups
 
 
+def spectral_rows(x: Tensor, k: int) -> Tensor:
+    r"""Rows whose k-means is a spectral clustering of ``x`` into k groups (Gao et al., 2025).
+
+    With U the first k left singular vectors of the centered rows, these are the eigenvectors 2 to k + 1
+    of :math:`D^{-1/2} K D^{-1/2}`, :math:`K_{ij} = (u_i^\top u_j + 2^{-1/2})^2`, D its row sums. K is
+    that of the authors' explicit features, which have k²/2 columns.
+    """
+    rows = x.shape[0]
+    require(
+        rows <= MOST_SPECTRAL,
+        f"grouping must be 'k-means' for a class of more than {MOST_SPECTRAL} rows, got 'spectral' for"
+        f" {rows}.",
+    )
+    if k == rows:
+        return x
+    centered = x.double() - x.double().mean(0)
+    u = torch.linalg.eigh(centered @ centered.T).eigenvectors[:, -k:]
+    kernel = (u @ u.T + 2**-0.5).square()
+    scale = kernel.sum(1).rsqrt()
+    found: Tensor = torch.linalg.eigh(scale[:, None] * kernel * scale).eigenvectors
+    return found[:, -k - 1 : -1].to(x)
+
+
 def _lloyd(x: Tensor, centers: Tensor) -> tuple[Tensor, Tensor]:
     """Rounds of nearest centers and means, until nothing moves."""
     squares = x.square().sum(1, keepdim=True)
@@ -166,11 +200,21 @@ def _lloyd(x: Tensor, centers: Tensor) -> tuple[Tensor, Tensor]:
     return centers, groups
 
 
-def _centers(x: Tensor, groups: Tensor, otherwise: Tensor) -> Tensor:
-    """The mean row of every group; where one is empty, its row of ``otherwise``."""
+def _centers(
+    x: Tensor, groups: Tensor, otherwise: Tensor, confidence: Tensor | None = None
+) -> Tensor:
+    """The mean row of every group, weighted by the softmax of ``confidence`` within the group.
+
+    Where a group is empty, it is its row of ``otherwise``.
+    """
     inside = torch.nn.functional.one_hot(groups, otherwise.shape[0]).to(x)
+    if confidence is not None:
+        # The most confident row of a group weighs one, so that no group's weights all vanish.
+        most = confidence.new_full((otherwise.shape[0],), -torch.inf)
+        most = most.scatter_reduce(0, groups, confidence, "amax")
+        inside = inside * (confidence - most[groups]).exp().to(x)[:, None]
     counts = inside.sum(0)[:, None]
-    return torch.where(counts > 0, inside.T @ x / counts.clamp_min(1), otherwise)
+    return torch.where(counts > 0, inside.T @ x / counts.where(counts > 0, 1), otherwise)
 
 
 def _means(values: Tensor, groups: Tensor, count: int) -> Tensor:

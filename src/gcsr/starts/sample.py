@@ -100,6 +100,20 @@ def propagated_features(
     return x
 
 
+def training_hops(
+    visible: VisibleGraph, hops: int, device: torch.device, dtype: torch.dtype = torch.float32
+) -> list[Tensor]:
+    """Rows of the training nodes after 0, 1, ..., ``hops`` rounds of message passing (Eq. 3)."""
+    x = visible.x.to(device, dtype)
+    operator = SparseTopology(visible.adjacency, device, dtype).normalized
+    train = visible.train.to(device)
+    found = [x[train]]
+    for _ in range(hops):
+        x = operator(x)
+        found.append(x[train])
+    return found
+
+
 # From where the members of a class lie in ``visible.train``, and how many of them are wanted (at most
 # all), to which of the members.
 Pick = Callable[[Tensor, int], Tensor]
