@@ -25,11 +25,13 @@ from gcsr.datasets.layout import (
     ARXIV_ARCHIVE,
     ARXIV_FILES,
     GRAPHSAINT_FILES,
+    WORDNET_FILES,
     RawGraph,
     planetoid_files,
 )
 from gcsr.datasets.ogb_csv import read_arxiv_archive, read_arxiv_folder
 from gcsr.datasets.planetoid import read_planetoid
+from gcsr.datasets.wordnet import read_wordnet
 
 _PLANETOID = Bundle(planetoid_files("cora"))
 _SAINT = Bundle(
@@ -37,6 +39,7 @@ _SAINT = Bundle(
     (("adj_full.npz", Archive()), ("feats.npy", Array())),
 )
 _TABLES = Bundle(ARXIV_FILES, tuple((name, Lines()) for name in ARXIV_FILES))
+_WORDNET = Bundle(WORDNET_FILES, tuple((name, Lines()) for name in WORDNET_FILES))
 _GZIP = b"\x1f\x8b"
 
 
@@ -148,6 +151,24 @@ def _read_bench(data: bytes, folder: Path) -> object:
     return _whole(partial(read_gnnbench, file="some.npz"), folder)
 
 
+def _wordnet_seeds() -> list[bytes]:
+    def synsets(letter: str, number: int, count: int) -> bytes:
+        head = b"  1 This software\n"
+        line = (
+            '{:08d} {:02d} {} 01 word 0 001 @ {:08d} {} 0000 | some plain definition; "example"\n'
+        )
+        rows = (line.format(i, number, letter, i // 2, letter) for i in range(count))
+        return head + "".join(rows).encode()
+
+    return [_WORDNET.joined([synsets("n", 3, 55), synsets("v", 29, 52), b"", synsets("r", 2, 1)])]
+
+
+def _read_wordnet(data: bytes, folder: Path) -> object:
+    for name, part in zip(_WORDNET.names, _WORDNET.parts(data), strict=True):
+        written(folder, name, part)
+    return _whole(read_wordnet, folder)
+
+
 TARGETS = (
     Target(
         "planetoid",
@@ -163,4 +184,5 @@ TARGETS = (
     Target("ogb-archive", "OGB's archive", _archive_seeds, _read_archive, Archive()),
     Target("graphsaint", "GraphSAINT's files", _saint_seeds, _read_saint, _SAINT),
     Target("gnnbench", "Amazon's and Coauthor's npz files", _bench_seeds, _read_bench, Archive()),
+    Target("wordnet", "WordNet's dict files", _wordnet_seeds, _read_wordnet, _WORDNET),
 )

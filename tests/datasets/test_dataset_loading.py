@@ -29,6 +29,7 @@ NAMES = [
     "flickr",
     "reddit",
     "ogbn-arxiv",
+    "wordnet",
 ]
 
 

@@ -94,3 +94,12 @@ def test_memory_holds_the_classes_of_its_task_and_no_test_node(monkeypatch):
     assert sorted(small.y.tolist()) == [4, 4, 4, 5, 5, 5]
     training = task.x[task.train_mask]
     assert all(bool((training == row).all(1).any()) for row in small.x)
+
+
+def test_wordnet(monkeypatch, capsys, tmp_path):
+    from tests.datasets.test_wordnet import write_dict
+
+    words = ["--nodes", "6", "--budget", "0.1", "--epochs", "60"]
+    accuracy = example("wordnet", monkeypatch).main(["--root", str(write_dict(tmp_path)), *words])
+    assert accuracy > 65  # half of the synsets are of one class
+    assert f"test accuracy on the real graph: {accuracy:.1f} %" in capsys.readouterr().out

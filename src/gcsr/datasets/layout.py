@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gcsr.utils.safe_io import is_file, user_folder
+from gcsr.utils.safe_io import expanded, is_file, user_folder
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
@@ -34,6 +34,7 @@ ARXIV_FILES = (
 )
 ARXIV_ARCHIVE = "arxiv.zip"
 GRAPHSAINT_FILES = ("adj_full.npz", "feats.npy", "class_map.json", "role.json")
+WORDNET_FILES = ("data.noun", "data.verb", "data.adj", "data.adv")
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +65,13 @@ def per_class_split(y: np.ndarray, seed: int = 0) -> tuple[np.ndarray, np.ndarra
     return train, val, test
 
 
+def shares_split(y: np.ndarray, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Train, validation and test ids: half, a quarter and the rest of the labeled nodes, at random."""
+    nodes = np.random.default_rng(seed).permutation(np.flatnonzero(y >= 0))
+    train, val, test = np.split(nodes, [len(nodes) // 2, len(nodes) // 2 + len(nodes) // 4])
+    return np.sort(train), np.sort(val), np.sort(test)
+
+
 def data_root(root: str | Path | None) -> Path:
     """``root``, else ``$GCSR_DATA``, else ``gcsr`` in the user's cache folder."""
     return user_folder(root or os.environ.get(DATA_VARIABLE))
@@ -86,10 +94,13 @@ class Layout:
     files: tuple[str, ...]
     read: Callable[[Path], RawGraph]
     urls: Callable[[], Mapping[str, str]] | None = None
+    # Where other software installs the files; searched unless the user names a data folder.
+    installed: tuple[str, ...] = ()
 
     def find(self, root: Path) -> Path | None:
         """The first folder that holds every file."""
-        candidates = (root / folder for folder in self.folders)
+        installed = self.installed if root == data_root(None) else ()
+        candidates = (root / expanded(folder) for folder in (*self.folders, *installed))
         return next((c for c in candidates if all(is_file(c / f) for f in self.files)), None)
 
     def target(self, root: Path) -> Path:

@@ -140,7 +140,9 @@ def _downloaded(dataset: Dataset, root: Path) -> tuple[Layout, Path]:
     layout = next((one for one in dataset.layouts if one.urls is not None), None)
     if layout is None or layout.urls is None:
         raise InputError(
-            f"{dataset.name}: not in {root}, and there is no address to fetch it from."
+            f"{dataset.name}: {', '.join(dataset.layouts[0].files)} are not in {root} and cannot be"
+            f" downloaded, so name their folder with root or {DATA_VARIABLE}; source:"
+            f" {dataset.source}."
         )
     folder = layout.target(root)
     try:

@@ -13,6 +13,7 @@ from gcsr.datasets.layout import (
     ARXIV_FILES,
     GRAPHSAINT_FILES,
     PER_CLASS_SPLIT,
+    WORDNET_FILES,
     Layout,
     RawGraph,
     data_root,
@@ -164,6 +165,23 @@ _ARXIV = Dataset(
     ),
 )
 
+_NLTK = ("~/nltk_data", "/usr/share/nltk_data", "/usr/local/share/nltk_data")
+_WORDNET = Dataset(
+    "wordnet",
+    Size(117659, 367578, 5719, 44),  # of WordNet 3.0
+    split="50 / 25 / 25 %, random",
+    scaling="keep",
+    source="WordNet's dict files (Debian: wordnet-base; NLTK: wordnet)",
+    layouts=(
+        Layout(
+            (".", "dict", "wordnet", "wordnet/dict"),
+            WORDNET_FILES,
+            deferred("wordnet:read_wordnet"),
+            installed=("/usr/share/wordnet", *(f"{one}/corpora/wordnet" for one in _NLTK)),
+        ),
+    ),
+)
+
 DATASETS: dict[str, Dataset] = {
     dataset.name: dataset
     for dataset in (
@@ -178,6 +196,7 @@ DATASETS: dict[str, Dataset] = {
         _graphsaint("flickr", "Flickr", Size(89250, 899756, 500, 7), "44625 / 22312 / 22313"),
         _graphsaint("reddit", "Reddit2", Size(232965, 23213838, 602, 41), "153932 / 23699 / 55334"),
         _ARXIV,
+        _WORDNET,
     )
 }
 
