@@ -91,7 +91,7 @@ def test_file_is_read_with_keep_and_transductive(tmp_path):
         assert (graph.name, graph.feature_scaling, graph.inductive) == ("mine", "keep", False)
         assert graph.content_hash == _graph().content_hash
     assert datasets.load(path, inductive=True).inductive
-    assert datasets.load(path, features="rows").features == "rows"
+    assert datasets.load(path, features="rows").feature_scaling == "rows"
 
 
 def test_file_with_another_ending_is_read(tmp_path):
