@@ -20,7 +20,8 @@ from gcsr.engines.gradient.engine import MatchGradients, Step, fresh_networks
 from gcsr.methods.gcond import GCond
 from gcsr.methods.presets import paper_settings
 from gcsr.models.base import init_batch
-from gcsr.models.sparse import SparseOperator, SparseTopology, csr_tensor
+from gcsr.models.sparse import SparseOperator, SparseTopology
+from gcsr.utils.csr import csr_tensor
 from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import require
 from gcsr.utils.formatting import counted

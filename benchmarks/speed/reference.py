@@ -18,9 +18,9 @@ from torch.nn import functional
 from benchmarks.speed.row import synchronize
 from gcsr.data.views import Target, VisibleGraph
 from gcsr.models.base import Params
-from gcsr.models.sparse import csr_tensor
 from gcsr.training.expert_recipe import ExpertRecipe
 from gcsr.training.fit import TrainingRecipe
+from gcsr.utils.csr import csr_tensor
 
 
 def normalize(adjacency: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from gcsr.data.features import dense, from_csr, stays_sparse
 from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import InputError, require
 from gcsr.utils.formatting import counted
@@ -20,26 +21,36 @@ Features: TypeAlias = "ArrayLike | Tensor | sp.sparray | sp.spmatrix"
 
 
 def features_of(x: Features) -> Tensor:
-    """Dense float32 features, a copy."""
+    """Float32 features, a copy; sparse where they are given so and it pays (:func:`stays_sparse`)."""
     if isinstance(x, Tensor):
-        dense = x.detach().cpu()
-        dense = dense.to_dense() if dense.layout != torch.strided else dense
-        _require_matrix(tuple(dense.shape))
+        given = x.detach().cpu()
+        _require_matrix(tuple(given.shape))
         require(
-            not dense.is_complex() and dense.dtype != torch.bool,
-            f"x must be real numbers, got {dense.dtype}; x.float() converts it.",
+            not given.is_complex() and given.dtype != torch.bool,
+            f"x must be real numbers, got {given.dtype}; x.float() converts it.",
         )
-        return dense.to(torch.float32).clone().contiguous()
-    try:
-        array: np.ndarray = x.toarray() if isinstance(x, SPARSE) else array_of("x", x)
-    except MemoryError:
-        shape = getattr(x, "shape", "these")
-        raise InputError(f"x must fit into memory as a dense matrix, got shape {shape}.") from None
+        given = given.to(torch.float32)
+        if given.layout == torch.strided:
+            return given.clone().contiguous()
+        coo = given.to_sparse_coo().coalesce()
+        x = sp.coo_array((coo.values().numpy(), coo.indices().numpy()), shape=tuple(coo.shape))
+    if isinstance(x, SPARSE):
+        _require_numbers(x.dtype)
+        _require_matrix(x.shape)
+        with np.errstate(over="ignore"):
+            matrix = sp.csr_array(x).astype(np.float32)
+        kept = from_csr(matrix)
+        return kept if stays_sparse(matrix) else dense(kept, "features that are mostly not zero")
+    array = array_of("x", x)
     _require_matrix(array.shape)
-    call = "; x.astype('float32') converts it" if array.dtype.kind in "bO" else ""
-    require(array.dtype.kind in "iuf", f"x must be real numbers, got {array.dtype}{call}.")
+    _require_numbers(array.dtype)
     with np.errstate(over="ignore"):  # numbers beyond float32 become infinite and are refused
         return torch.from_numpy(np.array(array, dtype=np.float32, order="C"))
+
+
+def _require_numbers(dtype: np.dtype) -> None:
+    call = "; x.astype('float32') converts it" if dtype.kind in "bO" else ""
+    require(dtype.kind in "iuf", f"x must be real numbers, got {dtype}{call}.")
 
 
 def _require_matrix(shape: tuple[int, ...]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -26,7 +27,18 @@ from gcsr.data.arrays import (
     split_of,
 )
 from gcsr.data.edges import adjacency_from_edges, clean_adjacency
-from gcsr.utils.errors import require, require_one_of, warn_user
+from gcsr.data.features import (
+    csr_matrix,
+    dense,
+    filled,
+    from_csr,
+    is_sparse,
+    nbytes,
+    row_blocks,
+    row_scale,
+    take_rows,
+)
+from gcsr.utils.errors import InputError, require, require_one_of, warn_user
 from gcsr.utils.formatting import counted
 
 if TYPE_CHECKING:
@@ -87,10 +99,9 @@ def real_bytes(
     """Bytes of real nodes, stored as sparingly as a condensed graph is."""
     shape = int(x.shape[0]), int(x.shape[1])
     weighted = bool((adjacency.data != 1).any())
-    filled = int(torch.count_nonzero(x))
     return stored_parts(
         shape,
-        filled,
+        filled(x),
         int(adjacency.nnz),
         weighted=weighted,
         itemsize=itemsize,
@@ -100,12 +111,6 @@ def real_bytes(
 
 def _index_bytes(largest: int) -> int:
     return 2 if largest <= 2**15 else 4
-
-
-def row_scale(x: Tensor) -> Tensor:
-    """Every row divided by its absolute sum; rows of zeros stay zero."""
-    sums = x.abs().sum(1, keepdim=True)
-    return x / torch.where(sums > 0, sums, torch.ones_like(sums))
 
 
 def standard_scale(training_rows: Tensor) -> Scale:
@@ -128,7 +133,8 @@ class Graph:
     """Features, undirected sparse adjacency, labels and split; validated once, never changed.
 
     Args:
-        x: features, one float32 row per node. Rows of zeros are allowed and stay zero.
+        x: features, one float32 row per node, dense or as a torch CSR tensor. Rows of zeros are
+            allowed and stay zero.
         adjacency: symmetric CSR matrix without self-loops (see :mod:`gcsr.data.edges`); nodes
             without edges are allowed.
         y: one class per node, ``0 .. num_classes - 1``, or -1 where the class is not known. Where nodes
@@ -176,7 +182,7 @@ class Graph:
             f"x must have one row per node and at least one column, got shape {shape};"
             " torch.ones(num_nodes, 1) stands for no features.",
         )
-        infinite = (~torch.isfinite(self.x).all(1)).nonzero().ravel()
+        infinite = self._infinite_rows()
         require(
             infinite.numel() == 0,
             f"x must be finite, got NaN or infinity in {counted(infinite.numel(), 'row')} (first:"
@@ -204,6 +210,26 @@ class Graph:
         self._check_nodes()
         self._count_changes()
 
+    def _infinite_rows(self) -> Tensor:
+        """Rows with NaN or infinity; brings sparse features into their canonical form."""
+        if not is_sparse(self.x):
+            require(
+                self.x.layout == torch.strided,
+                f"x must be dense or a CSR tensor, got {self.x.layout}; x.to_sparse_csr() converts it.",
+            )
+            return (~torch.isfinite(self.x).all(1)).nonzero().ravel()
+        x = self.x
+        arrays = x.crow_indices(), x.col_indices(), x.values()
+        try:
+            torch.sparse_csr_tensor(*arrays, x.shape, check_invariants=True)
+        except RuntimeError as error:
+            raise InputError(f"x must be a valid CSR tensor, got one where {error}.") from None
+        if arrays[0].dtype != torch.int32 or not bool(x.values().all()):
+            object.__setattr__(self, "x", from_csr(csr_matrix(x)))
+        infinite = (~x.values().isfinite()).nonzero().ravel()
+        rows = torch.searchsorted(x.crow_indices().long(), infinite, right=True) - 1
+        return rows.unique()  # type: ignore[no-any-return]
+
     def _current_versions(self) -> tuple[int, ...]:
         """How often each tensor was changed in place; inference tensors do not count it."""
         tensors = (self.x, self.y, self.train, self.val, self.test)
@@ -211,6 +237,12 @@ class Graph:
 
     def _count_changes(self) -> None:
         object.__setattr__(self, "_versions", self._current_versions())
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Graph:
+        made = object.__new__(type(self))
+        memo |= {id(self): made, id(self.x): self.x.clone()}  # torch copies no CSR tensor deeply
+        made.__setstate__(copy.deepcopy(vars(self), memo))
+        return made
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -583,8 +615,10 @@ class Graph:
             f"features must be 'keep', as x is scaled by {self.feature_scaling!r} already, got"
             f" {features!r}; scale the unscaled graph instead.",
         )
-        scale = row_scale if features == "rows" else standard_scale(self.x[self.train])
-        return replace(self, x=scale(self.x), feature_scaling=features)
+        if features == "rows":
+            return replace(self, x=row_scale(self.x), feature_scaling=features)
+        scale = standard_scale(take_rows(self.x, self.train))
+        return replace(self, x=scale(dense(self.x, "standardize")), feature_scaling=features)
 
     def with_notes(self, *notes: str, warn: bool = False) -> Graph:
         """The same graph with more notes, which are also issued as warnings if ``warn``."""
@@ -637,10 +671,10 @@ class Graph:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of features (dense float32), adjacency and labels in memory."""
+        """Bytes of features, adjacency and labels in memory."""
         a = self.adjacency
         arrays = a.data.nbytes + a.indices.nbytes + a.indptr.nbytes
-        return self.x.nbytes + self.y.nbytes + int(arrays)
+        return nbytes(self.x) + self.y.nbytes + int(arrays)
 
     @cached_property
     def stored_parts(self) -> StoredParts:
@@ -655,7 +689,7 @@ class Graph:
         )
 
     def _filled(self) -> int:
-        return int(torch.count_nonzero(self.x))
+        return filled(self.x)
 
     @property
     def stored_bytes(self) -> int:
@@ -665,10 +699,11 @@ class Graph:
     @cached_property
     def content_hash(self) -> str:
         """SHA-256 of features, edges, labels and split, whatever the name."""
-        digest = hashlib.sha256()
+        digest = hashlib.sha256(str(tuple(self.x.shape)).encode())
+        for block in row_blocks(self.x):  # the same hash whether features are sparse or dense
+            digest.update(block.data)
         a = self.adjacency
         for array in (
-            self.x.contiguous().numpy(),
             a.indptr.astype(np.int64),
             a.indices.astype(np.int64),
             a.data.astype(np.float32),

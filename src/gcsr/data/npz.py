@@ -29,6 +29,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from gcsr.data.array_file import PickledError, npy_header
+from gcsr.data.features import csr_matrix, dense, filled, is_sparse, stays_sparse
 from gcsr.data.graph import MOST_CLASSES, SPLITS, FeatureScaling, Graph
 from gcsr.utils.errors import InputError, require
 from gcsr.utils.files import write_atomically
@@ -44,6 +45,8 @@ from gcsr.utils.safe_io import (
 _SUFFIX = ".npy"
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _ENCRYPTED = 1
+# Sparse features are never unfolded at once, but hashed by unfolded rows: so many times the bytes.
+WALKED = 64
 _NEEDED = ("adj_indptr", "adj_indices", "y", "train")
 
 
@@ -157,7 +160,7 @@ def read_npz(
             f" [{rows}, {columns}].",
         )
         x = checked_csr(path, "x", arrays, (rows, columns))
-        require_dense_features(path, x.shape, path.stat().st_size)
+        require_features(path, x, path.stat().st_size)
     stored = arrays.get("inductive", np.array(False))
     require(
         stored.shape == () and stored.dtype == np.bool_,
@@ -197,10 +200,11 @@ def shape_of(path: Path, prefix: str, arrays: dict[str, np.ndarray]) -> tuple[in
     return int(shape[0]), int(shape[1])
 
 
-def require_dense_features(path: Path, shape: tuple[int, ...], file_bytes: int) -> None:
-    """Refuse a few bytes of sparse features that would become a huge dense matrix."""
-    needed = math.prod(shape) * np.dtype(np.float32).itemsize
-    require_unfoldable(f"{path}: {shape[0]} x {shape[1]} dense features", needed, file_bytes)
+def require_features(path: Path, x: sp.csr_array, file_bytes: int) -> None:
+    """Refuse a few bytes of sparse features that stand for a huge matrix, unfolded or walked over."""
+    needed = math.prod(x.shape) * np.dtype(np.float32).itemsize
+    times = WALKED if stays_sparse(x) else 1
+    require_unfoldable(f"{path}: {x.shape[0]} x {x.shape[1]} features", needed, times * file_bytes)
 
 
 def checked_csr(
@@ -255,20 +259,19 @@ def write_npz(graph: Graph, path: str | Path) -> Path:
     }
     if graph.is_weighted:
         arrays["adj_data"] = a.data
-    x = graph.x.numpy()
-    features = {"x": x}
-    if np.count_nonzero(x) * 3 < x.size:
-        sparse = sp.csr_array(x)
+    x, blob = graph.x, b""
+    if filled(x) * 3 < x.numel():
+        sparse = csr_matrix(x) if is_sparse(x) else sp.csr_array(x.numpy())
         features = {
             "x_indptr": sparse.indptr,
             "x_indices": sparse.indices,
             "x_data": sparse.data,
             "x_shape": np.array(x.shape),
         }
-    blob = _packed(arrays | features)
-    if x.nbytes > allowed_bytes(len(blob)):
-        # A reader would refuse so few bytes for such a large matrix.
-        blob = _packed(arrays | {"x": x})
+        blob = _packed(arrays | features)
+    # A reader would refuse too few bytes for a large matrix.
+    if not blob or (not is_sparse(x) and x.nbytes > allowed_bytes(len(blob))):
+        blob = _packed(arrays | {"x": dense(x, "this file").numpy()})
     write_atomically(path, blob)
     return path
 

@@ -27,6 +27,7 @@ import torch
 from torch import Tensor
 
 from gcsr.data.array_file import ArrayFile
+from gcsr.data.features import SparseRows, is_sparse, select_rows
 from gcsr.data.graph import Graph, StoredParts, real_bytes
 from gcsr.data.stored_graph import OnDisk, StoredGraph
 from gcsr.utils.checkpoint import CheckpointLog
@@ -51,7 +52,12 @@ class StoredRows:
 
 
 # Feature rows that are indexed by node.
-RowsByNumber: TypeAlias = Tensor | StoredRows
+RowsByNumber: TypeAlias = Tensor | SparseRows | StoredRows
+
+
+def rows_by_number(x: Tensor) -> Tensor | SparseRows:
+    """Features whose rows can be indexed."""
+    return SparseRows(x) if is_sparse(x) else x
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +79,7 @@ class VisibleGraph:
     @property
     def features(self) -> RowsByNumber:
         """Rows of ``x`` by number, in memory or on disk."""
-        return self.x if self.disk is None else StoredRows(self.disk.features)
+        return StoredRows(self.disk.features) if self.disk is not None else rows_by_number(self.x)
 
     def among(self, nodes: Tensor) -> sp.csr_array:
         """The edges among some nodes."""
@@ -242,7 +248,7 @@ def _induced(graph: Graph, nodes: Tensor) -> sp.csr_array:
 def _rows(graph: Graph, nodes: Tensor) -> Tensor:
     if isinstance(graph, StoredGraph):
         return StoredRows(graph.disk.features)[nodes]
-    return graph.x[nodes]
+    return select_rows(graph.x, nodes)
 
 
 def _disk(graph: Graph) -> OnDisk | None:

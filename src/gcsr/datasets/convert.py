@@ -17,8 +17,9 @@ import torch
 
 from gcsr.data.array_file import WALK_BYTES, ArrayFile, ArrayWriter
 from gcsr.data.edge_blocks import EdgeBlocks
+from gcsr.data.features import row_scale
 from gcsr.data.folder import new_folder, seal, write_list
-from gcsr.data.graph import SPLITS, FeatureScaling, Scale, row_scale, standard_scale
+from gcsr.data.graph import SPLITS, FeatureScaling, Scale, standard_scale
 from gcsr.data.npz import load_array
 from gcsr.data.stored_graph import open_folder
 from gcsr.datasets.ogb_csv import OgbFiles

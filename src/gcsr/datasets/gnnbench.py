@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from gcsr.data.npz import checked_csr, load_arrays, require_dense_features, shape_of
+from gcsr.data.npz import checked_csr, load_arrays, require_features, shape_of
 from gcsr.datasets.layout import RawGraph, per_class_split
 from gcsr.utils.errors import require
 
@@ -41,7 +41,7 @@ def read_gnnbench(folder: Path, file: str) -> RawGraph:
 def _attributes(path: Path, arrays: dict[str, np.ndarray]) -> np.ndarray | sp.csr_array:
     if _DENSE_ATTRIBUTES not in arrays:
         x = checked_csr(path, "attr", arrays, shape_of(path, "attr", arrays))
-        require_dense_features(path, x.shape, path.stat().st_size)
+        require_features(path, x, path.stat().st_size)
         return x
     x = arrays[_DENSE_ATTRIBUTES]
     require(

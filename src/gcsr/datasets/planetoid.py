@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from gcsr.data.npz import require_dense_features
+from gcsr.data.npz import require_features
 from gcsr.datasets.layout import RawGraph
 from gcsr.datasets.pickles import read_array, read_neighbor_lists
 from gcsr.utils.errors import InputError, require
@@ -53,12 +53,13 @@ def read_planetoid(folder: Path, name: str) -> RawGraph:
         f"{part('test.index')}: must be close to the {known + test.size} nodes, got {nodes - 1}.",
     )
     read = sum(part(suffix).stat().st_size for suffix in ("allx", "tx"))
-    require_dense_features(part("allx"), (nodes, features.shape[1]), read)
     order = np.full(nodes, -1, dtype=np.int64)
     order[:known] = np.arange(known)
     order[test] = known + np.arange(test.size)
+    x = _rows(sp.vstack([features, test_features], format="csr"), order)
+    require_features(part("allx"), x, read)
     return RawGraph(
-        x=_rows(sp.vstack([features, test_features], format="csr"), order),
+        x=x,
         edges=read_neighbor_lists(part("graph")),
         y=np.where(order < 0, -1, _classes(np.concatenate([labels, test_labels]))[order]),
         train=np.arange(train_count),

@@ -21,7 +21,6 @@ from gcsr.engines.result import CondensationResult, Context
 from gcsr.engines.structure import SelfExpressiveStructure
 from gcsr.equations.prior import class_correlation, class_prior
 from gcsr.methods.base import Condenser
-from gcsr.models.sparse import csr_tensor
 from gcsr.outofcore.estimate import Work
 from gcsr.starts.clusters import cluster_start
 from gcsr.starts.consistent import most_varied_columns
@@ -35,6 +34,7 @@ from gcsr.starts.sample import (
 )
 from gcsr.training.classification import targets_of
 from gcsr.training.fit import TrainingRecipe
+from gcsr.utils.csr import csr_tensor
 from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import InputError, real_number, require, require_one_of, whole_number
 from gcsr.utils.progress import Progress

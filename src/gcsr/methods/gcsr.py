@@ -13,10 +13,10 @@ from gcsr.engines.result import Context
 from gcsr.engines.structure import SelfExpressiveStructure, State, Structure
 from gcsr.equations.prior import class_correlation, class_prior
 from gcsr.methods.trajectory_matching import TrajectoryCondenser
-from gcsr.models.sparse import csr_tensor
 from gcsr.outofcore.prior import class_correlation_in_blocks
 from gcsr.starts.sample import Start
 from gcsr.training.obtain_experts import Experts
+from gcsr.utils.csr import csr_tensor
 from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import InputError, real_number, require
 

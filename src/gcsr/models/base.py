@@ -17,6 +17,7 @@ from torch import Tensor
 
 from gcsr.models.sparse import SparseOperator
 from gcsr.models.topology import Limited, Topology
+from gcsr.utils.csr import csr_matrix, is_sparse
 
 Params = tuple[Tensor, ...]
 # Sources, targets (ascending) and weights.
@@ -41,13 +42,6 @@ class Prepared:
     inner: Limited | None = None
     ones: Tensor | None = None
     edges: tuple[Edges, Edges] | None = None
-
-    @property
-    def features(self) -> Tensor:
-        """The inputs of a model that never has sparse ones."""
-        if not isinstance(self.inputs, Tensor):
-            raise TypeError("these inputs are sparse")
-        return self.inputs
 
 
 @dataclass(frozen=True)
@@ -190,7 +184,9 @@ SPARSE_ROWS = 500
 
 
 def prefers_sparse(x: Tensor) -> bool:
-    """Whether features are so sparse that a CPU multiplies them faster that way."""
+    """Whether features are sparse, or dense and so empty that a CPU multiplies them faster sparse."""
+    if is_sparse(x):
+        return True
     if x.ndim != 2 or x.requires_grad or x.device.type != "cpu" or x.shape[0] < SPARSE_ROWS:
         return False
     return int(torch.count_nonzero(x)) * SPARSE_COST < x.numel()
@@ -198,6 +194,10 @@ def prefers_sparse(x: Tensor) -> bool:
 
 def first_inputs(x: Tensor, nodes: Tensor | None) -> Tensor | SparseOperator:
     """Features of some nodes as a first layer wants them."""
+    if is_sparse(x):
+        matrix = csr_matrix(x)
+        matrix = matrix if nodes is None else matrix[nodes.cpu().numpy()]
+        return SparseOperator(matrix, x.device, x.dtype)
     chosen = rows(x, nodes)
     if not prefers_sparse(x):
         return chosen

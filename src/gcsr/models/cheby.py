@@ -14,12 +14,16 @@ from gcsr.models.base import (
     Params,
     Prepared,
     TwoLayers,
+    activated,
+    first_inputs,
     hidden_layer,
+    linear,
     rows,
     uniform_layer,
 )
 from gcsr.models.sage import SAGE
 from gcsr.models.topology import Operator, Topology
+from gcsr.utils.csr import is_sparse
 
 
 @dataclass(frozen=True)
@@ -42,12 +46,19 @@ class PaperCheby(Model):
         """The sum of the features and their first hop."""
         operator = topology.normalized
         outer = operator.limited_to(nodes)
+        if is_sparse(x):
+            inner = operator.limited_to(outer.support)
+            return Prepared(first_inputs(x, inner.support), outer=(outer,), inner=inner)
         return Prepared(rows(x + operator(x), outer.support), outer=(outer,))
 
     def logits(self, params: Params, prepared: Prepared, dropout: Dropout | None = None) -> Tensor:
         """Class scores."""
         w1, b1, w2, b2 = params
-        hidden = hidden_layer(prepared.inputs, w1, b1, relu=self.relu)
+        if (inner := prepared.inner) is None:
+            hidden = hidden_layer(prepared.inputs, w1, b1, relu=self.relu)
+        else:  # sparse features: their products are propagated instead
+            product = linear(prepared.inputs, w1)
+            hidden = activated(inner.pick(product) + inner.operator(product), b1, relu=self.relu)
         if dropout is not None:
             hidden = dropout(hidden)
         scores = hidden @ w2

@@ -8,8 +8,20 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from gcsr.models.base import Dropout, Model, Params, Prepared, hidden_layer, rows, uniform_layer
+from gcsr.models.base import (
+    Dropout,
+    Model,
+    Params,
+    Prepared,
+    activated,
+    first_inputs,
+    hidden_layer,
+    linear,
+    rows,
+    uniform_layer,
+)
 from gcsr.models.topology import Operator, Topology
+from gcsr.utils.csr import is_sparse
 
 
 @dataclass(frozen=True)
@@ -33,13 +45,20 @@ class SAGE(Model):
         """Own features beside those of the neighborhood."""
         operator = self._operator(topology)
         outer = operator.limited_to(nodes)
+        if is_sparse(x):
+            inner = operator.limited_to(outer.support)
+            return Prepared(first_inputs(x, inner.support), outer=(outer,), inner=inner)
         both = torch.cat([x, self.sign * operator(x)], -1)
         return Prepared(rows(both, outer.support), outer=(outer,))
 
     def logits(self, params: Params, prepared: Prepared, dropout: Dropout | None = None) -> Tensor:
         """Class scores."""
         w1, b1, w2, b2 = params
-        hidden = hidden_layer(prepared.inputs, w1, b1)
+        if (inner := prepared.inner) is None:
+            hidden = hidden_layer(prepared.inputs, w1, b1)
+        else:  # sparse features: their products are propagated instead
+            own, neighbors = (linear(prepared.inputs, w) for w in w1.chunk(2, -2))
+            hidden = activated(inner.pick(own) + self.sign * inner.operator(neighbors), b1)
         if dropout is not None:
             hidden = dropout(hidden)
         own, neighbors = (hidden @ w2).chunk(2, -1)

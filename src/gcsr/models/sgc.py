@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -20,7 +20,8 @@ from gcsr.models.base import (
     uniform_layer,
 )
 from gcsr.models.mlp import affine_relu_affine
-from gcsr.models.topology import Topology, repeated
+from gcsr.models.topology import Limited, Operator, Topology, repeated
+from gcsr.utils.csr import is_sparse
 
 
 @dataclass(frozen=True)
@@ -39,29 +40,31 @@ class SGC(Model):
     def prepare(self, x: Tensor, topology: Topology, nodes: Tensor | None = None) -> Prepared:
         """Linear: the propagated features. Otherwise: the operators from the inside out."""
         operator = topology.normalized
-        if not self.relu:
-            ones = x.new_ones((*x.shape[:-1], 1))
-            for _ in range(self.hops):
-                x, ones = operator(x), operator(ones)
-            return Prepared(rows(x, nodes), ones=rows(ones, nodes))
-        outer = repeated(operator, self.hops, nodes)
-        return Prepared(first_inputs(x, outer[0].support), outer=outer)
+        if self.relu:
+            return propagated_after(x, operator, self.hops, nodes)
+        ones = torch.ones((*x.shape[:-1], 1), dtype=x.dtype, device=x.device)
+        for _ in range(self.hops):
+            ones = operator(ones)
+        prepared = propagated_before(x, operator, self.hops, nodes)
+        return replace(prepared, ones=rows(ones, nodes))
 
     def logits(self, params: Params, prepared: Prepared, dropout: Dropout | None = None) -> Tensor:
         """Class scores."""
         if prepared.ones is None:
-            scores = affine_relu_affine(params, prepared.inputs, dropout)
-            for limited in prepared.outer:
-                scores = limited.operator(scores)
-            return scores
+            return in_turn(prepared.outer, affine_relu_affine(params, prepared.inputs, dropout))
         w1, b1, w2, b2 = params
         if dropout is None:
             # Multiplying the weights first leaves C columns instead of the hidden width: about ten
             # times less work for an expert's epoch, forwards and backwards.
             both = w1 @ w2
-            products = in_chunks(prepared.features, lambda x: linear(x, both))
+            inputs = prepared.inputs
+            if isinstance(inputs, Tensor):
+                products = in_chunks(inputs, lambda x: linear(x, both))
+            else:
+                products = in_turn(prepared.outer, linear(inputs, both))
             return products + prepared.ones * (b1 @ w2 + b2)
-        hidden = dropout(linear(prepared.inputs, w1) + prepared.ones * b1)
+        product = in_turn(prepared.outer, linear(prepared.inputs, w1))
+        hidden = dropout(product + prepared.ones * b1)
         return hidden @ w2 + prepared.ones * b2
 
     def two_layers(self, operator: Tensor) -> TwoLayers | None:
@@ -84,12 +87,31 @@ class SingleSGC(Model):
 
     def prepare(self, x: Tensor, topology: Topology, nodes: Tensor | None = None) -> Prepared:
         """The propagated features."""
-        operator = topology.normalized
-        for _ in range(self.hops):
-            x = operator(x)
-        return Prepared(rows(x, nodes))
+        return propagated_before(x, topology.normalized, self.hops, nodes)
 
     def logits(self, params: Params, prepared: Prepared, dropout: Dropout | None = None) -> Tensor:
         """Class scores; there is no hidden layer to drop units of."""
         weight, bias = params
-        return linear(prepared.inputs, weight) + bias
+        return in_turn(prepared.outer, linear(prepared.inputs, weight)) + bias
+
+
+def propagated_before(x: Tensor, operator: Operator, hops: int, nodes: Tensor | None) -> Prepared:
+    """Propagated features of a linear model; sparse ones are multiplied first."""
+    if is_sparse(x):
+        return propagated_after(x, operator, hops, nodes)
+    for _ in range(hops):
+        x = operator(x)
+    return Prepared(rows(x, nodes))
+
+
+def propagated_after(x: Tensor, operator: Operator, hops: int, nodes: Tensor | None) -> Prepared:
+    """Products with the features themselves, which are then propagated."""
+    outer = repeated(operator, hops, nodes)
+    return Prepared(first_inputs(x, outer[0].support if outer else nodes), outer=outer)
+
+
+def in_turn(outer: tuple[Limited, ...], signal: Tensor) -> Tensor:
+    """A signal after one hop after the other."""
+    for limited in outer:
+        signal = limited.operator(signal)
+    return signal

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -154,20 +153,6 @@ class SparseTopology:
             torch.from_numpy(ids.astype(np.int64)).to(self.device) for ids in (coo.col, coo.row)
         )
         return sources, targets, torch.from_numpy(coo.data).to(self.device, self.dtype)
-
-
-def csr_tensor(matrix: sp.csr_array, device: torch.device, dtype: torch.dtype) -> Tensor:
-    """A scipy matrix as a torch CSR tensor."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
-        return torch.sparse_csr_tensor(
-            torch.from_numpy(matrix.indptr.astype(np.int64)),
-            torch.from_numpy(matrix.indices.astype(np.int64)),
-            torch.from_numpy(matrix.data.copy()).to(dtype),
-            matrix.shape,
-            device=device,
-            check_invariants=False,
-        )
 
 
 def _rows_scaled(matrix: sp.csr_array, scale: np.ndarray) -> sp.csr_array:
