@@ -91,7 +91,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run(commands: typer.Typer, argv: Sequence[str] | None, prog_name: str) -> int:
     """Run a command of any program; errors of the user become one sentence."""
-    _never_fail_to_encode()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     forget_written()
     command = typer.main.get_command(commands)
     with warnings.catch_warnings():
@@ -108,7 +110,11 @@ def _run(command: Any, argv: Sequence[str] | None, prog_name: str) -> int:
     except InputError as error:
         return _refuse(str(error))
     except BrokenPipeError:
-        return _reader_left()
+        # Python flushes stdout once more on exit and would complain about the pipe there.
+        with contextlib.suppress(OSError, ValueError):
+            sys.stdout.close()
+        sys.stdout = io.StringIO()
+        return 1
     except OSError as error:
         # A name that the system refuses, a folder that may not be read, a disk that is gone.
         place = "" if error.filename is None else f"{printable(error.filename)}: "
@@ -141,17 +147,3 @@ def _sentence(error: Any, arguments: Sequence[str]) -> str:
 def _refuse(sentence: str) -> int:
     print("error:", printable(" ".join(sentence.split())), file=sys.stderr)
     return USER_ERROR
-
-
-def _reader_left() -> int:
-    # Python flushes stdout once more on exit and would complain about the pipe there.
-    with contextlib.suppress(OSError, ValueError):
-        sys.stdout.close()
-    sys.stdout = io.StringIO()
-    return 1
-
-
-def _never_fail_to_encode() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -200,8 +199,12 @@ def write_graphs(
     folder = paths[0].parent
     with uninterrupted():
         try:
-            with _staging(folder, paths[0].name, stage) as staging:
-                staged = [staging / path.name for path in paths]
+            if stage is not None:
+                stage.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(
+                dir=stage or folder, prefix=f".{paths[0].name}."
+            ) as made:
+                staged = [Path(made) / path.name for path in paths]
                 for graph, place in zip(graphs, staged, strict=True):
                     graph.save(place)
                 for place, path in zip(staged, paths, strict=True):
@@ -209,13 +212,3 @@ def write_graphs(
         except OSError as error:
             raise InputError(f"out: {folder} cannot be written ({error.strerror}).") from None
         remember_written(paths)
-
-
-@contextmanager
-def _staging(folder: Path, name: str, stage: Path | None) -> Iterator[Path]:
-    if stage is not None:
-        stage.mkdir(parents=True, exist_ok=True)
-        yield stage
-        return
-    with tempfile.TemporaryDirectory(dir=folder, prefix=f".{name}.") as made:
-        yield Path(made)

@@ -6,6 +6,7 @@ import heapq
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -17,8 +18,6 @@ from scipy.sparse.linalg import LinearOperator, lobpcg
 from gcsr.utils.progress import Progress
 
 STAGE = "contracting"
-# How many times progress is reported at most.
-REPORTS = 1000
 # Smaller components count only if they hold a training or validation node.
 SMALL_COMPONENT = 10
 
@@ -295,17 +294,16 @@ class Coarse:
     r"""A coarse graph and the matrix C that made it.
 
     Attributes:
+        matrix: C, a row per super-node. A column has one entry, the product of :math:`1/\sqrt{s}` over
+            levels; columns of dropped nodes are empty.
         weights: :math:`S^\top W S` without its diagonal.
-        groups: the super-node of every node.
-        shares: the one non-zero of every column of C, the product of :math:`1/\sqrt{s}` over levels.
-        sizes: nodes after every level, the original graph first.
+        sizes: nodes after every level, the original graph first; of the largest component.
         edges: how many nodes went by contracting single edges, at the end.
-        residual: how far the first level's directions are from eigenvectors.
+        residual: how far the first directions are from eigenvectors; the largest over components.
     """
 
+    matrix: sp.csr_array
     weights: sp.csr_array
-    groups: np.ndarray
-    shares: np.ndarray
     sizes: tuple[int, ...]
     edges: int
     residual: float
@@ -355,7 +353,8 @@ def coarsen(
         directions = rescaled(basis, weights)
         sizes.append(members.size)
         report(n - members.size)
-    return Coarse(weights, groups, shares, tuple(sizes), edges, off)
+    matrix = sp.csr_array((shares, (groups, np.arange(n))), shape=(sizes[-1], n))
+    return Coarse(matrix, weights, tuple(sizes), edges, off)
 
 
 Projection = Literal["auto", "sum", "mean"]
@@ -412,25 +411,6 @@ def super_labels(
     return np.where(decided, votes.argmax(1), -1)
 
 
-@dataclass(frozen=True, eq=False)
-class Whole:
-    """A coarse graph of several components.
-
-    Attributes:
-        matrix: C, a row per super-node; columns of dropped nodes are empty.
-        weights: summed weights between super-nodes.
-        sizes: nodes of the largest component after every level.
-        edges: how many nodes went by contracting single edges.
-        residual: of the eigensolver, the largest over components.
-    """
-
-    matrix: sp.csr_array
-    weights: sp.csr_array
-    sizes: tuple[int, ...]
-    edges: int
-    residual: float
-
-
 def coarsen_graph(
     adjacency: sp.csr_array,
     target: int,
@@ -439,7 +419,7 @@ def coarsen_graph(
     rules: Rules,
     generator: torch.Generator,
     progress: Progress,
-) -> Whole:
+) -> Coarse:
     """Exactly ``target`` super-nodes; components get their share of them."""
     weights = without_loops(adjacency)
     parts = shares(weights, target, train, validation)
@@ -448,18 +428,15 @@ def coarsen_graph(
     before = 0
     for nodes, count in parts:
         inside = sp.csr_array(weights[nodes][:, nodes])
-        report = _throttled(progress, before, total)
+        report = partial(_report, progress, before, total)
         made.append(coarsen(inside, count, rules, generator, report))
         before += nodes.size - count
     progress(STAGE, total + 1, total + 1)
-    firsts = np.cumsum([0, *(count for _, count in parts)])
-    groups = np.concatenate([one.groups + first for one, first in zip(made, firsts, strict=False)])
     columns = np.concatenate([nodes for nodes, _ in parts])
-    return Whole(
-        matrix=sp.csr_array(
-            (np.concatenate([one.shares for one in made]), (groups, columns)),
-            shape=(target, weights.shape[0]),
-        ),
+    blocks = sp.coo_array(sp.block_diag([one.matrix for one in made]))
+    places = (blocks.row, columns[blocks.col])
+    return Coarse(
+        matrix=sp.csr_array((blocks.data, places), shape=(target, weights.shape[0])),
         weights=sp.csr_array(sp.block_diag([one.weights for one in made])),
         sizes=max((one.sizes for one in made), key=lambda sizes: sizes[0]),
         edges=sum(one.edges for one in made),
@@ -476,15 +453,6 @@ def without_loops(adjacency: sp.csr_array) -> sp.csr_array:
     return sp.csr_array((data, (rows[off], columns[off])), shape=adjacency.shape)
 
 
-def _throttled(progress: Progress, before: int, total: int) -> Callable[[int], None]:
-    """Reports nodes gone so far; what comes after the last is reported by the caller."""
-    step = max(1, total // REPORTS)
-    reported = -step
-
-    def report(gone: int) -> None:
-        nonlocal reported
-        if gone >= reported + step:
-            reported = gone
-            progress(STAGE, before + gone, total + 1)
-
-    return report
+def _report(progress: Progress, before: int, total: int, gone: int) -> None:
+    """Nodes gone so far; what comes after the last is reported by the caller."""
+    progress(STAGE, before + gone, total + 1)

@@ -11,10 +11,10 @@ import torch
 
 from gcsr.data.views import CondensingView
 from gcsr.engines.coarsening import (
+    Coarse,
     Labels,
     Projection,
     Rules,
-    Whole,
     coarsen_graph,
     projected,
     super_labels,
@@ -117,7 +117,7 @@ class Coarsening(Condenser):
         )
 
 
-def _notes(coarse: Whole, labels: np.ndarray, view: CondensingView) -> Iterator[str]:
+def _notes(coarse: Coarse, labels: np.ndarray, view: CondensingView) -> Iterator[str]:
     nodes, visible = labels.size, view.visible
     missing = sorted({*visible.train_labels.tolist()} - {*labels.tolist()})
     if missing:

@@ -72,7 +72,7 @@ def load_shared_experts(stored: Shared, request: ExpertRequest, visible: Visible
     kept, prediction = _SHARED.get(stored.ref.hex(), stored.read)
     trajectories = Trajectories(request.recipe, _tensors(kept))
     mean = None if prediction is None else _tensors([prediction])[0]
-    _RECENT.keep(_place(expert_key(request, visible, CPU), CPU), Experts(trajectories, mean))
+    _keep(_place(expert_key(request, visible, CPU), CPU), Experts(trajectories, mean))
 
 
 _SHARED = Kept()
@@ -176,7 +176,7 @@ def experts_for(
     """
     key = expert_key(request, visible, device)
     cache = ExpertCache(request.disk_bytes)
-    recent = _RECENT.take(_place(key, device), request)
+    recent = _take(_place(key, device), request)
     if recent is not None:
         in_memory = not recent.trajectories.mapped and recent.classes is None
         if request.disk_bytes and in_memory and not cache.touch(key):
@@ -216,13 +216,14 @@ def experts_for(
             cache.save(key, trajectories.kept, experts.prediction)
     paths = experts.trajectories
     if paths.mapped or (paths.keeps_everything and experts.nbytes <= budget):
-        _RECENT.keep(_place(key, device), experts)
+        _keep(_place(key, device), experts)
     return experts
 
 
 def forget_experts() -> None:
     """Free the experts that this process would use again."""
-    _RECENT.forget()
+    with _lock:
+        _recent.clear()
 
 
 def _place(key: str, device: torch.device) -> str:
@@ -230,38 +231,29 @@ def _place(key: str, device: torch.device) -> str:
     return f"{key} {torch.empty(0, device=device).device}"
 
 
-class _Recent:
-    """The most recent experts of this process, and no others."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._entry: tuple[str, Experts] | None = None
-
-    def take(self, key: str, request: ExpertRequest) -> Experts | None:
-        """The experts of a key if they suffice; otherwise they are freed."""
-        with self._lock:
-            if self._entry is not None and self._entry[0] == key:
-                experts = self._entry[1]
-                paths, limit = experts.trajectories, request.memory_bytes
-                enough = paths.recipe.kept_epochs >= request.recipe.kept_epochs
-                enough = enough and (experts.predicts or not request.predictions)
-                if enough and (limit is None or experts.nbytes <= limit or paths.mapped):
-                    return experts
-            self._entry = None
-            return None
-
-    def keep(self, key: str, experts: Experts) -> None:
-        """Replace what was kept."""
-        with self._lock:
-            self._entry = key, experts
-
-    def forget(self) -> None:
-        """Keep nothing."""
-        with self._lock:
-            self._entry = None
+# The most recent experts of this process, and no others, by their key; threads replace them.
+_recent: dict[str, Experts] = {}
+_lock = threading.Lock()
 
 
-_RECENT = _Recent()
+def _keep(key: str, experts: Experts) -> None:
+    with _lock:
+        _recent.clear()
+        _recent[key] = experts
+
+
+def _take(key: str, request: ExpertRequest) -> Experts | None:
+    """The recent experts if they suffice; otherwise they are freed."""
+    with _lock:
+        experts = _recent.get(key)
+        if experts is not None:
+            paths, limit = experts.trajectories, request.memory_bytes
+            enough = paths.recipe.kept_epochs >= request.recipe.kept_epochs
+            enough = enough and (experts.predicts or not request.predictions)
+            if enough and (limit is None or experts.nbytes <= limit or paths.mapped):
+                return experts
+        _recent.clear()
+        return None
 
 
 def _fits(prediction: Tensor | None, visible: VisibleGraph, dtype: torch.dtype) -> bool:
