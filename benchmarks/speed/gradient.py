@@ -16,7 +16,7 @@ from benchmarks.speed.standin import graph_of
 from gcsr.data.graph import Graph
 from gcsr.data.views import View
 from gcsr.engines.gradient.blocks import chain
-from gcsr.engines.gradient.engine import MatchGradients, Step, fresh_networks
+from gcsr.engines.gradient.engine import MatchGradients
 from gcsr.methods.gcond import GCond
 from gcsr.methods.presets import paper_settings
 from gcsr.models.base import init_batch
@@ -58,7 +58,7 @@ def bench_gradient(
         plain_loss, plain_gradient = _exact(graph, exact, settings)
         reference = plain_step(graph, step, settings)
         reference_ms = _epoch_ms(reference, outer, device, repeats)
-        engine_ms = _epoch_ms(MatchGradients(step, outer, seeds).advance, outer, device, repeats)
+        engine_ms = _epoch_ms(step.advance, outer, device, repeats)
     return BenchRow(
         bench="gradient",
         case=name,
@@ -75,15 +75,15 @@ def bench_gradient(
 
 def engine_step(
     graph: Graph, nodes: int, settings: dict[str, object], seeds: list[int], device: torch.device
-) -> Step:
+) -> MatchGradients:
     """The engine's state at the beginning of the first epoch."""
     condenser = GCond(nodes=nodes, **settings)  # type: ignore[arg-type]
     step = condenser.begin(View(graph).condensing(), seeds, device)
-    step.begin(0, fresh_networks(step, seeds, 0), structural=False)
+    step.begin(0, step.fresh_networks(0), structural=False)
     return step
 
 
-def plain_step(graph: Graph, step: Step, settings: dict[str, object]) -> PlainStep:
+def plain_step(graph: Graph, step: MatchGradients, settings: dict[str, object]) -> PlainStep:
     """The first graph's state for the published loop."""
     device, dtype = step.x.device, step.x.dtype
     real = PlainNeighborhoods(
@@ -126,7 +126,7 @@ def _around(
 
 
 def _exact(
-    graph: Graph, step: Step, settings: dict[str, object]
+    graph: Graph, step: MatchGradients, settings: dict[str, object]
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Loss and gradient of the first graph by the published loop in float64."""
     plain = plain_step(graph, step, settings)

@@ -14,7 +14,7 @@ from torch import nn
 from gcsr import Graph, InputError
 from gcsr.data.views import View
 from gcsr.engines.gradient.blocks import chain, sampled_rows
-from gcsr.engines.gradient.engine import MatchGradients, Step, fresh_networks, is_structural
+from gcsr.engines.gradient.engine import MatchGradients, is_structural
 from gcsr.engines.loop import optimize
 from gcsr.methods.dcg import DCG
 from gcsr.methods.gcond import GCond
@@ -44,11 +44,15 @@ def graph() -> Graph:
     return planted_graph()
 
 
-def engine_step(condenser: GradientCondenser, graph: Graph, seeds: list[int] = SEEDS) -> Step:
+def engine_step(
+    condenser: GradientCondenser, graph: Graph, seeds: list[int] = SEEDS
+) -> MatchGradients:
     return condenser.begin(View(graph).condensing(), seeds, CPU)
 
 
-def plain_step(condenser: GradientCondenser, graph: Graph, step: Step, g: int) -> PlainStep:
+def plain_step(
+    condenser: GradientCondenser, graph: Graph, step: MatchGradients, g: int
+) -> PlainStep:
     """The same graph's state for the plain loop."""
     adjacency = dense(graph.adjacency)
     eye = torch.eye(graph.num_nodes, dtype=torch.float64)
@@ -82,7 +86,7 @@ def plain_step(condenser: GradientCondenser, graph: Graph, step: Step, g: int) -
     )
 
 
-def begin(step: Step, structural: bool) -> None:
+def begin(step: MatchGradients, structural: bool) -> None:
     generators = [make_generator(s, "theta 0") for s in SEEDS]
     features, classes = step.x.shape[-1], step.classes.targets.shape[-1]
     network = init_batch(step.learner.model, features, classes, generators)
@@ -101,7 +105,7 @@ def test_engine_is_the_published_loop(graph, method, model, distance):
     begin(step, structural=False)
     for outer in range(3):
         before = step.loss.clone()
-        step(structural=False, train=outer > 0)
+        step.match(structural=False, train=outer > 0)
         for g, other in enumerate(plain):
             loss = other(structural=False, train=outer < 2)
             torch.testing.assert_close((step.loss - before)[g], loss, rtol=1e-10, atol=1e-10)
@@ -143,14 +147,14 @@ def test_structural_steps_move_the_generator_alone(graph):
     plain = plain_step(condenser, graph, step, 0)
     begin(step, structural=True)
     x = step.x.clone()
-    step(structural=True, train=False)
+    step.match(structural=True, train=False)
     assert torch.equal(step.x, x)
     plain(structural=True, train=False)
     adjacency = step.adjacency()
     torch.testing.assert_close(adjacency[0], plain.generator(x[0]).detach(), rtol=1e-6, atol=1e-8)
     before = adjacency.clone()
     begin(step, structural=False)
-    step(structural=False, train=False)
+    step.match(structural=False, train=False)
     assert not torch.equal(step.x, x)
     assert not torch.equal(step.adjacency(), before)
 
@@ -165,7 +169,7 @@ def test_only_its_phase_moves_each_part(graph):
     step = engine_step(condenser, graph)
     seen: list[tuple[torch.Tensor, torch.Tensor]] = []
     optimize(
-        MatchGradients(step, 1, SEEDS),
+        step,
         12,
         progress=lambda *_: None,
         check_every=1,
@@ -180,7 +184,7 @@ def test_only_its_phase_moves_each_part(graph):
 
 def test_every_epoch_has_a_network_of_its_own(graph):
     step = engine_step(GCond(**SMALL), graph)
-    first, again, later = (fresh_networks(step, SEEDS, e)[0] for e in (0, 0, 1))
+    first, again, later = (step.fresh_networks(e)[0] for e in (0, 0, 1))
     assert torch.equal(first, again) and not torch.equal(first, later)
     assert not torch.equal(first[0], first[1])
 
@@ -190,11 +194,11 @@ def test_the_network_of_an_epoch_is_trained_as_if_it_were_the_first(graph):
     used, fresh = (engine_step(GCond(**SMALL), graph) for _ in range(2))
     begin(used, structural=False)
     for train in (False, True, True):
-        used(structural=False, train=train)
+        used.match(structural=False, train=train)
     fresh.x.copy_(used.x)
     for step in (used, fresh):
         begin(step, structural=False)
-        step(structural=False, train=True)
+        step.match(structural=False, train=True)
     assert torch.equal(used.loss, fresh.loss)
 
 

@@ -10,7 +10,7 @@ import torch
 from gcsr import GCSR, MTT, SFGC, Automatic, Bilevel, Checkpoint, GCond, GCondX, InputError
 from gcsr.engines.bilevel.real_loss import RealLoss
 from gcsr.engines.divergence import DivergenceGuard
-from gcsr.engines.gradient.engine import Step as GradientStep
+from gcsr.engines.gradient.engine import MatchGradients
 from gcsr.engines.loop import OuterStep, optimize
 from gcsr.engines.trajectory.engine import Step
 from gcsr.utils.progress import silent
@@ -145,7 +145,7 @@ def test_a_setback_is_part_of_the_state(graph, monkeypatch, tmp_path):
 
 
 def test_gradient_matching_goes_back_too(graph, monkeypatch):
-    spoiled = Spoiled(monkeypatch, GradientStep, {51})
+    spoiled = Spoiled(monkeypatch, MatchGradients, {51})
     small = GCond(nodes=9, generator_hidden_channels=8, **MATCH).condense(graph, device="cpu")
     assert spoiled.count == 2 * (40 + 6)
     assert torch.isfinite(small.x).all()
@@ -155,7 +155,7 @@ def test_gradient_matching_goes_back_too(graph, monkeypatch):
 
 
 def test_gradient_matching_gives_up_too(graph, monkeypatch, tmp_path):
-    Spoiled(monkeypatch, GradientStep, range(51, 10_000))
+    Spoiled(monkeypatch, MatchGradients, range(51, 10_000))
     with pytest.raises(InputError, match=r"structure_lr is needed; the state before epoch 20 is"):
         GCondX(nodes=9, **MATCH).condense(graph, device="cpu", checkpoint=tmp_path / "state")
 

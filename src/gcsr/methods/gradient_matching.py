@@ -13,9 +13,9 @@ from torch import Tensor
 from gcsr.data.views import CondensingView
 from gcsr.engines.divergence import DivergenceGuard
 from gcsr.engines.gradient.blocks import CondensedClasses
-from gcsr.engines.gradient.engine import KEEP_EVERY, Learned, MatchGradients, Step
+from gcsr.engines.gradient.engine import KEEP_EVERY, Learned, MatchGradients
 from gcsr.engines.gradient.learners import LEARNERS, learner_for
-from gcsr.engines.gradient.real import Draws, RealSettings, RealSource
+from gcsr.engines.gradient.real import ClassSampler, Draws, RealSource
 from gcsr.engines.gradient.structures import Generator, TransportTerm
 from gcsr.engines.iterates import (
     CURVE_POINTS,
@@ -159,7 +159,9 @@ class GradientCondenser(Condenser):
         each = self._pair_bytes(ctx.nodes)
         return advance_together(run, ctx.seeds, ctx.device, ctx.progress, bytes_each=each)
 
-    def begin(self, view: CondensingView, seeds: Sequence[int], device: torch.device) -> Step:
+    def begin(
+        self, view: CondensingView, seeds: Sequence[int], device: torch.device
+    ) -> MatchGradients:
         """The engine's state before the first epoch, all graphs together."""
         inputs = self._inputs(view, self.size(view.visible.num_nodes), seeds, device)
         return self._step(view, inputs, seeds)
@@ -174,14 +176,15 @@ class GradientCondenser(Condenser):
             sample_training_rows(features, visible, labels, make_generator(seed, "initial rows"))
             for seed in seeds
         ]
-        fan_outs = (self.fan_out, self.second_fan_out)
         source = RealSource.of(
             visible,
             learner_for(self.model, self.hidden_channels).reach,
-            RealSettings(self._real_edges, self.neighbors, fan_outs, self.batch),
-            labels.unique(),
-            device,
-            dtype,
+            ClassSampler.of(visible, labels.unique(), self.batch),
+            edges=self._real_edges,
+            neighbors=self.neighbors,
+            fan_outs=(self.fan_out, self.second_fan_out),
+            device=device,
+            dtype=dtype,
         )
         return GradientInputs(
             labels, [self._arranged(start, view, labels) for start in rows], source
@@ -205,7 +208,7 @@ class GradientCondenser(Condenser):
         compare = comparison(best, view, seeds, targets, device)
         guard = DivergenceGuard(best, view.checkpoint, seeds, device, unit="epoch")
         losses = optimize(
-            MatchGradients(step, self.outer, seeds),
+            step,
             self.epochs,
             progress=ctx.progress,
             check_every=1,
@@ -240,23 +243,26 @@ class GradientCondenser(Condenser):
             for g in range(len(seeds))
         ]
 
-    def _step(self, view: CondensingView, inputs: GradientInputs, seeds: Sequence[int]) -> Step:
+    def _step(
+        self, view: CondensingView, inputs: GradientInputs, seeds: Sequence[int]
+    ) -> MatchGradients:
         """The engine's state before the first epoch."""
-        device, dtype = inputs.source.device, inputs.source.dtype
         x = torch.stack([start.x for start in inputs.starts])
         learner = learner_for(self.model, self.hidden_channels)
         num_classes = view.visible.num_classes
         generators = [make_generator(seed, "theta of epoch 0") for seed in seeds]
         theta = learner.params(init_batch(learner.model, x.shape[-1], num_classes, generators))
-        return Step(
+        return MatchGradients(
+            seeds=seeds,
             x=x,
             feature_lr=self.feature_lr * feature_unit(x, self.units),
             structure=self._structure(view, x, seeds),
             learner=learner,
-            classes=CondensedClasses.of(inputs.labels, num_classes, device, dtype),
+            classes=CondensedClasses.of(inputs.labels, num_classes, x.device, x.dtype),
             real=inputs.source.side(Draws(tuple(seeds), self.outer)),
-            theta=tuple(p.to(device, dtype) for p in theta),
+            theta=tuple(p.to(x) for p in theta),
             theta_rate=self.model_lr,
+            outer=self.outer,
             inner=self.inner,
             distance=self.distance,
         )

@@ -43,15 +43,18 @@ class Learned:
 
 
 @dataclass(eq=False)
-class Step:
-    """The state of some condensed graphs and the step that changes it, in place.
+class MatchGradients(OuterStep):
+    """The state of some condensed graphs, which an epoch changes in place.
+
+    An epoch has ``outer`` steps and a network of its own.
 
     Attributes:
         x: X', ``(graphs, n', d)``; feature_lr: Adam's rate for it, one per graph.
         theta: buffers for the network's weights, which an epoch fills.
-        inner: training steps of the network between two matches.
+        outer, inner: matches of an epoch, and training steps of the network between two of them.
     """
 
+    seeds: Sequence[int]
     x: Tensor
     feature_lr: Tensor
     structure: Learned | None
@@ -60,6 +63,7 @@ class Step:
     real: RealSide
     theta: Params
     theta_rate: float
+    outer: int
     inner: int
     distance: Distance
     feature_adam: Adam = field(init=False)
@@ -74,6 +78,8 @@ class Step:
         self.theta_adam = Adam(self.theta, self.theta_rate)
         self.loss = self.x.new_zeros(self.x.shape[0])
         self.skipped = torch.zeros_like(self.loss)
+        self._captured: dict[tuple[bool, bool], Callable[[], None]] = {}
+        self._lr_scale: Tensor | None = None
         if self.structure is not None:
             rate, term = self.structure.rate, self.structure.term
             self.structure_adam = Adam(self.structure.params, rate)
@@ -84,33 +90,57 @@ class Step:
     def _term(self) -> TransportTerm | None:
         return None if self.structure is None else self.structure.term
 
-    @property
     def buffers(self) -> tuple[Tensor, ...]:
-        """Everything that a step changes."""
+        """Features, generator, network, and their moments."""
         optional = (self.structure_adam, self.term_adam)
         adams = [self.feature_adam, self.theta_adam, *(a for a in optional if a is not None)]
         moving = [buffer for adam in adams for buffer in adam.buffers]
         return (self.loss, self.skipped, *moving, *self.real.buffers)
 
-    @property
     def values(self) -> dict[str, Any]:
-        """What else belongs to the state, as plain values."""
+        """The epoch of the current sample of the real graph."""
         return {} if self._term is None else {"sampled": self._term.sampled}
 
     def resume(self, values: Mapping[str, Any]) -> None:
-        """Take over :attr:`values` of a checkpoint, after its tensors were copied to the buffers."""
+        """Draw that sample again."""
         if self._term is not None and values.get("sampled") is not None:
             self._term.sample(int(values["sampled"]))
 
-    def scale_lr(self, lr_scale: Tensor) -> None:
-        """Scale the learning rates of X' and of the generator, one factor per graph."""
-        self.feature_adam.rate = self.feature_lr * lr_scale
-        if self.structure_adam is not None and self.structure is not None:
-            self.structure_adam.rate = self.structure.rate * lr_scale
+    def __call__(self, iteration: int, lr_scale: Tensor | None = None) -> Tensor:
+        """Run an epoch; returns the mean loss of its outer steps."""
+        if lr_scale is not None and lr_scale is not self._lr_scale:
+            self.feature_adam.rate = self.feature_lr * lr_scale
+            if self.structure_adam is not None and self.structure is not None:
+                self.structure_adam.rate = self.structure.rate * lr_scale
+            self._lr_scale = lr_scale
+            self._captured.clear()
+        structural = self.structure is not None and is_structural(iteration)
+        self.begin(iteration, self.fresh_networks(iteration), structural)
+        for outer in range(self.outer):
+            self.advance(structural, train=outer > 0)
+        return self.loss / self.outer
 
-    def capturable(self, structural: bool) -> bool:
-        """Whether a step needs nothing of the host."""
-        return self.real.capturable and not (structural and self._term is not None)
+    def advance(self, structural: bool, train: bool) -> None:
+        """One outer step, captured on CUDA where it needs nothing of the host."""
+        kind = structural, train
+        body = partial(self.match, structural=structural, train=train)
+        of_host = not self.real.capturable or (structural and self._term is not None)
+        if not self.x.is_cuda or of_host:
+            body()
+            return
+        if kind not in self._captured:
+            self._captured[kind] = capture(body, self.buffers())
+        self._captured[kind]()
+
+    def release(self) -> None:
+        """Free the captured steps."""
+        self._captured.clear()
+
+    def fresh_networks(self, epoch: int) -> Params:
+        """The network that every graph's epoch begins with."""
+        generators = [make_generator(seed, f"theta of epoch {epoch}") for seed in self.seeds]
+        features, classes = int(self.x.shape[-1]), int(self.classes.targets.shape[-1])
+        return self.learner.params(init_batch(self.learner.model, features, classes, generators))
 
     def begin(self, epoch: int, theta: Params, structural: bool) -> None:
         """A fresh network and the draws of an epoch."""
@@ -123,7 +153,7 @@ class Step:
         if structural and term is not None and self.term_adam is not None:
             term.begin(epoch, self.term_adam)
 
-    def __call__(self, *, structural: bool, train: bool) -> None:
+    def match(self, *, structural: bool, train: bool) -> None:
         """Train the network unless the epoch just began; match; move X' or the generator."""
         loss, gradients = self.loss_and_gradients(structural=structural, train=train)
         with torch.no_grad():
@@ -182,15 +212,14 @@ class Step:
         with torch.no_grad():
             return self._adjacency(self.x, self._weights)
 
-    @property
-    def divergence_message(self) -> str:
-        """The error if a loss is not finite."""
+    def divergence_message(self, iteration: int) -> str:
+        """The error after too many rollbacks."""
         term = self._term
         if term is not None and not term.guarded:
-            return term.divergence_message
+            return term.divergence_message.removesuffix(".")
         return (
             "feature_lr: the matching loss stopped being finite; a lower feature_lr or"
-            " structure_lr is needed."
+            " structure_lr is needed"
         )
 
     def _adjacency(self, x: Tensor, weights: Params) -> Tensor | None:
@@ -250,63 +279,3 @@ KEEP_EVERY = 10
 def is_structural(epoch: int) -> bool:
     """Whether an epoch moves the generator instead of X'."""
     return epoch % PERIOD < STRUCTURAL
-
-
-class MatchGradients(OuterStep):
-    """An epoch of outer steps with a network of its own."""
-
-    def __init__(self, step: Step, outer: int, seeds: Sequence[int]) -> None:
-        self.x, self._step, self._outer, self._seeds = step.x, step, outer, seeds
-        self._captured: dict[tuple[bool, bool], Callable[[], None]] = {}
-        self._lr_scale: Tensor | None = None
-
-    def buffers(self) -> tuple[Tensor, ...]:
-        """Features, generator, network, and their moments."""
-        return self._step.buffers
-
-    def values(self) -> dict[str, Any]:
-        """The epoch of the current sample of the real graph."""
-        return self._step.values
-
-    def resume(self, values: Mapping[str, Any]) -> None:
-        """Draw that sample again."""
-        self._step.resume(values)
-
-    def __call__(self, iteration: int, lr_scale: Tensor | None = None) -> Tensor:
-        """Run an epoch; returns the mean loss of its outer steps."""
-        step = self._step
-        if lr_scale is not None and lr_scale is not self._lr_scale:
-            step.scale_lr(lr_scale)
-            self._lr_scale = lr_scale
-            self._captured.clear()
-        structural = step.structure is not None and is_structural(iteration)
-        step.begin(iteration, fresh_networks(step, self._seeds, iteration), structural)
-        for outer in range(self._outer):
-            self.advance(structural, train=outer > 0)
-        return step.loss / self._outer
-
-    def advance(self, structural: bool, train: bool) -> None:
-        """One outer step, captured on CUDA where it needs nothing of the host."""
-        step, kind = self._step, (structural, train)
-        body = partial(step, structural=structural, train=train)
-        if not step.x.is_cuda or not step.capturable(structural):
-            body()
-            return
-        if kind not in self._captured:
-            self._captured[kind] = capture(body, step.buffers)
-        self._captured[kind]()
-
-    def divergence_message(self, iteration: int) -> str:
-        """The error after too many rollbacks."""
-        return self._step.divergence_message.removesuffix(".")
-
-    def release(self) -> None:
-        """Free the captured steps."""
-        self._captured.clear()
-
-
-def fresh_networks(step: Step, seeds: Sequence[int], epoch: int) -> Params:
-    """The network that every graph's epoch begins with."""
-    generators = [make_generator(seed, f"theta of epoch {epoch}") for seed in seeds]
-    features, classes = int(step.x.shape[-1]), int(step.classes.targets.shape[-1])
-    return step.learner.params(init_batch(step.learner.model, features, classes, generators))

@@ -127,15 +127,14 @@ class Neighborhoods:
         self,
         source: RealSource,
         fan_outs: tuple[int | None, ...],
-        sampler: ClassSampler,
         draws: Draws,
     ) -> None:
-        self._source, self._fan_outs, self._sampler, self._draws = source, fan_outs, sampler, draws
+        self._source, self._fan_outs, self._draws = source, fan_outs, draws
         self.rows_at_once = ROWS_AT_ONCE
         self._features = source.features.cpu().numpy()
         self._train = np.asarray(source.visible.train)
         self._generators: list[torch.Generator] = []
-        constant = sampler.constant and all(fan is None for fan in fan_outs)
+        constant = source.sampler.constant and all(fan is None for fan in fan_outs)
         self._whole = self._batches(draws.generators(0)[0]) if constant else None
 
     @property
@@ -165,7 +164,8 @@ class Neighborhoods:
 
     def _batches(self, generator: torch.Generator) -> list[RealBatch]:
         """All classes, as many at a time as memory is meant for."""
-        groups = self._sampler.draw(generator)
+        sampler = self._source.sampler
+        groups = sampler.draw(generator)
         rng = np.random.default_rng(int(torch.randint(2**62, (1,), generator=generator)))
         ways = [
             chain(self._source.operator.matrix, self._train[group.numpy()], self._fan_outs, rng)
@@ -174,24 +174,23 @@ class Neighborhoods:
         widest = max(way.support.size for way in ways)
         size = max(1, self.rows_at_once // widest)
         return [
-            self._batch(
-                groups[i : i + size], ways[i : i + size], self._sampler.classes[i : i + size]
-            )
+            self._batch(groups[i : i + size], ways[i : i + size], sampler.classes[i : i + size])
             for i in range(0, len(groups), size)
         ]
 
     def _batch(self, groups: list[Tensor], ways: list[Chain], classes: Tensor) -> RealBatch:
         source, outer_hops = self._source, self._source.reach.outer
+        device, dtype = source.features.device, source.features.dtype
         inputs = []
         for way in ways:
             rows = self._features[way.support]
             inner = way.product(outer_hops, len(way.hops))
             inputs.append(rows if inner is None else inner @ rows)
         outers = [way.product(0, outer_hops) for way in ways]
-        blocks = Blocks.of(groups, classes, source.dtype).to(source.device)
+        blocks = Blocks.of(groups, classes, dtype).to(device)
         padded = _padded(inputs, source.reach.bias == "ones")
         return RealBatch(
-            torch.from_numpy(padded).to(source.device, source.dtype).unsqueeze(0),
+            torch.from_numpy(padded).to(device, dtype).unsqueeze(0),
             blocks.weights,
             blocks.targets(source.visible.num_classes),
             *self._operators(outers, blocks.index.shape[1], padded.shape[1]),
@@ -207,10 +206,10 @@ class Neighborhoods:
         rows = np.concatenate([part.row + i * height for i, part in enumerate(parts)])
         columns = np.concatenate([part.col + i * width for i, part in enumerate(parts)])
         data = np.concatenate([part.data for part in parts])
-        shape = (len(parts) * height, len(parts) * width)
+        shape, features = (len(parts) * height, len(parts) * width), self._source.features
         matrix = sp.csr_array((data, (rows, columns)), shape=shape)
         forward, back = (
-            SparseOperator(sp.csr_array(m), self._source.device, self._source.dtype)
+            SparseOperator(sp.csr_array(m), features.device, features.dtype)
             for m in (matrix, matrix.T)
         )
         return forward, back
@@ -233,30 +232,20 @@ Neighbors = Literal["auto", "all", "sampled"]
 MANY_ROWS = 200_000
 
 
-@dataclass(frozen=True)
-class RealSettings:
-    """How the real graph is seen: without edges (DCG), and with which neighbors."""
-
-    edges: bool
-    neighbors: Neighbors
-    fan_outs: tuple[int, int]
-    batch: int
-
-
 @dataclass(frozen=True, eq=False)
 class RealSource:
     """The real graph, shared by all condensed graphs.
 
     ``features`` are ``(n, d)``: propagated over the inner hops if all neighbors are used, raw if they
-    are sampled. They have a column of ones for a bias that propagates.
+    are sampled. They have a column of ones for a bias that propagates. Without ``edges`` (DCG) networks
+    see features alone.
     """
 
     visible: VisibleGraph
     reach: Propagation
-    settings: RealSettings
-    classes: Tensor
-    device: torch.device
-    dtype: torch.dtype
+    edges: bool
+    fan_outs: tuple[int, int]
+    sampler: ClassSampler
     features: Tensor
     operator: SparseOperator
     neighbors: Literal["all", "sampled"]
@@ -266,8 +255,11 @@ class RealSource:
         cls,
         visible: VisibleGraph,
         reach: Propagation,
-        settings: RealSettings,
-        classes: Tensor,
+        sampler: ClassSampler,
+        *,
+        edges: bool,
+        neighbors: Neighbors,
+        fan_outs: tuple[int, int],
         device: torch.device,
         dtype: torch.dtype,
     ) -> RealSource:
@@ -275,43 +267,28 @@ class RealSource:
         operator = SparseTopology(visible.adjacency, device, dtype).normalized
         if not isinstance(operator, SparseOperator):
             raise TypeError("the real graph is sparse")
-        sampler = ClassSampler.of(visible, classes, settings.batch)
-        how = _neighbors(visible, operator.matrix, reach, settings, sampler)
+        if neighbors == "auto":
+            batch = torch.cat([group[: sampler.batch] for group in sampler.members])
+            nodes = np.asarray(visible.train[batch])
+            few = reach.outer == 0 or walks_from(operator.matrix, nodes, reach.outer) <= MANY_ROWS
+            neighbors = "all" if few else "sampled"
         x = visible.x.to(device, dtype)
         if reach.bias == "propagated":
             x = torch.cat([x, x.new_ones((x.shape[0], 1))], 1)
-        if settings.edges and how == "all":
+        if edges and neighbors == "all":
             for _ in range(reach.inner):
                 x = operator(x)
-        return cls(visible, reach, settings, classes, device, dtype, x, operator, how)
+        return cls(visible, reach, edges, fan_outs, sampler, x, operator, neighbors)
 
     def side(self, draws: Draws) -> RealSide:
         """The real side for some graphs that are condensed together."""
-        sampler = ClassSampler.of(self.visible, self.classes, self.settings.batch)
-        num_classes = self.visible.num_classes
-        if not self.settings.edges or (self.neighbors == "all" and self.reach.outer == 0):
-            rows = self.features[self.visible.train.to(self.device)]
+        if not self.edges or (self.neighbors == "all" and self.reach.outer == 0):
+            rows = self.features[self.visible.train.to(self.features.device)]
             if self.reach.bias == "ones":
                 rows = torch.cat([rows, rows.new_ones((rows.shape[0], 1))], 1)
-            return ConstantRows(rows, sampler, draws, num_classes)
+            return ConstantRows(rows, self.sampler, draws, self.visible.num_classes)
         hops = self.reach.outer + (self.reach.inner if self.neighbors == "sampled" else 0)
         fan_outs: tuple[int | None, ...] = (None,) * hops
         if self.neighbors == "sampled":
-            fan_outs = self.settings.fan_outs[:hops]
-        return Neighborhoods(self, fan_outs, sampler, draws)
-
-
-def _neighbors(
-    visible: VisibleGraph,
-    operator: sp.csr_array,
-    reach: Propagation,
-    settings: RealSettings,
-    sampler: ClassSampler,
-) -> Literal["all", "sampled"]:
-    if settings.neighbors != "auto":
-        return settings.neighbors
-    if reach.outer == 0:
-        return "all"
-    batch = torch.cat([group[: settings.batch] for group in sampler.members])
-    nodes = np.asarray(visible.train[batch])
-    return "all" if walks_from(operator, nodes, reach.outer) <= MANY_ROWS else "sampled"
+            fan_outs = self.fan_outs[:hops]
+        return Neighborhoods(self, fan_outs, draws)
