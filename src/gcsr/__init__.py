@@ -37,6 +37,7 @@ if TYPE_CHECKING:  # `as` exports a name to type checkers
     from gcsr.methods.gcsr import GCSR as GCSR
     from gcsr.methods.herding import Herding as Herding
     from gcsr.methods.kcenter import KCenter as KCenter
+    from gcsr.methods.krr import KRR as KRR
     from gcsr.methods.mtt import MTT as MTT
     from gcsr.methods.random import Random as Random
     from gcsr.methods.sfgc import SFGC as SFGC
@@ -55,6 +56,7 @@ _EXPORTS = {
     "CGCX": "gcsr.methods.cgc_x",
     "DCG": "gcsr.methods.dcg",
     "GCSR": "gcsr.methods.gcsr",
+    "KRR": "gcsr.methods.krr",
     "MTT": "gcsr.methods.mtt",
     "SFGC": "gcsr.methods.sfgc",
     "SGDD": "gcsr.methods.sgdd",

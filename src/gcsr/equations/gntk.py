@@ -62,9 +62,12 @@ def deviations(inputs: Tensor) -> Tensor:
     return _floored(torch.linalg.vector_norm(inputs, dim=-1))
 
 
-def layer(sigma: Tensor, theta: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
-    """One fully connected layer with a ReLU; ``scale`` is :math:`\\sigma_1\\sigma_2`."""
-    rho = (sigma / scale).clamp(-1, 1)
+def layer(sigma: Tensor, theta: Tensor, scale: Tensor, most: float = 1.0) -> tuple[Tensor, Tensor]:
+    """One fully connected layer with a ReLU; ``scale`` is :math:`\\sigma_1\\sigma_2`.
+
+    Correlations are clipped to ``most``, which is below 1 where gradients are wanted.
+    """
+    rho = (sigma / scale).clamp(-most, most)
     derivative = 1 - rho.arccos() / math.pi
     sigma = scale * (rho * derivative + (1 - rho * rho).sqrt() / math.pi)
     return sigma, theta * derivative + sigma
@@ -91,6 +94,53 @@ def cross_kernel(target: KernelTarget, x: Tensor) -> Tensor:
         scale = _products(sigmas, own)
         for _ in range(LAYERS):
             sigma, theta = layer(sigma, theta, scale)
+    return theta
+
+
+# At a correlation of one the gradient is not finite.
+MOST_CORRELATED = 0.9999
+
+
+@dataclass(frozen=True, eq=False)
+class KernelNodes:
+    """Nodes of one graph: features ``(..., n, d)``, and how they are aggregated, ``(..., n, n)``.
+
+    Without ``mean``, the rows of which sum to one, every node is its only neighbor.
+    """
+
+    x: Tensor
+    mean: Tensor | None = None
+
+    def deviations(self, blocks: int, layers: int) -> list[Tensor]:
+        """:math:`\\sigma` of every node in each block; a layer leaves it as it is."""
+        if self.mean is None:
+            return [deviations(self.x)] * blocks
+        sigma, found = self.x @ self.x.mT, []
+        for _ in range(blocks):
+            sigma = self.mean @ sigma @ self.mean.mT
+            own = _floored(sigma.diagonal(dim1=-2, dim2=-1)).sqrt()
+            found.append(own)
+            for _ in range(layers):
+                sigma, _ = layer(sigma, sigma, _products(own, own), MOST_CORRELATED)
+        return found
+
+
+def tangent_kernel(one: KernelNodes, other: KernelNodes, blocks: int, layers: int) -> Tensor:
+    r""":math:`\Theta` between the nodes of two graphs, ``(..., n, m)``, differentiable.
+
+    Each of the ``blocks`` aggregates, :math:`K \leftarrow S_1 K S_2^\top`, and has ``layers`` fully
+    connected layers. It is the structure-based kernel of GC-SNTK (Wang et al., 2024), which multiplies
+    by the Kronecker product of S1 and S2 instead.
+    """
+    sigma = theta = one.x @ other.x.mT
+    scales = zip(one.deviations(blocks, layers), other.deviations(blocks, layers), strict=True)
+    for first, second in scales:
+        if one.mean is not None:
+            sigma, theta = one.mean @ sigma, one.mean @ theta
+        if other.mean is not None:
+            sigma, theta = sigma @ other.mean.mT, theta @ other.mean.mT
+        for _ in range(layers):
+            sigma, theta = layer(sigma, theta, _products(first, second), MOST_CORRELATED)
     return theta
 
 

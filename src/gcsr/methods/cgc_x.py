@@ -25,7 +25,7 @@ from gcsr.engines.result import CondensationResult, Context
 from gcsr.methods.base import Condenser
 from gcsr.outofcore.estimate import Work
 from gcsr.starts.clusters import cluster_start
-from gcsr.starts.sample import block_labels, class_budget, training_hops
+from gcsr.starts.sample import block_labels, class_budget, rows_by_hop
 from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import real_number
 
@@ -65,7 +65,7 @@ class CGCX(Condenser):
         """One condensed graph per seed."""
         visible = ctx.view.visible
         budget = class_budget(visible.train_labels, visible.num_classes, ctx.nodes)
-        hops = training_hops(visible, NUM_HOPS, ctx.device)
+        hops = rows_by_hop(visible, visible.train, NUM_HOPS, ctx.device)
         labels = visible.train_labels.to(ctx.device)
         shares = torch.nn.functional.one_hot(labels, visible.num_classes).to(hops[0])
         weights = least_squares(torch.stack(hops).mean(0), shares)

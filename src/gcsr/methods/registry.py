@@ -35,6 +35,7 @@ BUILT_IN = {
     "gcsr": "gcsr.methods.gcsr:GCSR",
     "cgc-x": "gcsr.methods.cgc_x:CGCX",
     "cgc": "gcsr.methods.cgc:CGC",
+    "krr": "gcsr.methods.krr:KRR",
     "clusters": "gcsr.methods.clusters:Clusters",
     "bilevel": "gcsr.methods.bilevel:Bilevel",
     "auto": "gcsr.auto.automatic:Automatic",

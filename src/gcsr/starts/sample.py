@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gcsr.data.views import RowsByNumber, StoredRows, VisibleGraph
+from gcsr.data.views import RowsByNumber, StoredRows, Target, VisibleGraph
 from gcsr.models.sparse import SparseTopology
 from gcsr.outofcore.hops import Propagated
 from gcsr.utils.errors import require
@@ -100,17 +100,17 @@ def propagated_features(
     return x
 
 
-def training_hops(
-    visible: VisibleGraph, hops: int, device: torch.device, dtype: torch.dtype = torch.float32
+def rows_by_hop(
+    graph: VisibleGraph | Target, nodes: Tensor, hops: int, device: torch.device
 ) -> list[Tensor]:
-    """Rows of the training nodes after 0, 1, ..., ``hops`` rounds of message passing (Eq. 3)."""
-    x = visible.x.to(device, dtype)
-    operator = SparseTopology(visible.adjacency, device, dtype).normalized
-    train = visible.train.to(device)
-    found = [x[train]]
+    """Rows of some nodes after 0, 1, ..., ``hops`` rounds of message passing (Eq. 3)."""
+    x = graph.x.to(device, torch.float32)
+    operator = SparseTopology(graph.adjacency, device).normalized
+    wanted = nodes.to(device)
+    found = [x[wanted]]
     for _ in range(hops):
         x = operator(x)
-        found.append(x[train])
+        found.append(x[wanted])
     return found
 
 

@@ -1,0 +1,267 @@
+r"""Kernel ridge condensation: GC-SNTK (Wang et al., 2024), corrected.
+
+Instead of a network that is trained on the condensed graph, ridge regression with a graph neural
+tangent kernel :math:`\Theta` (:func:`gcsr.equations.gntk.tangent_kernel`) predicts the training nodes
+from it in closed form:
+
+.. math:: \min_{X', Y'} \big\| \mathrm{softmax}\big(\Theta_{ts}
+          (\Theta_{ss} + \lambda\,\mathrm{tr}(\Theta_{ss}) / n' \cdot I)^{-1} Y'\big) - Y \big\|^2 .
+
+Rows t are training rows of :math:`\hat A^k X`. They are propagated once over all that may be seen. The
+authors propagate over the whole graph and then once more within the kernel, over the edges among
+training (or among test) nodes alone.
+
+Reference: Wang et al., "Fast Graph Condensation with Structure-based Neural Tangent Kernel", WWW 2024.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from gcsr.data.views import Target
+from gcsr.engines.direct import DirectStep
+from gcsr.engines.divergence import DivergenceGuard
+from gcsr.engines.iterates import (
+    CURVE_POINTS,
+    QUICK_RUNS,
+    BestValidated,
+    comparison,
+    recorded,
+)
+from gcsr.engines.loop import Units, advance_together, feature_unit, optimize
+from gcsr.engines.result import CondensationResult, Context
+from gcsr.equations.gntk import KernelNodes, ridge_prediction, tangent_kernel
+from gcsr.methods.base import Condenser
+from gcsr.outofcore.estimate import Work
+from gcsr.starts.sample import (
+    Start,
+    block_labels,
+    class_budget,
+    propagated_features,
+    rows_by_hop,
+    sample_training_rows,
+)
+from gcsr.utils.devices import make_generator
+from gcsr.utils.errors import real_number, whole_number
+from gcsr.utils.progress import Progress
+
+CHECK_EVERY = 10
+COMPARISONS = 10
+# Rows of the real graph that are predicted at a time.
+ROWS = 4096
+
+
+@dataclass(frozen=True, kw_only=True)
+class KRR(Condenser):
+    """Features and labels from which kernel ridge regression predicts the training nodes.
+
+    The kernel is that of an infinitely wide network, so no network is trained, and the gradient is
+    exact. Networks that are trained on the result are tested as for every other method; the kernel's
+    own validation accuracy is in the provenance (``kernel``).
+
+    Args:
+        num_hops: hops of message passing on the real graph.
+        blocks, layers: aggregations of the kernel (K), and fully connected layers after each (L).
+        ridge: lambda, in mean diagonals of the kernel.
+        neighbors: mean number of neighbors in A', which joins the nodes that are nearest; 0: A' = I.
+        iterations: steps of Adam.
+        batch: training nodes per step; all where they are not more.
+        feature_lr, label_lr: Adam's rates for X' and Y'.
+        units: ``relative``: ``feature_lr`` in root mean squares of the initial X'; or ``absolute``.
+        init: ``sample``: training rows and their labels; or ``uniform`` numbers between 0 and 1.
+        soft_labels: whether the result has class shares, Y' without negative numbers and scaled to
+            one; otherwise the largest entry of a row is its class.
+        iterate: ``best-val``: the iterate on which quickly trained GCNs validate best; or ``last``.
+    """
+
+    name: ClassVar[str] = "krr"
+    summary: ClassVar[str] = "features and labels learned by ridge regression with a tangent kernel"
+    # Classes are learned too.
+    exact_class_budget: ClassVar[bool] = False
+
+    num_hops: int = 2
+    blocks: int = 2
+    layers: int = 2
+    ridge: float = 1.0
+    neighbors: int = 0
+    iterations: int = 200
+    batch: int = 2048
+    feature_lr: float = 0.01
+    label_lr: float = 0.01
+    units: Units = "relative"
+    init: Literal["sample", "uniform"] = "sample"
+    soft_labels: bool = True
+    iterate: Literal["best-val", "last"] = "best-val"
+
+    def _check(self) -> None:
+        whole_number(self, "num_hops", "neighbors", "iterations")
+        whole_number(self, "blocks", "layers", "batch", least=1)
+        real_number(self, "ridge", above=True)
+        real_number(self, "feature_lr", "label_lr")
+
+    def _work(self, nodes: int) -> Work:
+        comparisons = QUICK_RUNS * (COMPARISONS + 1) * (self.iterate == "best-val")
+        return Work(
+            nodes,
+            hops=self.num_hops,
+            iterations=self.iterations,
+            steps=self.blocks * self.layers,
+            comparisons=comparisons,
+        )
+
+    def run(self, ctx: Context) -> list[CondensationResult]:
+        """One condensed graph per seed."""
+        visible = ctx.view.visible
+        labels = block_labels(class_budget(visible.train_labels, visible.num_classes, ctx.nodes))
+        features = propagated_features(visible, self.num_hops, ctx.device)
+        starts = [
+            sample_training_rows(features, visible, labels, make_generator(seed, "initial rows"))
+            for seed in ctx.seeds
+        ]
+        rows = features[visible.train.to(features.device)]
+
+        def run(group: slice, progress: Progress) -> list[CondensationResult]:
+            part = replace(ctx, seeds=ctx.seeds[group], progress=progress)
+            return self._run(part, rows, labels, starts[group])
+
+        return advance_together(run, ctx.seeds, ctx.device, ctx.progress)
+
+    def _run(
+        self, ctx: Context, rows: Tensor, labels: Tensor, starts: Sequence[Start]
+    ) -> list[CondensationResult]:
+        """Condense some graphs along one leading dimension, in float64."""
+        view, seeds, device = ctx.view, ctx.seeds, ctx.device
+        classes = view.visible.num_classes
+        known = torch.nn.functional.one_hot(view.visible.train_labels, classes).to(device).double()
+        one_hot = torch.nn.functional.one_hot(labels, classes).to(device).double()
+        x = torch.stack([start.x for start in starts]).double()
+        y = one_hot.repeat(len(seeds), 1, 1)
+        if self.init == "uniform":
+            for g, seed in enumerate(seeds):
+                generator = make_generator(seed, "uniform start")
+                for part in (x[g], y[g]):
+                    part.copy_(torch.rand(part.shape, generator=generator))
+
+        def loss(iteration: int, params: Sequence[Tensor]) -> Tensor:
+            at = self._drawn(len(rows), iteration, seeds).to(device)
+            predicted = self._predicted(rows[at].double(), *params)
+            return (predicted.softmax(-1) - known[at]).square().mean((-2, -1))
+
+        rate = self.feature_lr * feature_unit(x, self.units)
+        step = DirectStep((x, y), (rate, self.label_lr), loss)
+        scored = None
+        if self.iterate == "best-val" or view.watch is not None:
+            scored = _BestLabeled(view.validation, device, self)
+        guard = DivergenceGuard(scored, view.checkpoint, seeds, device)
+        compare = comparison(scored, view, seeds, y, device)
+        losses = optimize(
+            step,
+            self.iterations,
+            progress=ctx.progress,
+            guard=guard,
+            check_every=CHECK_EVERY,
+            compare=None if compare is None else lambda i: compare(i, x, y),
+            compare_at=range(0, self.iterations, max(1, self.iterations // COMPARISONS)),
+        )
+        if self.iterate == "best-val" and scored is not None:
+            assert scored.x is not None and scored.a is not None
+            x, y = scored.x, scored.a
+        accuracy = self._kernel_accuracy(view.validation, x, y)
+        every = max(1, self.iterations // CURVE_POINTS)
+        results = []
+        for g, start in enumerate(starts):
+            targets = self.targets(y[g])
+            # In blocks by class like every other method's.
+            order = targets.argmax(1).argsort(stable=True)
+            details: dict[str, Any] = {
+                "matching_loss": {"every": every, "values": recorded(losses[::every, g])},
+                "kernel": {"validation": accuracy[g]},
+            }
+            if self.iterate == "best-val" and scored is not None:
+                details[scored.measure] = scored.curve(g)
+            results.append(
+                CondensationResult(
+                    x[g][order].float(),
+                    self.adjacency(x[g])[order][:, order].float(),
+                    targets[order].float() if self.soft_labels else targets.argmax(1)[order],
+                    (*(start.notes if self.init == "sample" else ()), *guard.notes(g)),
+                    details,
+                )
+            )
+        return results
+
+    def _drawn(self, count: int, iteration: int, seeds: Sequence[int]) -> Tensor:
+        """Which training rows a step predicts: all ``(count,)``, or some for each graph."""
+        if count <= self.batch:
+            return torch.arange(count)
+        generators = (make_generator(seed, f"training rows of {iteration}") for seed in seeds)
+        return torch.stack(
+            [torch.randint(count, (self.batch,), generator=one) for one in generators]
+        )
+
+    def adjacency(self, x: Tensor) -> Tensor:
+        """A' of features ``(..., n', d)``: edges between the nearest nodes, or the identity."""
+        nodes = x.shape[-2]
+        eye = torch.eye(nodes, dtype=x.dtype, device=x.device)
+        edges = min(self.neighbors * nodes // 2, nodes * (nodes - 1) // 2)
+        if not edges:
+            return eye.expand(*x.shape[:-2], -1, -1)
+        above = torch.triu_indices(nodes, nodes, 1, device=x.device)
+        apart = torch.cdist(x, x)[..., above[0], above[1]]
+        nearest = apart.argsort(dim=-1, stable=True)[..., :edges]
+        found = torch.zeros_like(apart).scatter(-1, nearest, 1.0)
+        joined = eye.new_zeros((*x.shape[:-2], nodes, nodes))
+        joined[..., above[0], above[1]] = found
+        return joined + joined.mT
+
+    def _predicted(self, rows: Tensor, x: Tensor, y: Tensor) -> Tensor:
+        """The ridge regression's outputs for real rows."""
+        mean = None
+        if self.neighbors:
+            looped = self.adjacency(x.detach()) + torch.eye(x.shape[-2]).to(x)
+            mean = looped / looped.sum(-1, keepdim=True)
+        small, real = KernelNodes(x, mean), KernelNodes(rows)
+        cross = tangent_kernel(real, small, self.blocks, self.layers)
+        own = tangent_kernel(small, small, self.blocks, self.layers)
+        return ridge_prediction(cross, own, y, self.ridge)
+
+    def _kernel_accuracy(self, validation: Target, x: Tensor, y: Tensor) -> list[float]:
+        """The share of validation nodes that the kernel classes rightly, for every graph."""
+        rows = rows_by_hop(validation, validation.nodes, self.num_hops, x.device)[-1]
+        labels = validation.labels.to(x.device)
+        right = [
+            (self._predicted(part.double(), x, y).argmax(-1) == known).sum(-1)
+            for part, known in zip(rows.split(ROWS), labels.split(ROWS), strict=True)
+        ]
+        total = torch.stack(right).sum(0) if right else torch.zeros(len(x))
+        return (total.double() / max(1, len(labels))).tolist()
+
+    def targets(self, y: Tensor) -> Tensor:
+        """Class shares ``(n', C)`` of the labels that were learned."""
+        positive = y.clamp_min(0)
+        total = positive.sum(-1, keepdim=True)
+        hard = torch.nn.functional.one_hot(y.argmax(-1), y.shape[-1]).to(y)
+        if not self.soft_labels:
+            return hard
+        return torch.where(total > 0, positive / total.where(total > 0, 1.0), hard)
+
+
+class _BestLabeled(BestValidated):
+    """Keeps the X' and Y' that validate best: what is called ``a`` there are the labels."""
+
+    def __init__(self, validation: Target, device: torch.device, method: KRR) -> None:
+        super().__init__(torch.empty(0), validation, device)
+        self._method = method
+
+    def score(self, x: Tensor, a: Tensor) -> Tensor:
+        """Validation accuracy of every graph."""
+        graphs = [
+            self._quick(one, self._method.adjacency(one), self._method.targets(labels))
+            for one, labels in zip(x, a, strict=True)
+        ]
+        return torch.tensor(graphs, dtype=torch.float64)
