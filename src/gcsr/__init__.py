@@ -44,6 +44,8 @@ if TYPE_CHECKING:  # `as` exports a name to type checkers
     from gcsr.methods.sgdd import SGDD as SGDD
     from gcsr.reporting.report import report as report
     from gcsr.training.fit import TrainingRecipe as TrainingRecipe
+    from gcsr.tuning.architecture import SearchResult as SearchResult
+    from gcsr.tuning.architecture import search as search
     from gcsr.tuning.result import Tuning as Tuning
     from gcsr.tuning.search import tune as tune
     from gcsr.utils.checkpoint import Checkpoint as Checkpoint
@@ -79,6 +81,7 @@ _EXPORTS = {
     "KCenter": "gcsr.methods.kcenter",
     "Random": "gcsr.methods.random",
     "ScalingChoice": "gcsr.auto.scaling",
+    "SearchResult": "gcsr.tuning.architecture",
     "TrainingRecipe": "gcsr.training.fit",
     "Tuning": "gcsr.tuning.result",
     "View": "gcsr.data.views",
@@ -92,6 +95,7 @@ _EXPORTS = {
     "evaluate_full": "gcsr.evaluation.protocol",
     "load": "gcsr.datasets.loading",
     "report": "gcsr.reporting.report",
+    "search": "gcsr.tuning.architecture",
     "sparsify": "gcsr.api",
     "train": "gcsr.evaluation.protocol",
     "tune": "gcsr.tuning.search",

@@ -24,6 +24,7 @@ from gcsr.cli import (
     listing,
     report,
     reproduce,
+    search,
     tune,
 )
 from gcsr.cli.output import forget_written, interrupted, show_warning, with_verbosity
@@ -77,6 +78,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "inspect": inspect.inspect,
     "analyze": analyze.analyze,
     "tune": tune.tune,
+    "search": search.search,
     "report": report.report,
     "reproduce": reproduce.reproduce,
 }

@@ -137,18 +137,24 @@ def report(
 
 
 def _write(out: Path, page: str, sources: Sequence[Path], as_json: bool, *, leaks: bool) -> None:
+    size = write_page(out, page)
+    if as_json:
+        results = [str(path) for path in sources]
+        described = {"out": str(out), "bytes": size, "results": results}
+        scores = [one.to_dict() for one in getattr(page, "scores", ())]
+        print_json(described | {"leaks_test_labels": leaks, "scores": scores})
+        return
+    if leaks:
+        print_leak()
+    print(f"wrote {out} ({byte_count(size)}); open it in a browser")
+
+
+def write_page(out: Path, page: str) -> int:
+    """Write a page; returns its bytes."""
     from gcsr.utils.files import write_atomically
 
     content = page.encode(errors="replace")  # names of files may be no valid Unicode
     with uninterrupted():
         write_atomically(out, content)
         remember_written([out])
-    if as_json:
-        results = [str(path) for path in sources]
-        described = {"out": str(out), "bytes": len(content), "results": results}
-        scores = [one.to_dict() for one in getattr(page, "scores", ())]
-        print_json(described | {"leaks_test_labels": leaks, "scores": scores})
-        return
-    if leaks:
-        print_leak()
-    print(f"wrote {out} ({byte_count(len(content))}); open it in a browser")
+    return len(content)

@@ -375,7 +375,7 @@ def cost(
 
     first = subsets[0]
     whole_nodes = condensing.visible.num_nodes
-    took = _condense_seconds(small)
+    took = condense_seconds(small)
     times = {r: (took, seconds[SMALL, r], seconds[WHOLE, r]) for r in recipes}
     return CostSheet(
         dataset=graph.name,
@@ -479,7 +479,8 @@ def _measured(small: CondensedGraph, name: str, kind: type[T]) -> T | None:
     return value if isinstance(value, kind) else None
 
 
-def _condense_seconds(small: CondensedGraph) -> float | None:
+def condense_seconds(small: CondensedGraph) -> float | None:
+    """Seconds that condensing and sparsifying took, if the file says so."""
     seconds = _measured(small, "seconds", float)
     return None if seconds is None else seconds + (_measured(small, "storing_seconds", float) or 0)
 

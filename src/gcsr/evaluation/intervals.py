@@ -108,6 +108,37 @@ def compare(first: Accuracy, second: Accuracy) -> Difference:
     return Difference(mean, (mean - half, mean + half))
 
 
+# Resamples behind the interval of a rank correlation.
+RESAMPLES = 2000
+
+
+def rank_correlation(
+    first: Sequence[float], second: Sequence[float], seed: int = 0
+) -> tuple[float | None, tuple[float, float] | None]:
+    r"""Kendall's :math:`\tau_b` of two rankings, with a 95 % interval over the ranked things.
+
+    The interval is that of the percentile bootstrap; pairs of one thing drawn twice do not count.
+    ``None`` where all values of a ranking are equal.
+    """
+    signs = [np.sign(np.subtract.outer(values, values)) for values in (first, second)]
+    a, b = (np.asarray(one, dtype=np.float64) for one in signs)
+    counts = np.random.default_rng(seed).multinomial(
+        len(a), np.full(len(a), 1 / len(a)), size=RESAMPLES
+    )
+    drawn = np.concatenate([np.ones((1, len(a))), counts]).astype(np.float64)
+
+    def summed(pairs: np.ndarray) -> np.ndarray:
+        return np.asarray(((drawn @ pairs) * drawn).sum(1))
+
+    scale = np.sqrt(summed(np.abs(a)) * summed(np.abs(b)))
+    with np.errstate(invalid="ignore"):
+        taus = summed(a * b) / scale
+    if scale[0] == 0:
+        return None, None
+    low, high = np.nanpercentile(taus[1:], (2.5, 97.5))
+    return float(taus[0]), (float(low), float(high))
+
+
 def _units(runs: np.ndarray, graphs: int) -> np.ndarray:
     """The independent values: the mean of each graph, or the runs of the only one."""
     return runs if graphs == 1 else runs.reshape(graphs, -1).mean(1)

@@ -172,8 +172,17 @@ class Trial:
 
         The real graph's test labels are read once, after all networks are trained.
         """
+        return self.test_scores(self.fitted(batches, progress), progress, keep)
+
+    def fitted(self, batches: Sequence[Batch], progress: Progress) -> list[Fitted]:
+        """The networks of every batch, each at its best validation epoch."""
         jobs = [partial(self._fitted, batch) for batch in batches]
-        fitted = run_jobs_on(self.device, jobs, progress)
+        return run_jobs_on(self.device, jobs, progress)
+
+    def test_scores(
+        self, fitted: Sequence[Fitted], progress: Progress, keep: Keep = NOTHING
+    ) -> Scores:
+        """What trained networks score."""
         test = self.tested
         if test.disk is not None:
             tested = [

@@ -54,16 +54,21 @@ class Dot:
     kind: str
 
 
-def scatter(dots: Sequence[Dot], names: dict[str, str]) -> Markup:
-    """Ours over the published numbers; equal ones are on the diagonal."""
+def scatter(
+    dots: Sequence[Dot],
+    names: dict[str, str],
+    x: str = "published, %",
+    y: str = "Ours over published accuracy, %",
+) -> Markup:
+    """Ours over the published numbers, or two other numbers; equal ones are on the diagonal."""
     low, high = _range([value for dot in dots for value in (dot.published, dot.ours)])
     equal = Series("equal", [(low, low), (high, high)], "published")
     kept = [(kind, name) for kind, name in names.items() if any(d.kind == kind for d in dots)]
     return line_chart(
         [equal, *(Series(name, (), kind) for kind, name in kept)],
-        x="published, %",
-        y="Ours over published accuracy, %",
-        described="Ours over published accuracies; the table has the numbers",
+        x=x,
+        y=y,
+        described=f"{y}: the table has the numbers",
         dots=dots,
     )
 

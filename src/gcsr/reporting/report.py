@@ -16,8 +16,10 @@ from gcsr.evaluation.origin import require_origin
 from gcsr.models.registry import testing_model
 from gcsr.reporting.pages import comparison_page, require_one_dataset, single_page
 from gcsr.reporting.results import SMALL, Result, Score, train_and_test
+from gcsr.reporting.searched import search_page
 from gcsr.reporting.text import text
 from gcsr.training.fit import TrainingRecipe
+from gcsr.tuning.architecture import SearchResult
 from gcsr.utils.devices import pick_device
 from gcsr.utils.errors import require, require_integer
 from gcsr.utils.progress import ProgressOption, shows_progress
@@ -81,7 +83,7 @@ def known_dataset(small: CondensedGraph, root: Path | None) -> tuple[str | None,
 
 @shows_progress
 def report(
-    results: CondensedGraph | Sequence[CondensedGraph],
+    results: CondensedGraph | Sequence[CondensedGraph] | SearchResult,
     graph: Graph | None = None,
     *,
     names: Sequence[str] | None = None,
@@ -100,7 +102,8 @@ def report(
     """One self-contained HTML page about a condensed graph, or several of one dataset compared.
 
     Args:
-        results: a condensed graph, or several.
+        results: a condensed graph, or several; or what :func:`gcsr.search` returned, for whose page
+            nothing is computed.
         graph: the real one; without it the page shows what it can.
         names: what the results are called; by default after how they were made.
         evaluate: whether networks are trained on the result, on random subsets and on the whole graph.
@@ -121,6 +124,8 @@ def report(
 
     Equal arguments give equal bytes, but for the seconds that training takes.
     """
+    if isinstance(results, SearchResult):
+        return HtmlReport(search_page(results).render())
     several = not isinstance(results, CondensedGraph)
     graphs = [results] if isinstance(results, CondensedGraph | Graph) else list(results)
     require(bool(graphs), "results must have at least one condensed graph, got none.")

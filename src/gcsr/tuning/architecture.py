@@ -1,0 +1,667 @@
+"""Search of an architecture on a condensed graph; the best few are trained on the whole graph."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from copy import copy
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+import torch
+from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from gcsr.data.condensed import CondensedGraph
+from gcsr.data.graph import Graph
+from gcsr.data.stored_graph import require_in_memory
+from gcsr.data.views import Target, View
+from gcsr.evaluation.cost import condense_seconds, random_subsets
+from gcsr.evaluation.intervals import rank_correlation
+from gcsr.evaluation.modules import Caller, TrainingGraph, edges_of, train_module
+from gcsr.evaluation.origin import require_origin
+from gcsr.evaluation.trial import Batch, Trial, batches_of, condensed_batches
+from gcsr.models.base import Model, Params, Prepared
+from gcsr.models.registry import MODELS, testing_model
+from gcsr.models.sparse import SparseOperator
+from gcsr.models.topology import DenseOperator, Operator
+from gcsr.training.classification import predicted, score_of, targets_of
+from gcsr.training.fit import Fitted, TrainingRecipe
+from gcsr.tuning.space import Choices, Dimension, Space, Value, dimension, import_optuna
+from gcsr.tuning.study import open_study, sampler
+from gcsr.utils.devices import machine_name, make_generator, pick_device
+from gcsr.utils.errors import InputError, require, require_integer, require_one_of
+from gcsr.utils.progress import Progress, ProgressOption, prefixed, shows_progress, silent
+
+Factory = Callable[[], nn.Module]
+# The names of the settings, and their types.
+KINDS: dict[str, type] = {
+    "model": str,
+    "hidden_channels": int,
+    "num_layers": int,
+    "dropout": float,
+    "lr": float,
+    "weight_decay": float,
+}
+TRAINING = ("lr", "weight_decay")
+DEFAULT = {
+    "model": "mlp,sgc,gcn,sage,gat,appnp,cheby",
+    "hidden_channels": "32,64,128,256",
+    "num_layers": "2",
+    "dropout": "0,0.3,0.6",
+    "lr": "1e-3..0.1:log",
+    "weight_decay": "1e-5..1e-2:log",
+}
+# Networks of this library have two layers and batch their runs; with another number PyG's are used.
+DEEP = {"gcn": "GCN", "sage": "GraphSAGE", "gat": "GAT"}
+OWN_LAYERS = 2
+SAMPLERS = ("tpe", "random")
+RECIPE = TrainingRecipe(epochs=200, validate_every=10)
+SMALL, RANDOM, WHOLE = "condensed", "random", "whole"
+
+
+@dataclass(frozen=True)
+class Suggestions:
+    """Suggests values as an Optuna trial does: those of ``params`` again, others at random."""
+
+    params: dict[str, Any]
+    random: np.random.Generator | None = None
+
+    def suggest_categorical(self, name: str, choices: Sequence[Any]) -> Any:
+        """One of the choices."""
+        return self._known(name, lambda draw: choices[int(draw * len(choices))])
+
+    def suggest_float(
+        self, name: str, low: float, high: float, *, step: float | None = None, log: bool = False
+    ) -> float:
+        """A number from ``low`` to ``high``, both included."""
+
+        def drawn(draw: float) -> float:
+            if log:
+                return float(low * (high / low) ** draw)
+            if step is None:
+                return low + draw * (high - low)
+            return low + step * int(draw * ((high - low) // step + 1))
+
+        return float(self._known(name, drawn))
+
+    def suggest_int(
+        self, name: str, low: int, high: int, *, step: int = 1, log: bool = False
+    ) -> int:
+        """A whole number from ``low`` to ``high``, both included."""
+        if log:
+            return self._known(name, lambda draw: int(low * ((high + 1) / low) ** draw))  # type: ignore[no-any-return]
+        return self._known(name, lambda draw: low + step * int(draw * ((high - low) // step + 1)))  # type: ignore[no-any-return]
+
+    def _known(self, name: str, drawn: Callable[[float], Any]) -> Any:
+        if name not in self.params:
+            require(self.random is not None, f"space: {name} was not suggested for this trial.")
+            if self.random is not None:
+                self.params[name] = drawn(self.random.random())
+        return self.params[name]
+
+
+@dataclass(frozen=True)
+class Architectures:
+    """What is searched: dimensions of the settings, and networks of the user.
+
+    ``make`` makes a module of a trial. ``factories`` are modules by name, which ``model`` chooses from.
+    """
+
+    space: Space
+    factories: Mapping[str, Factory]
+    make: Callable[[Any], nn.Module] | None = None
+
+    @classmethod
+    def of(cls, space: object, changes: Mapping[str, object]) -> Architectures:
+        """From the argument ``space`` of :func:`search`, and settings that replace its dimensions."""
+        given: dict[str, object] = {}
+        factories: dict[str, Factory] = {}
+        make = None
+        if isinstance(space, Mapping):
+            named = {name: one for name, one in space.items() if callable(one)}
+            require(
+                not named or len(named) == len(space),
+                "space must have functions that make modules, or dimensions of settings, got both.",
+            )
+            factories = {str(name): one for name, one in named.items()}
+            given = {"model": list(factories)} if factories else dict(space)
+        elif space is not None:
+            require(
+                callable(space) and not isinstance(space, nn.Module),
+                "space must be a mapping from settings to dimensions or from names to functions that"
+                f" make modules, or a function trial -> module, got {type(space).__name__}.",
+            )
+            make = cast("Callable[[Any], nn.Module]", space)
+        given |= changes
+        own = make is not None or bool(factories)
+        kinds = tuple(KINDS) if not own else TRAINING if make else ("model", *TRAINING)
+        for name in given:
+            require_one_of("space", name, kinds)
+        chosen = {name: given.get(name, DEFAULT[name]) for name in kinds}
+        found = {name: dimension(name, one, KINDS[name]) for name, one in chosen.items()}
+        architectures = cls(Space(found), factories, make)
+        architectures._check()
+        return architectures
+
+    def _check(self) -> None:
+        for name, one in self.space.dimensions.items():
+            for end in one.ends:
+                if name == "model":
+                    require_one_of("model", end, self.factories or MODELS)
+                elif KINDS[name] is int:
+                    require_integer(name, end, 1)
+                else:
+                    replace(RECIPE, **{name: end})  # type: ignore[arg-type]
+        layers = self.space.dimensions.get("num_layers")
+        models = self.space.dimensions.get("model")
+        if layers is not None and models is not None and layers.ends != (OWN_LAYERS,):
+            deep = [one for one in models.ends if one in DEEP]
+            require(bool(deep), f"num_layers must be 2 but for {', '.join(DEEP)}, got {layers}.")
+
+    def suggest(self, trial: Any) -> dict[str, Value]:
+        """The settings of a trial; ``num_layers`` only of networks that can have another number."""
+        values: dict[str, Value] = {}
+        for name, one in self.space.dimensions.items():
+            if name != "num_layers" or values["model"] in DEEP:
+                values[name] = _suggested(trial, name, one)
+        if self.make is not None:
+            self._made(trial)
+            values |= trial.params
+        return values
+
+    def model(self, values: Mapping[str, Any], graph: Graph) -> Model | Factory:
+        """The network of a trial: a model of this library, or a function that makes a module."""
+        if self.make is not None:
+            return lambda: self._made(Suggestions(dict(values)))
+        name = str(values["model"])
+        if name in self.factories:
+            return self.factories[name]
+        if values.get("num_layers", OWN_LAYERS) == OWN_LAYERS:
+            return testing_model(name, int(values["hidden_channels"]))
+        from torch_geometric.nn import models  # noqa: PLC0415 - takes seconds to import
+
+        kind = getattr(models, DEEP[name])
+        sizes = (graph.num_features, values["hidden_channels"], values["num_layers"])
+        return lambda: kind(*sizes, graph.num_classes, dropout=float(values["dropout"]))
+
+    def _made(self, trial: Any) -> nn.Module:
+        made: object = None if self.make is None else self.make(trial)
+        if isinstance(made, nn.Module):
+            return made
+        raise InputError(f"space must return a torch.nn.Module, got {type(made).__name__}.")
+
+
+def _suggested(trial: Any, name: str, one: Dimension) -> Value:
+    if one.count == 1:
+        return one.ends[0]
+    if isinstance(one, Choices):
+        return trial.suggest_categorical(name, one.values)  # type: ignore[no-any-return]
+    if one.whole:
+        return int(trial.suggest_int(name, int(one.low), int(one.high), log=one.log))
+    return float(trial.suggest_float(name, one.low, one.high, log=one.log))
+
+
+# -- training on one graph ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """Networks of one configuration: validation accuracy in percent, and what they took.
+
+    ``test`` computes their mean test accuracy; ``None``: the networks are not kept.
+    """
+
+    validation: float
+    seconds: float
+    operations: float
+    test: Callable[[], float] | None
+
+
+class Trainer:
+    """Trains configurations on one graph or, run by run, on one of several.
+
+    What a model needs of a graph is prepared when it is first trained, and is part of its seconds.
+    """
+
+    def __init__(
+        self,
+        graphs: Sequence[CondensedGraph | Target],
+        graph: Graph,
+        *,
+        recipe: TrainingRecipe,
+        runs: int,
+        seed: int,
+        device: torch.device,
+    ) -> None:
+        self._graphs, self._graph, self._view = graphs, graph, View(graph)
+        self._recipe, self._runs, self._seed, self._device = recipe, runs, seed, device
+        self._trials: dict[str, Trial] = {}
+        self._prepared: dict[str, list[tuple[Prepared, torch.Tensor]]] = {}
+
+    def __call__(
+        self, model: Model | Factory, values: Mapping[str, Any], progress: Progress
+    ) -> Trained:
+        """Train the networks of a configuration."""
+        recipe = replace(self._recipe, lr=values["lr"], weight_decay=values["weight_decay"])
+        began = time.perf_counter()
+        if isinstance(model, Model):
+            recipe = replace(recipe, dropout=values["dropout"])
+            scores, operations, test = self._models(model, recipe, progress)
+        else:
+            scores, operations, test = self._modules(model, recipe, progress)
+        mean = 100 * sum(scores) / len(scores)
+        return Trained(mean, time.perf_counter() - began, operations, test)
+
+    def _passes(self, train: float, validate: float) -> float:
+        """Operations of a training: an epoch is a forward and a backward pass, of twice its work."""
+        epochs = self._recipe.epochs
+        return 3 * epochs * train + -(-epochs // self._recipe.validate_every) * validate
+
+    def _models(
+        self, model: Model, recipe: TrainingRecipe, progress: Progress
+    ) -> tuple[list[float], float, Callable[[], float]]:
+        name = model.name
+        if name not in self._trials:
+            self._trials[name] = Trial(model, self._view, self._device, recipe, self._seed)
+            self._prepared[name] = [self._prepare(self._trials[name], g) for g in self._graphs]
+        trial = copy(self._trials[name])
+        trial.model, trial.recipe = model, recipe
+        batches: list[Batch] = []
+        for place, (prepared, classes) in enumerate(self._prepared[name]):
+            networks = range(place, self._runs, len(self._graphs))
+            batches += batches_of(trial, prepared, classes, networks)
+        fitted = trial.fitted(batches, progress)
+        scores = [one for part in fitted for one in part.validation.tolist()]
+        params = fitted[0].params
+        on_validation = forward_operations(trial.validate, params)
+        operations = sum(
+            len(batch.networks)
+            * self._passes(forward_operations(batch.prepared, params), on_validation)
+            for batch in batches
+        )
+        return scores, operations, lambda: _test_mean(trial, fitted)
+
+    def _prepare(
+        self, trial: Trial, graph: CondensedGraph | Target
+    ) -> tuple[Prepared, torch.Tensor]:
+        if isinstance(graph, CondensedGraph):
+            batch = condensed_batches(trial, [graph], 1)[0]
+            return batch.prepared, batch.classes
+        targets = targets_of(graph.labels, self._graph.num_classes)
+        return trial.prepare(graph), targets.to(self._device)
+
+    def _modules(
+        self, model: Factory, recipe: TrainingRecipe, progress: Progress
+    ) -> tuple[list[float], float, Callable[[], float]]:
+        validation = self._view.validation()
+        trains = [
+            TrainingGraph.condensed(graph, self._device)
+            if isinstance(graph, CondensedGraph)
+            else TrainingGraph.whole(graph, self._graph.num_classes, self._device)
+            for graph in self._graphs
+        ]
+        trained = []
+        for run in range(self._runs):
+            found = train_module(
+                model,
+                trains[run % len(trains)],
+                validation,
+                recipe=recipe,
+                seed=self._seed,
+                number=run,
+                device=self._device,
+            )
+            trained.append(found)
+            progress("training modules", run + 1, self._runs)
+        callers = [caller for caller, _ in trained]
+        real = edges_of(validation, self._device)
+        work = [module_operations(callers[0], edges) for edges in (trains[0].edges, real)]
+
+        def test() -> float:
+            target = self._view.test()
+            edges, several = edges_of(target, self._device), self._graph.multi_label
+            found = [predicted(caller.scores(edges, target), several) for caller in callers]
+            return 100 * float(np.mean([float(score_of(one, target.labels)) for one in found]))
+
+        return [score for _, score in trained], self._runs * self._passes(*work), test
+
+
+def _test_mean(trial: Trial, fitted: Sequence[Fitted]) -> float:
+    return 100 * float(trial.test_scores(fitted, silent).test.double().mean())
+
+
+def forward_operations(prepared: Prepared, params: Params) -> float:
+    """Multiplications and additions of a network's products in one forward pass.
+
+    Products with weights count the stored entries of the inputs; propagation counts those of its
+    matrix, once per channel; attention counts three products per edge and channel.
+    """
+    inputs = prepared.inputs
+    sparse = isinstance(inputs, SparseOperator)
+    filled = inputs.matrix.nnz if isinstance(inputs, SparseOperator) else inputs.numel()
+    rows = inputs.shape[0] if sparse else int(np.prod(inputs.shape[:-1]))
+    hidden, classes = int(params[0].shape[-1]), int(params[-1].shape[-1])
+    work = float(filled * hidden)
+    work += rows * sum(p[0].numel() for p in params[1:])
+    if prepared.inner is not None:
+        work += hidden * _entries(prepared.inner.operator)
+    work += classes * sum(_entries(one.operator) for one in prepared.outer)
+    if prepared.edges is not None:
+        first, second = (edges[0].numel() for edges in prepared.edges)
+        work += 3 * (hidden * first + classes * second)
+    return 2 * work
+
+
+def _entries(operator: Operator) -> int:
+    if isinstance(operator, DenseOperator):
+        return int(operator.matrix.shape[-1] * operator.matrix.shape[-2])
+    return int(operator.matrix.nnz) if isinstance(operator, SparseOperator) else 0
+
+
+@torch.no_grad()
+def module_operations(caller: Caller, edges: Any) -> float:
+    """The matrix products of a module's forward pass, as PyTorch counts them."""
+    with FlopCounterMode(display=False) as counter:
+        caller(edges)
+    return float(counter.get_total_flops())
+
+
+# -- the search --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """All configurations trained on one graph, and the winner of that search.
+
+    Attributes:
+        trained_on: ``condensed``, ``random`` (training nodes in as many bytes) or ``whole``.
+        nodes, bytes: its size.
+        validation: accuracy in percent of every configuration, the mean of its runs.
+        seconds, operations: of every configuration.
+        finalists: the best ones by number, with their validation accuracy when trained on the whole
+            graph; of the whole graph itself the best.
+        final_seconds, final_operations: of training the finalists.
+        winner: the finalist with the best validation accuracy, and ``test`` its test accuracy.
+        condense_seconds: of condensing; ``None`` where the file does not say, or nothing was condensed.
+        tau, tau_interval: Kendall's rank correlation with the ranking on the whole graph.
+        regret: points of validation accuracy, trained on the whole graph, by which the winner is below
+            the best configuration.
+    """
+
+    trained_on: str
+    nodes: int
+    bytes: int
+    validation: tuple[float, ...]
+    seconds: tuple[float, ...]
+    operations: tuple[float, ...]
+    finalists: dict[int, float]
+    final_seconds: float
+    final_operations: float
+    winner: int
+    test: float | None
+    condense_seconds: float | None = None
+    tau: float | None = None
+    tau_interval: tuple[float, float] | None = None
+    regret: float | None = None
+
+    @property
+    def total_seconds(self) -> float:
+        """Everything: condensing, the configurations and the finalists."""
+        return (self.condense_seconds or 0.0) + sum(self.seconds) + self.final_seconds
+
+    @property
+    def total_operations(self) -> float:
+        """Of the configurations and the finalists."""
+        return sum(self.operations) + self.final_operations
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """The configurations of a search, and how they rank on each graph they were trained on."""
+
+    dataset: str
+    configurations: tuple[dict[str, Any], ...]
+    rankings: dict[str, Ranking]
+    runs: int
+    recipe: dict[str, Any]
+    sampler: str
+    seed: int
+    device: str
+    machine: str
+    leaks_test_labels: bool
+
+    @property
+    def small(self) -> Ranking:
+        """The ranking on the condensed graph."""
+        return self.rankings[SMALL]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The winning configuration."""
+        return self.configurations[self.small.winner]
+
+    @property
+    def verdict(self) -> str:
+        """What the search took, beside the same search on the whole graph where there is one."""
+        small, whole = self.small, self.rankings.get(WHOLE)
+        took = f"the search took {small.total_seconds:.3g} s"
+        if small.condense_seconds is None:
+            took += " without condensing, whose seconds the file does not say"
+        else:
+            took += f", {small.condense_seconds:.3g} s of it to condense"
+        if whole is None:
+            return took
+        times = whole.total_seconds / small.total_seconds
+        paid = "it pays" if times > 1 else "it does not pay"
+        return (
+            f"{took}; the same configurations on the whole graph took {whole.total_seconds:.3g} s:"
+            f" {paid} ({times:.2g} times as fast), and the winner is {small.regret:.2f} points below"
+            " the best configuration"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        totals = {
+            name: {"total_seconds": one.total_seconds, "total_operations": one.total_operations}
+            for name, one in self.rankings.items()
+        }
+        values = asdict(self)
+        for name, one in values["rankings"].items():
+            one.update(totals[name])
+        return values | {"winner": self.settings, "verdict": self.verdict}
+
+
+@shows_progress
+def search(
+    small: CondensedGraph,
+    graph: object,
+    space: object = None,
+    trials: int = 40,
+    *,
+    finalists: int = 3,
+    compare: bool = False,
+    sampler: str = "tpe",
+    runs: int = 2,
+    recipe: TrainingRecipe | None = None,
+    seed: int = 0,
+    device: str | torch.device = "auto",
+    check_origin: bool = True,
+    progress: ProgressOption = None,
+    **settings: object,
+) -> SearchResult:
+    """Search an architecture and its training settings on a condensed graph.
+
+    Every configuration is trained on the condensed graph and scored on the validation nodes of the
+    real one. The best few are then trained on the whole graph; the winner is the one that validates
+    best there. Test labels are read once, for the winner.
+
+    Args:
+        small: the condensed graph.
+        graph: the real graph that it was made from.
+        space: ``None``: models of this library (with ``num_layers`` other than 2 those of PyG), hidden
+            channels, dropout, learning rate and weight decay. A mapping from these settings to
+            dimensions as in :func:`gcsr.tune`; a mapping from names to functions that make modules; or
+            a function ``trial -> torch.nn.Module`` that calls ``trial.suggest_categorical``,
+            ``suggest_float`` and ``suggest_int``. ``lr`` and ``weight_decay`` are always searched.
+        trials: number of configurations.
+        finalists: how many of the best are trained on the whole graph.
+        compare: train the same configurations also on the whole graph and on random training nodes in
+            as many bytes, and report rank correlation and regret.
+        sampler: ``tpe`` (Optuna, the extra ``tune``) or ``random``, which needs no Optuna.
+        runs: networks per configuration; their mean validation accuracy is its score.
+        recipe: epochs, and how often they are validated; by default 200, validated every tenth.
+        seed: of the configurations and of initial weights.
+        device: ``auto``, ``cpu`` or ``cuda``.
+        check_origin: ``False`` accepts a condensed graph of another graph.
+        progress: as in :func:`gcsr.evaluate`.
+        settings: dimensions that replace those of the space; a single value is fixed.
+    """
+    real = require_origin([small], graph, check_origin)
+    require_in_memory(real, "graph")
+    architectures = Architectures.of(space, settings)
+    for name, value in (("trials", trials), ("runs", runs), ("finalists", finalists)):
+        require_integer(name, value, 1)
+    require_integer("seed", seed)
+    require_one_of("sampler", sampler, SAMPLERS)
+    if compare:
+        real.require_single_label("compare")
+    if sampler == "tpe":
+        import_optuna()
+    target, recipe = pick_device(device), recipe or RECIPE
+    view = View(real)
+    tried = _Configurations(architectures, real, min(finalists, trials))
+
+    def trainer(*graphs: CondensedGraph | Target) -> Trainer:
+        return Trainer(graphs, real, recipe=recipe, runs=runs, seed=seed, device=target)
+
+    found = tried.explore(trainer(small), trials, sampler, seed, progress)
+    whole = (trainer, view.training())
+    size = (small.num_nodes, small.stored_bytes)
+    rankings = {SMALL: tried.decide(SMALL, size, found, whole, progress)}
+    rankings[SMALL] = replace(rankings[SMALL], condense_seconds=condense_seconds(small))
+    if compare:
+        itemsize = 2 if small.half else 4
+        visible = view.condensing().visible
+        subsets = random_subsets(visible, small.stored_bytes, itemsize, seed, runs)
+        targets = [one.target for one in subsets]
+        drawn = tried.train(
+            trainer(*targets[: len({id(one) for one in targets})]), RANDOM, progress
+        )
+        size = (int(targets[0].nodes.numel()), subsets[0].size.total)
+        rankings[RANDOM] = tried.decide(RANDOM, size, drawn, whole, progress)
+        everything = tried.train(trainer(view.training()), WHOLE, progress)
+        size = (visible.num_nodes, view.stored_parts.total)
+        rankings[WHOLE] = tried.decide(WHOLE, size, everything, None, progress)
+        rankings = {name: _against(one, rankings[WHOLE], seed) for name, one in rankings.items()}
+    return SearchResult(
+        dataset=real.name,
+        configurations=tuple(tried.known),
+        rankings=rankings,
+        runs=runs,
+        recipe={"epochs": recipe.epochs, "validate_every": recipe.validate_every},
+        sampler=sampler,
+        seed=seed,
+        device=target.type,
+        machine=f"{machine_name(target)}, torch {torch.__version__}",
+        leaks_test_labels=small.leaks_test_labels,
+    )
+
+
+class _Configurations:
+    """The configurations of a search, trained on one graph after the other."""
+
+    def __init__(self, architectures: Architectures, graph: Graph, finalists: int) -> None:
+        self._architectures, self._graph, self._finalists = architectures, graph, finalists
+        self.known: list[dict[str, Any]] = []
+
+    def _trained(self, trainer: Trainer, place: int, progress: Progress) -> Trained:
+        values = self.known[place]
+        return trainer(self._architectures.model(values, self._graph), values, progress)
+
+    def explore(
+        self, trainer: Trainer, trials: int, how: str, seed: int, progress: Progress
+    ) -> list[Trained]:
+        """Suggest configurations and train them; a repeated one has the score of the first."""
+        found: list[Trained] = []
+        with ExitStack() as stack:
+            study = stack.enter_context(open_study(None, {})) if how == "tpe" else None
+            for place in range(trials):
+                progress("configurations", place, trials)
+                if study is None:
+                    own = make_generator(seed, f"configuration {place}").initial_seed()
+                    trial: Any = Suggestions({}, np.random.default_rng(own))
+                else:
+                    study.sampler = sampler(seed, place)
+                    trial = study.ask()
+                values = self._architectures.suggest(trial)
+                same = self.known.index(values) if values in self.known else None
+                self.known.append(values)
+                _append(found, same, partial(self._trained, trainer, place, silent))
+                if study is not None:
+                    study.tell(trial, found[-1].validation)
+        progress("configurations", trials, trials)
+        return found
+
+    def train(self, trainer: Trainer, where: str, progress: Progress) -> list[Trained]:
+        """Train the known configurations."""
+        found: list[Trained] = []
+        show, count = prefixed(progress, where), len(self.known)
+        for place, values in enumerate(self.known):
+            show("configurations", place, count)
+            first = self.known.index(values)
+            same = first if first < place else None
+            _append(found, same, partial(self._trained, trainer, place, silent))
+        show("configurations", count, count)
+        return found
+
+    def decide(
+        self,
+        trained_on: str,
+        size: tuple[int, int],
+        found: Sequence[Trained],
+        whole: tuple[Callable[..., Trainer], Target] | None,
+        progress: Progress,
+    ) -> Ranking:
+        """Train the best configurations on the whole graph, and test the one that validates best."""
+        ranked = sorted(range(len(found)), key=lambda place: -found[place].validation)
+        different = [i for i in ranked if self.known.index(self.known[i]) == i]
+        final = {different[0]: found[different[0]]}
+        seconds = operations = 0.0
+        if whole is not None:
+            trainer = whole[0](whole[1])
+            final = {}
+            for place in different[: self._finalists]:
+                final[place] = self._trained(trainer, place, prefixed(progress, "finalist"))
+            seconds = sum(one.seconds for one in final.values())
+            operations = sum(one.operations for one in final.values())
+        winner = max(final, key=lambda place: final[place].validation)
+        test = final[winner].test if self._graph.test.numel() else None
+        return Ranking(
+            trained_on,
+            *size,
+            tuple(one.validation for one in found),
+            tuple(one.seconds for one in found),
+            tuple(one.operations for one in found),
+            {place: one.validation for place, one in final.items()},
+            seconds,
+            operations,
+            winner,
+            None if test is None else test(),
+        )
+
+
+def _append(found: list[Trained], same: int | None, train: Callable[[], Trained]) -> None:
+    """Train once more, or take the score of the same configuration; only the best is kept."""
+    found.append(train() if same is None else replace(found[same], seconds=0.0, operations=0.0))
+    best = max(range(len(found)), key=lambda place: found[place].validation)
+    found[:] = [one if i == best else replace(one, test=None) for i, one in enumerate(found)]
+
+
+def _against(one: Ranking, whole: Ranking, seed: int) -> Ranking:
+    tau, interval = rank_correlation(one.validation, whole.validation, seed)
+    regret = max(whole.validation) - whole.validation[one.winner]
+    return replace(one, tau=tau, tau_interval=interval, regret=regret)
