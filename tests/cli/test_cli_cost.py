@@ -27,6 +27,24 @@ def test_text(gcsr: Run, data: Path, made: Path) -> None:
         "condensing",
     ):
         assert words in result.out, words
+    assert result.out.splitlines()[-1].startswith("decision: it ")
+
+
+def test_an_estimate_says_when_it_will_have_paid(gcsr: Run, data: Path) -> None:
+    asked = [
+        "condense",
+        data,
+        "--nodes",
+        6,
+        "--method",
+        "clusters",
+        "--device",
+        "cpu",
+        "--estimate",
+    ]
+    said = gcsr(*asked).out.splitlines()[-1]
+    assert said.startswith("it will") and "on this machine" in said
+    assert gcsr(*asked, "--json").json["forecast"]["condense_seconds"] > 0
 
 
 def test_a_file_that_leaves_out_zeros_is_the_form_without_them(

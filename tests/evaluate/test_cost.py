@@ -14,7 +14,8 @@ import gcsr
 from gcsr import CondensedGraph, InputError, TrainingRecipe, View
 from gcsr.data.graph import real_bytes
 from gcsr.evaluation import cost as timing
-from gcsr.evaluation.cost import break_even, random_subset, random_subsets, verdict
+from gcsr.evaluation.cost import break_even, decision, random_subset, random_subsets, verdict
+from gcsr.evaluation.forecast import forecast, projected
 from gcsr.evaluation.intervals import compare
 from helpers import planted_graph, with_other_test_labels
 
@@ -328,3 +329,46 @@ def test_what_cannot_be_is_refused(changes, sentence):
 def test_another_graph_is_refused():
     with pytest.raises(InputError, match="content hash"):
         sheet_of(planted_graph(seed=1), condensed(planted_graph()))
+
+
+# -- the decision, and its forecast ------------------------------------------------------------------
+
+
+def test_the_decision_counts_condensing_evaluation_and_storage():
+    assert "paid after 5 trainings" in decision(6.0, 3.0, 1.0, 1.0, 3.0)
+    assert "paid after 4 trainings" in decision(6.0, 2.0, 0.0, 1.0, 3.0)
+    assert "never pays" in decision(6.0, 3.0, 1.0, 3.0, 3.0)
+    assert "unknown" in decision(None, 3.0, 1.0, 1.0, 3.0)
+    graph = planted_graph()
+    sheet = sheet_of(graph)
+    assert sheet.evaluation_seconds == 2 * sheet.condensed.seconds and sheet.storage_seconds > 0
+    spent = sheet.condense_seconds + sheet.evaluation_seconds + sheet.storage_seconds
+    assert sheet.paid_after == break_even(spent, sheet.condensed.seconds, sheet.whole.seconds)
+
+
+def test_a_forecast_scales_the_estimate_by_what_was_measured(monkeypatch):
+    graph = planted_graph()
+    condenser = gcsr.Clusters(nodes=9)
+    device = torch.device("cpu")
+    found = forecast(condenser, graph, device, runs=3, recipe=QUICK)
+    assert found.condense_seconds == condenser.estimate(graph).seconds * found.slowdown
+    assert found.evaluation_seconds == 3 * found.small_seconds
+    spent = found.condense_seconds + found.evaluation_seconds
+    assert found.paid_after == break_even(spent, found.small_seconds, found.whole_seconds)
+    assert found.calibration_seconds < 10
+    # A machine twice as slow takes twice as long for everything.
+    monkeypatch.setattr("gcsr.evaluation.forecast.projected", lambda *_: 1.0)
+    first = forecast(condenser, graph, device)
+    monkeypatch.setattr("gcsr.evaluation.forecast.projected", lambda *_: 2.0)
+    second = forecast(condenser, graph, device)
+    assert second.condense_seconds == pytest.approx(2 * first.condense_seconds)
+    assert first.paid_after is None and "will never pay" in first.sentence
+
+
+def test_few_epochs_are_projected(monkeypatch):
+    clock = iter([0.0, 0.3, 1.0, 1.1, 2.0, 2.2])
+    monkeypatch.setattr("time.perf_counter", lambda: next(clock))
+    counts: list[int] = []
+    # One warm-up epoch, one of 0.1 s, then two of 0.1 s each.
+    assert projected(counts.append, 600, torch.device("cpu")) == pytest.approx(60.0)
+    assert counts == [1, 1, 2]

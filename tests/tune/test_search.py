@@ -94,7 +94,7 @@ def test_spaces_of_the_user():
     found = searched(make, runs=1, trials=3)
     # Suggested once, then made again for the training with the same width.
     assert {one["width"] for one in found.configurations} == set(widths)
-    deep = searched({"model": "gcn,mlp", "hidden_channels": 8, "num_layers": 3})
+    deep = searched({"model": "gcn,mlp", "hidden_channels": 8, "num_layers": 3}, trials=8, runs=1)
     layers = {one["model"]: one.get("num_layers") for one in deep.configurations}
     assert layers == {"gcn": 3, "mlp": None}
 

@@ -186,11 +186,11 @@ class Automatic(Condenser):
     def _work(self, nodes: int) -> Work:
         return Work(nodes, hops=2, least=self.budget)
 
-    def _estimated_work(self, work: Work, graph: Graph) -> Work:
+    def _estimated_work(self, work: Work, graph: Graph, kind: str) -> Work:
         if isinstance(graph, StoredGraph):
             return work  # of what stays on disk nothing is read for an estimate
         view = self._seen(graph)
-        plan = self._plan(view, work.nodes, "cpu")
+        plan = self._plan(view, work.nodes, kind)
         return replace(work, least=plan.expected_seconds, held=self._costs(view, work.nodes).held)
 
     def _costs(self, view: CondensingView, nodes: int, kind: str = "cpu") -> Costs:

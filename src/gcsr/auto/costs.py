@@ -76,11 +76,11 @@ class Costs:
     def seconds(self, starts: int, iterations: int) -> float:
         """Everything, for so many starts and outer steps."""
         total = self._pseudo_labels() if self.labeler else 0.0
-        total += self._herding() + starts * (self._start() + self._comparison())
+        total += self._herding() + starts * (self._start() + self.comparison())
         # Random, Herding, the start and the result are compared at the end.
-        total += 4 * self._comparison()
+        total += 4 * self.comparison()
         if iterations:
-            total += COMPARISONS * self._comparison() + iterations * self.iteration
+            total += COMPARISONS * self.comparison() + iterations * self.iteration
             total += self._all * self._features / self._prepared
         return total
 
@@ -137,7 +137,7 @@ class Costs:
     def _start(self) -> float:
         return 1400.0 * self._all * self._features / self._speed
 
-    def _comparison(self) -> float:
+    def comparison(self) -> float:
         """Networks trained on the condensed graph and validated on the real one."""
         epochs, validations = QUICK.epochs, QUICK.epochs // QUICK.validate_every
         width = QUICK_NETWORKS * QUICK_HIDDEN

@@ -26,6 +26,7 @@ from gcsr.utils.progress import prefixed
 
 if TYPE_CHECKING:
     from gcsr.data.condensed import StoredDtype
+    from gcsr.evaluation.forecast import Forecast
     from gcsr.outofcore.estimate import Estimate
 
 
@@ -92,7 +93,11 @@ def condense(
     cluster: options.Cluster = None,
     memory: options.Memory = None,
     only_estimate: Annotated[
-        bool, typer.Option("--estimate", help="Only print the time, memory and disk needed.")
+        bool,
+        typer.Option(
+            "--estimate",
+            help="Only print the time, memory and disk needed, and when it will have paid.",
+        ),
     ] = False,
     root: options.Root = None,
     features: Annotated[
@@ -163,7 +168,14 @@ def condense(
             condenser, _ = make_condenser(
                 graph, nodes=nodes, ratio=ratio, method=method, preset=preset, settings=settings
             )
-            _print_estimate(condenser.estimate(graph), as_json)
+            from gcsr.data.stored_graph import StoredGraph
+
+            ahead = None
+            if cluster is None and not isinstance(graph, StoredGraph):
+                from gcsr.evaluation.forecast import forecast
+
+                ahead = forecast(condenser, graph, here)
+            _print_estimate(condenser.estimate(graph), ahead, as_json)
             return
         made = gcsr.condense_many(
             graph,
@@ -212,9 +224,10 @@ def _settings(
     return settings | given
 
 
-def _print_estimate(found: Estimate, as_json: bool) -> None:
+def _print_estimate(found: Estimate, ahead: Forecast | None, as_json: bool) -> None:
     if as_json:
-        print_json(found.to_dict())
+        told = {} if ahead is None else {"forecast": ahead.to_dict()}
+        print_json(found.to_dict() | told)
         return
     seconds = found.seconds
     time = f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"
@@ -224,6 +237,8 @@ def _print_estimate(found: Estimate, as_json: bool) -> None:
         f" magnitude), {byte_count(found.memory_bytes)} of memory, {byte_count(found.disk_bytes)} of"
         " disk"
     )
+    if ahead is not None:
+        print(f"{ahead.sentence} (measured in {ahead.calibration_seconds:.1f} s).")
 
 
 def _write(

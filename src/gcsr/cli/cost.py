@@ -83,16 +83,16 @@ def _print_sheet(sheet: gcsr.CostSheet) -> None:
     print(f"condensing: {spent}")
     _print_bytes(sheet)
     _print_seconds(sheet)
-    print(f"{sheet.verdict}.")
     if sheet.break_even_alone is not None and sheet.break_even_alone != sheet.break_even:
         trainings = counted(sheet.break_even_alone, "training")
-        print(f"Without validating after every epoch: after {trainings}.")
+        print(f"Without validating after every epoch condensing has paid after {trainings}.")
     if sheet.runs > 1:
         print("±: 95 % interval over runs; --json has the std of all runs.")
     for note in sheet.notes:
         print(f"note: {printable(note)}")
     if sheet.leaks_test_labels:
         print_leak()
+    print(f"decision: {sheet.decision}.")
 
 
 def _print_bytes(sheet: gcsr.CostSheet) -> None:

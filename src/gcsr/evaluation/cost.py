@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import statistics
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -98,6 +100,10 @@ class CostSheet:
         break_even, break_even_alone: after how many trainings condensing has paid for itself, by the
             protocol and for epochs without validation.
         verdict: ``break_even`` in words, or why there is none.
+        evaluation_seconds, storage_seconds: of training ``runs`` networks on the file to test it, and
+            of writing and reading it.
+        paid_after: trainings by the protocol until condensing, evaluation and storage are paid.
+        decision: the same in words, or that it never pays in time.
         seconds: of measuring.
         data, versions: content hash of the graph, and versions of the code that measured.
         made_by: revisions, settings and versions that the file was condensed with.
@@ -127,6 +133,10 @@ class CostSheet:
     break_even: int | None
     break_even_alone: int | None
     verdict: str
+    evaluation_seconds: float
+    storage_seconds: float
+    paid_after: int | None
+    decision: str
     notes: tuple[str, ...]
     seconds: float
     data: str
@@ -174,6 +184,32 @@ def verdict(condense: float | None, small: float, whole: float) -> str:
         f"condensing ({condense:.3g} s) has paid for itself after"
         f" {counted(trainings, 'training')} ({small:.3g} s each instead of {whole:.3g} s)"
     )
+
+
+def decision(
+    condense: float | None,
+    evaluation: float,
+    storage: float,
+    small: float,
+    whole: float,
+    *,
+    expected: bool = False,
+) -> str:
+    """After how many trainings condensing, testing the result and storing it are paid for."""
+    if condense is None:
+        return "it is unknown when it has paid: the file does not say how long condensing took"
+    each = (
+        f"a training takes {small:.3g} s on the condensed graph and {whole:.3g} s on the whole one"
+    )
+    trainings = break_even(condense + evaluation + storage, small, whole)
+    if trainings is None:
+        return (
+            f"it {'will never pay' if expected else 'never pays'} in time on this machine: {each}"
+        )
+    when = "will have paid after about" if expected else "has paid after"
+    stored = "" if expected else f" and {storage:.2g} s to store it"
+    spent = f"{condense:.3g} s to condense, {evaluation:.3g} s to evaluate{stored}"
+    return f"it {when} {counted(trainings, 'training')} on this machine: {spent}; {each}"
 
 
 ROUNDS = 3
@@ -377,6 +413,8 @@ def cost(
     whole_nodes = condensing.visible.num_nodes
     took = condense_seconds(small)
     times = {r: (took, seconds[SMALL, r], seconds[WHOLE, r]) for r in recipes}
+    each = seconds[SMALL, PROTOCOL], seconds[WHOLE, PROTOCOL]
+    tested, stored_in = runs * each[0], _storage_seconds(small)
     return CostSheet(
         dataset=graph.name,
         method=_word(small, "method"),
@@ -409,6 +447,10 @@ def cost(
         break_even=break_even(*times[PROTOCOL]),
         break_even_alone=break_even(*times[ALONE]),
         verdict=verdict(*times[PROTOCOL]),
+        evaluation_seconds=tested,
+        storage_seconds=stored_in,
+        paid_after=break_even(None if took is None else took + tested + stored_in, *each),
+        decision=decision(took, tested, stored_in, *each),
         notes=tuple(
             _notes(small, original.total, target, first, accuracy[in_file], accuracy[RANDOM])
         ),
@@ -483,6 +525,13 @@ def condense_seconds(small: CondensedGraph) -> float | None:
     """Seconds that condensing and sparsifying took, if the file says so."""
     seconds = _measured(small, "seconds", float)
     return None if seconds is None else seconds + (_measured(small, "storing_seconds", float) or 0)
+
+
+def _storage_seconds(small: CondensedGraph) -> float:
+    with tempfile.TemporaryDirectory() as folder:
+        began = time.perf_counter()
+        CondensedGraph.load(small.save(Path(folder) / "graph.safetensors"))
+        return time.perf_counter() - began
 
 
 def _notes(

@@ -355,8 +355,11 @@ class Condenser(ABC):
             **library_versions(),
         }
 
-    def estimate(self, graph: Graph) -> Estimate:
-        """Expected seconds (an order of magnitude), memory and disk space of condensing a graph."""
+    def estimate(self, graph: Graph, kind: str = "cpu") -> Estimate:
+        """Expected seconds (an order of magnitude), memory and disk space of condensing a graph.
+
+        ``kind`` is that of the device: ``cpu`` or ``cuda``, which the automatic mode distinguishes.
+        """
         if isinstance(graph, StoredGraph) and not graph.inductive:
             self._require_blocks()
         visible = graph.train.numel() if graph.inductive else graph.num_nodes
@@ -366,14 +369,14 @@ class Condenser(ABC):
             work is not None,
             f"method must define _work for an estimate, got {self.name!r}, which does not.",
         )
-        return estimate(graph, self._estimated_work(cast("Work", work), graph))
+        return estimate(graph, self._estimated_work(cast("Work", work), graph, kind))
 
     def _work(self, nodes: int) -> Work | None:
         """The amount of work for a number of condensed nodes; ``None`` where it is unknown."""
         return None
 
-    def _estimated_work(self, work: Work, graph: Graph) -> Work:
-        """The same, corrected for the graph."""
+    def _estimated_work(self, work: Work, graph: Graph, kind: str) -> Work:
+        """The same, corrected for the graph and the kind of device."""
         return work
 
     def _require_blocks(self) -> None:
