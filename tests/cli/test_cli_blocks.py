@@ -53,7 +53,7 @@ def test_estimate(capsys: pytest.CaptureFixture[str], tmp_path: Path, folder: st
     words = ["condense", folder, "--nodes", "6", "--method", "gcsr", "--out"]
     words += [str(tmp_path / "never.safetensors"), "--estimate"]
     code, out, _ = run(capsys, *words)
-    assert code == 0 and out.startswith("in memory: about") and out.count("\n") == 1
+    assert code == 0 and out.startswith("in memory: about") and out.count("\n") == 2
     found = json.loads(run(capsys, *words, "--memory", "2kB", "--json")[1])
     assert found["in_blocks"] and found["disk_bytes"] == 2 * 66 * 13 * 4
     assert not (tmp_path / "never.safetensors").exists()

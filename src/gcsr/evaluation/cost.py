@@ -6,6 +6,7 @@ import math
 import statistics
 import tempfile
 import time
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -42,6 +43,7 @@ from gcsr.models.registry import testing_model
 from gcsr.starts.sample import class_budget
 from gcsr.training.fit import TrainingRecipe
 from gcsr.utils.devices import machine_name, make_generator, pick_device
+from gcsr.utils.errors import InputWarning
 from gcsr.utils.formatting import counted
 from gcsr.utils.parallel import single_threaded
 from gcsr.utils.progress import Progress, ProgressOption, shows_progress, silent
@@ -528,7 +530,8 @@ def condense_seconds(small: CondensedGraph) -> float | None:
 
 
 def _storage_seconds(small: CondensedGraph) -> float:
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputWarning)  # the notes of the sheet say the same
         began = time.perf_counter()
         CondensedGraph.load(small.save(Path(folder) / "graph.safetensors"))
         return time.perf_counter() - began
