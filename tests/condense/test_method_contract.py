@@ -487,3 +487,16 @@ def test_cuda_gives_what_the_cpu_gives(name, graph):
     torch.testing.assert_close(ours.x, there.x, rtol=2e-2, atol=2e-3)
     torch.testing.assert_close(ours.adjacency, there.adjacency, rtol=2e-2, atol=2e-2)
     assert torch.equal(ours.y, there.y)
+
+
+def test_sparse_features_give_the_same_result(name, monkeypatch):
+    """Within rounding; no row is unfolded for being few."""
+    monkeypatch.setattr("gcsr.starts.clusters.MANY", 0)
+    graph = planted_graph(features=150)
+    graph = replace(graph, x=graph.x.where(graph.x > 2.5, 0.0))
+    sparse = replace(graph, x=graph.x.to_sparse_csr())
+    expected, found = (tiny(name).condense(one, device="cpu") for one in (graph, sparse))
+    for part in ("x", "adjacency", "y"):
+        torch.testing.assert_close(
+            getattr(found, part), getattr(expected, part), rtol=1e-3, atol=1e-4
+        )

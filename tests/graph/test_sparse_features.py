@@ -14,6 +14,7 @@ import torch
 
 from gcsr import Graph, InputError
 from gcsr.data import features
+from gcsr.data.views import View
 from gcsr.models.registry import MODELS
 from gcsr.models.registry import testing_model as model_of
 from gcsr.models.sparse import SparseTopology
@@ -63,6 +64,13 @@ def test_functions_agree_with_dense_ones(pair: tuple[Graph, Graph]) -> None:
     assert not features.is_sparse(features.propagated(operator, once)), "hardly sparse by now"
 
 
+def test_hidden_nodes_stay_hidden(pair: tuple[Graph, Graph]) -> None:
+    dense, sparse = (View(replace(graph, inductive=True)) for graph in pair)
+    assert features.is_sparse(sparse.condensing().visible.x)
+    assert torch.equal(sparse.test().x.to_dense(), dense.test().x)
+    assert sparse.stored_parts == dense.stored_parts
+
+
 def test_variances_of_very_many_columns(
     pair: tuple[Graph, Graph], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -74,7 +82,7 @@ def test_variances_of_very_many_columns(
 def test_given_sparse_stays_sparse(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
     x = sp.random_array((50, 30), density=0.05, format="csr", rng=0, dtype=np.float64)
     made = {
-        "scipy": lambda: x.tocoo(),
+        "scipy": x.tocoo,
         "coo": lambda: torch.from_numpy(x.toarray()).to_sparse(),
         "csr": lambda: torch.from_numpy(x.toarray()).to_sparse_csr(),
     }[given]()
@@ -95,7 +103,7 @@ def test_unfolding_is_bounded(pair: tuple[Graph, Graph], monkeypatch: pytest.Mon
 
 def test_invalid_sparse_features(pair: tuple[Graph, Graph]) -> None:
     x = pair[1].x.clone()
-    with pytest.raises(InputError, match="x must be dense or a CSR tensor, got torch.sparse_coo"):
+    with pytest.raises(InputError, match=r"x must be dense or a CSR tensor, got torch.sparse_coo"):
         replace(pair[1], x=pair[0].x.to_sparse())
     x.values()[0] = torch.nan
     first = int((pair[0].x != 0).any(1).nonzero()[0])

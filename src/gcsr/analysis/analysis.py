@@ -32,6 +32,7 @@ from gcsr.analysis.statistics import (
     total_variation,
 )
 from gcsr.data.condensed import CondensedGraph
+from gcsr.data.features import select_rows, take_rows
 from gcsr.data.graph import Graph
 from gcsr.data.views import View
 from gcsr.evaluation.origin import require_origin
@@ -184,7 +185,7 @@ def analyze(
     found = nearest_training_nodes(
         queries,
         classes,
-        rows[visible.train],
+        select_rows(rows, visible.train),
         visible.train_labels,
         ids[visible.train],
         nearest,
@@ -194,7 +195,7 @@ def analyze(
     if tsne_nodes:
         progress("t-SNE", 0, 1)
         sampled = sample_nodes(visible.num_nodes, tsne_nodes, seed)
-        both = torch.cat([rows[sampled].double(), queries.double()])
+        both = torch.cat([take_rows(rows, sampled).double(), queries.double()])
         places = tsne(both.numpy(), seed)
         node_map = NodeMap(
             real_nodes=ids[sampled].numpy(),

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from gcsr.data.condensed import CondensedGraph
+from gcsr.data.features import propagated, take_rows
 from gcsr.data.views import VisibleGraph
 from gcsr.equations.propagation import normalized_adjacency, propagate
 from gcsr.models.sparse import SparseTopology
@@ -38,13 +39,13 @@ class FeatureSpace:
         require_integer("hops", self.hops)
 
     def real(self, visible: VisibleGraph) -> Tensor:
-        """The rows of the real nodes, ``(N, d)``."""
+        """The rows of the real nodes, ``(N, d)``, sparse where few of their entries are not zero."""
         x = visible.x
         if self.name == "features" or self.hops == 0:
             return x
         operator = SparseTopology(visible.adjacency, torch.device("cpu")).normalized
         for _ in range(self.hops):
-            x = operator(x)
+            x = propagated(operator, x)
         return x
 
     def condensed(self, small: CondensedGraph) -> Tensor:
@@ -97,7 +98,7 @@ def nearest_rows(
     distances = queries.new_zeros(queries.shape[0], 0)
     places = torch.zeros(queries.shape[0], 0, dtype=torch.int64)
     for first in range(0, rows.shape[0], size):
-        block = rows[first : first + size].double()
+        block = take_rows(rows, torch.arange(first, min(first + size, rows.shape[0]))).double()
         new = torch.cdist(queries, block, compute_mode="donot_use_mm_for_euclid_dist")
         here = torch.arange(first, first + block.shape[0]).expand(queries.shape[0], -1)
         distances, places = torch.cat([distances, new], 1), torch.cat([places, here], 1)

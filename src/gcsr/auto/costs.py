@@ -6,6 +6,7 @@ core of a current server, or of a data-center GPU.
 
 from __future__ import annotations
 
+from gcsr.data import features
 from gcsr.data.views import CondensingView
 from gcsr.engines.bilevel.real_loss import BATCH_NODES, BATCHES
 from gcsr.methods.bilevel import COMPARISONS, QUICK, QUICK_HIDDEN, QUICK_NETWORKS, Bilevel
@@ -60,7 +61,7 @@ class Costs:
         self._edges = int(visible.adjacency.nnz) + self._all
         self._train, self._validated = visible.train.numel(), validation.nodes.numel()
         degree = self._edges / max(1, self._all)
-        filled = float(visible.x.count_nonzero()) / max(1, self._all)
+        filled = features.filled(visible.x) / max(1, self._all)
         sparse = kind == "cpu" and 10 * filled < self._features
         # Work per row of the features, and of propagated ones.
         self._row = SPARSE_FACTOR * filled if sparse else self._features / LARGE

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from gcsr.data.features import csr_matrix, is_sparse, select_rows
 from gcsr.data.graph import FEATURE_SCALINGS, FeatureScaling, Graph
 from gcsr.data.stored_graph import StoredGraph, require_in_memory
 from gcsr.data.views import View
@@ -50,9 +51,12 @@ def scale_problem(graph: Graph) -> str | None:
     """
     if isinstance(graph, StoredGraph) or graph.feature_scaling != "keep":
         return None
-    x = graph.x[graph.train] if graph.inductive else graph.x
-    low, high = torch.aminmax(x, dim=0)
-    scales = torch.maximum(-low, high)
+    x = select_rows(graph.x, graph.train) if graph.inductive else graph.x
+    if is_sparse(x):
+        scales = torch.from_numpy(abs(csr_matrix(x)).max(0).toarray().ravel())
+    else:
+        low, high = torch.aminmax(x, dim=0)
+        scales = torch.maximum(-low, high)
     if not bool(scales.any()):
         return None
     median, largest = float(scales[scales > 0].median()), int(scales.argmax())
@@ -109,7 +113,8 @@ def choose_scaling(
 ) -> ScalingChoice:
     """Train a few GCNs on the real training nodes under every scaling, and compare them.
 
-    ``graph`` must hold its features unscaled. Only training and validation labels are read.
+    ``graph`` must hold its features unscaled. Only training and validation labels are read. Sparse
+    features are not standardized, which would make them dense.
 
     Args:
         graph: the real graph, loaded with ``features="keep"``.
@@ -129,11 +134,12 @@ def choose_scaling(
     )
     target = pick_device(device)
     scores: dict[str, float] = {}
-    for done, scaling in enumerate(FEATURE_SCALINGS):
-        progress("choosing a feature scaling", done, len(FEATURE_SCALINGS))
+    compared = FEATURE_SCALINGS[:2] if is_sparse(graph.x) else FEATURE_SCALINGS
+    for done, scaling in enumerate(compared):
+        progress("choosing a feature scaling", done, len(compared))
         scores[scaling] = _validated(graph.scaled(scaling), seed, target)
-    progress("choosing a feature scaling", len(FEATURE_SCALINGS), len(FEATURE_SCALINGS))
-    return ScalingChoice(max(FEATURE_SCALINGS, key=scores.__getitem__), scores)
+    progress("choosing a feature scaling", len(compared), len(compared))
+    return ScalingChoice(max(compared, key=scores.__getitem__), scores)
 
 
 def _validated(graph: Graph, seed: int, device: torch.device) -> float:

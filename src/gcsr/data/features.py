@@ -26,7 +26,7 @@ from gcsr.utils.safe_io import ALWAYS_BYTES
 __all__ = [
     "Operator", "SparseRows", "column_variance", "csr_matrix", "dense", "filled", "from_csr",
     "is_sparse", "matmul", "nbytes", "propagated", "row_blocks", "row_scale", "select_rows",
-    "stays_sparse", "take_columns", "take_rows",
+    "stays_sparse", "take_columns", "take_rows", "transposed_matmul", "with_ones",
 ]  # fmt: skip
 
 # A matrix that is given sparse stays so where fewer than one of so many entries are not zero and its
@@ -106,11 +106,24 @@ def take_columns(x: Tensor, columns: Tensor) -> Tensor:
     return from_csr(sp.csr_array(csr_matrix(x)[:, columns.cpu().numpy()]), x.device, x.dtype)
 
 
+def with_ones(x: Tensor) -> Tensor:
+    """One more column, of ones."""
+    if not is_sparse(x):
+        return torch.cat([x, x.new_ones((x.shape[0], 1))], 1)
+    ones = sp.csr_array(np.ones((x.shape[0], 1)), dtype=csr_matrix(x).dtype)
+    return from_csr(sp.csr_array(sp.hstack([csr_matrix(x), ones])), x.device, x.dtype)
+
+
 def matmul(x: Tensor, w: Tensor) -> Tensor:
     """``x @ w`` with dense ``w``."""
     if not is_sparse(x):
         return x @ w
     return weighted_sums(x.crow_indices(), x.col_indices(), x.values(), w)
+
+
+def transposed_matmul(x: Tensor, w: Tensor) -> Tensor:
+    """``x.T @ w`` of sparse features on the CPU with a dense matrix."""
+    return torch.from_numpy(csr_matrix(x).T @ w.numpy())
 
 
 class Operator(Protocol):
@@ -119,6 +132,11 @@ class Operator(Protocol):
     @property
     def matrix(self) -> sp.csr_array:
         """As a scipy matrix."""
+        ...
+
+    @property
+    def device(self) -> torch.device:
+        """Where signals are."""
         ...
 
     def __call__(self, signal: Tensor) -> Tensor:
@@ -133,7 +151,7 @@ def propagated(operator: Operator, x: Tensor) -> Tensor:
     features, matrix = csr_matrix(x), operator.matrix
     most = int(np.diff(features.indptr)[matrix.indices].sum(dtype=np.int64))
     if 2 * most >= matrix.shape[0] * x.shape[1]:
-        return operator(dense(x, "features that edges make dense"))
+        return operator(dense(x, "features that edges make dense").to(operator.device))
     return from_csr(sp.csr_array(matrix.astype(features.dtype) @ features), x.device, x.dtype)
 
 
@@ -175,20 +193,11 @@ def column_variance(x: Tensor) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class SparseRows:
-    """Sparse features whose rows are unfolded when they are asked for."""
+    """Sparse features on the CPU whose rows are unfolded, on ``device``, when they are asked for."""
 
     x: Tensor
-
-    @property
-    def device(self) -> torch.device:
-        """Where rows are."""
-        return self.x.device
-
-    @property
-    def shape(self) -> torch.Size:
-        """Nodes and width."""
-        return self.x.shape
+    device: torch.device
 
     def __getitem__(self, nodes: Tensor, /) -> Tensor:
         """The rows of some nodes, dense."""
-        return take_rows(self.x, nodes)
+        return take_rows(self.x, nodes).to(self.device)

@@ -682,13 +682,15 @@ class Graph:
         shape = self.num_nodes, self.num_features
         return stored_parts(
             shape,
-            self._filled(),
+            self.filled,
             self.num_edges,
             weighted=self.is_weighted,
             label_bytes=self.label_bytes,
         )
 
-    def _filled(self) -> int:
+    @cached_property
+    def filled(self) -> int:
+        """How many feature entries are not zero."""
         return filled(self.x)
 
     @property

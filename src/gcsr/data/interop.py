@@ -119,17 +119,18 @@ def from_pyg(data: Any, *, split: int, weight: str | None, **options: Any) -> Gr
         "data.y must be the class of every node, got edge_label_index instead; this library is for"
         " node classification, not for link prediction.",
     )
-    for field in ("x", "y"):
+    x = data.get("x")
+    x = x.to_torch_sparse_csr_tensor() if hasattr(x, "to_torch_sparse_csr_tensor") else x
+    for field, found in (("x", x), ("y", data.get("y"))):
         require(
-            isinstance(data.get(field), Tensor),
-            f"data.{field} must be a tensor, got {type(data.get(field)).__name__}"
-            f"{_MISSING[field]}.",
+            isinstance(found, Tensor),
+            f"data.{field} must be a tensor, got {type(found).__name__}{_MISSING[field]}.",
         )
     masks = {part: data.get(f"{part}_mask") for part in SPLITS}
     for part, mask in masks.items():
         masks[part] = None if mask is None else _mask_column(f"{part}_mask", mask, split, quiet)
     return (
-        Graph.from_arrays(data.x, edge_index, data.y, edge_weights=weights, **masks, **options)
+        Graph.from_arrays(x, edge_index, data.y, edge_weights=weights, **masks, **options)
         .with_notes(*notes, warn=True)
         .with_notes(*dict.fromkeys(quiet))
     )
@@ -418,7 +419,14 @@ def from_pandas(
         rest = [one for one in names if one not in used]
         x = [one for one in rest if np.asarray(nodes[one]).dtype.kind in "iufb"]
         ignored += [one for one in rest if one not in x]
+    if isinstance(x, list) and x and all(_is_sparse(nodes, one) for one in x):
+        x = nodes[x].sparse.to_coo().astype(np.float32)
     return _from_nodes(table, np.stack(pairs), weights, ignored, x, y, split, options)
+
+
+def _is_sparse(frame: Any, name: object) -> bool:
+    """Whether a column of a pandas frame stores only what is not zero."""
+    return name in frame.columns and getattr(frame[name].dtype, "fill_value", None) == 0
 
 
 def _from_nodes(

@@ -193,7 +193,9 @@ class StoredGraph(Graph):
         arrays = self.num_edges * (4 + index) + (self.num_nodes + 1) * index
         return self.disk.features.nbytes + self.y.nbytes + arrays
 
-    def _filled(self) -> int:
+    @property
+    def filled(self) -> int:
+        """As the manifest says."""
         return self.disk.filled
 
     @cached_property

@@ -55,9 +55,9 @@ class StoredRows:
 RowsByNumber: TypeAlias = Tensor | SparseRows | StoredRows
 
 
-def rows_by_number(x: Tensor) -> Tensor | SparseRows:
-    """Features whose rows can be indexed."""
-    return SparseRows(x) if is_sparse(x) else x
+def rows_by_number(x: Tensor, device: torch.device) -> Tensor | SparseRows:
+    """Features whose rows can be indexed, which then are on ``device``."""
+    return SparseRows(x, device) if is_sparse(x) else x.to(device)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +79,9 @@ class VisibleGraph:
     @property
     def features(self) -> RowsByNumber:
         """Rows of ``x`` by number, in memory or on disk."""
-        return StoredRows(self.disk.features) if self.disk is not None else rows_by_number(self.x)
+        if self.disk is not None:
+            return StoredRows(self.disk.features)
+        return rows_by_number(self.x, self.x.device)
 
     def among(self, nodes: Tensor) -> sp.csr_array:
         """The edges among some nodes."""

@@ -363,7 +363,7 @@ Labels = Literal["pure", "majority"]
 ROUNDING = 1e-3
 
 
-def resolved(projection: Projection, features: np.ndarray) -> Projection:
+def resolved(projection: Projection, features: np.ndarray | sp.csr_array) -> Projection:
     """``auto`` is ``sum`` where rows are shares of words (non-negative, summing to one or nothing).
 
     Scaled to one, the rows of super-nodes are then what a network meets on the real graph; any other
@@ -376,18 +376,19 @@ def resolved(projection: Projection, features: np.ndarray) -> Projection:
     return "sum" if features.min() >= 0 and shares.all() else "mean"
 
 
-def projected(features: np.ndarray, matrix: sp.csr_array, projection: Projection) -> np.ndarray:
+def projected(
+    features: np.ndarray | sp.csr_array, matrix: sp.csr_array, projection: Projection
+) -> np.ndarray:
     r"""``sum``: :math:`C X` with rows scaled to one; ``mean``: :math:`(C \circ C) X`.
 
     Squared, the rows of C sum to one.
     """
-    result: np.ndarray
-    if resolved(projection, features) == "mean":
-        result = (matrix * matrix) @ features
-    else:
-        summed = matrix @ features
-        sizes = np.abs(summed).sum(1, keepdims=True)
-        result = summed / np.where(sizes > 0, sizes, 1)
+    mean = resolved(projection, features) == "mean"
+    product = (matrix * matrix if mean else matrix) @ features
+    result: np.ndarray = product.toarray() if isinstance(product, sp.csr_array) else product
+    if not mean:
+        sizes = np.abs(result).sum(1, keepdims=True)
+        result = result / np.where(sizes > 0, sizes, 1)
     return result
 
 

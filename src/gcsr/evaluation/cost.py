@@ -24,6 +24,7 @@ from gcsr.data.condensed import (
     size_note,
     stored_matrix_bytes,
 )
+from gcsr.data.features import select_rows
 from gcsr.data.graph import Graph, StoredParts, real_bytes
 from gcsr.data.stored_graph import require_in_memory
 from gcsr.data.views import Target, View, VisibleGraph
@@ -317,7 +318,7 @@ def random_subset(visible: VisibleGraph, budget: int, *, itemsize: int, seed: in
 def _part(visible: VisibleGraph, nodes: Tensor, itemsize: int) -> Subset:
     ids = np.asarray(nodes)
     adjacency = sp.csr_array(visible.adjacency[ids][:, ids])
-    x = visible.x[nodes]
+    x = select_rows(visible.x, nodes)
     if itemsize == 2:
         # The condensed graph is stored in half precision too.
         x = x.half().float()

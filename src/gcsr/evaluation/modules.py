@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from gcsr.data.condensed import CondensedGraph
+from gcsr.data.features import dense
 from gcsr.data.views import Target
 from gcsr.equations.trajectory import over_labeled
 from gcsr.training.classification import predicted, score_of, targets_of, training_loss
@@ -258,4 +259,5 @@ def edges_of(target: Target, device: torch.device) -> Edges:
     """Features, edges and edge weights of a real graph."""
     coo = target.adjacency.tocoo()
     index = torch.from_numpy(np.stack([coo.row, coo.col]).astype(np.int64))
-    return target.x.to(device), index.to(device), torch.from_numpy(coo.data.copy()).to(device)
+    x = dense(target.x, "a torch.nn.Module").to(device)
+    return x, index.to(device), torch.from_numpy(coo.data.copy()).to(device)

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor
 
+from gcsr.data.features import SparseRows, take_columns
 from gcsr.data.views import CondensingView, ViewCache, VisibleGraph
 from gcsr.engines.bilevel.engine import CHECK_EVERY, BilevelSchedule, BilevelStep
 from gcsr.engines.bilevel.real_loss import STUDENT_MODELS, RealLoss
@@ -162,7 +163,9 @@ class Bilevel(Condenser):
         columns = self._columns(visible)
         real = None
         if self.iterations:
-            narrow = replace(visible, x=visible.x[:, columns]) if columns is not None else visible
+            narrow = visible
+            if columns is not None:
+                narrow = replace(visible, x=take_columns(visible.x, columns))
             real = RealLoss(
                 narrow, known.shares, known.nodes, self._models, self.hidden_channels, device
             )
@@ -214,7 +217,7 @@ class Bilevel(Condenser):
         budget = class_budget(visible.train_strata, visible.num_classes, ctx.nodes)
 
         @cache
-        def features() -> Tensor:
+        def features() -> Tensor | SparseRows:
             return propagated_features(visible, self.num_hops, device)
 
         def start(seed: int) -> Start:

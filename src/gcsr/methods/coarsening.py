@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 import torch
 
+from gcsr.data.features import csr_matrix, is_sparse
 from gcsr.data.views import CondensingView
 from gcsr.engines.coarsening import (
     Coarse,
@@ -106,7 +107,8 @@ class Coarsening(Condenser):
         )
         # In blocks by class like every other method's; what has no label comes last.
         order = np.argsort(np.where(labels < 0, visible.num_classes, labels), kind="stable")
-        x = projected(visible.x.numpy(), coarse.matrix[order], self.projection)
+        features = csr_matrix(visible.x) if is_sparse(visible.x) else visible.x.numpy()
+        x = projected(features, coarse.matrix[order], self.projection)
         adjacency = torch.from_numpy(coarse.weights[order][:, order].toarray()).float()
         return CondensationResult(
             torch.from_numpy(x).float(),

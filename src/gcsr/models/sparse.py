@@ -124,7 +124,7 @@ class SparseTopology:
         return sp.csr_array(self.adjacency + sp.eye_array(self.adjacency.shape[0], format="csr"))
 
     @cached_property
-    def normalized(self) -> Operator:
+    def normalized(self) -> SparseOperator:
         """Eq. 2, computed in float64 and stored as ``dtype``."""
         return SparseOperator(self.normalized_matrix, self.device, self.dtype)
 

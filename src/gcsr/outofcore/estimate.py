@@ -103,8 +103,9 @@ def estimate(graph: Graph, work: Work) -> Estimate:
         seconds += work.comparisons * QUICK_EPOCHS * epoch
         seconds += work.iterations * work.steps * CALL_SECONDS
     if work.real_epochs:
-        filled = int(torch.count_nonzero(graph.x))
-        seconds += work.real_epochs * (3 * filled + 4 * entries) * work.hidden_channels / DENSE
+        seconds += (
+            work.real_epochs * (3 * graph.filled + 4 * entries) * work.hidden_channels / DENSE
+        )
     weights = (width + classes) * work.hidden_channels * 4
     kept = work.experts * work.expert_epochs * weights
     at_hand = (train + reached) * width * 4 + reached * work.hidden_channels * 4 + kept

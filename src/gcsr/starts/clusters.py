@@ -16,6 +16,15 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from gcsr.data.features import (
+    SparseRows,
+    dense,
+    is_sparse,
+    matmul,
+    select_rows,
+    take_rows,
+    transposed_matmul,
+)
 from gcsr.data.views import CondensingView, ViewCache
 from gcsr.starts.pseudo_labels import class_shares
 from gcsr.starts.sample import JITTER, Start, propagated_features
@@ -47,7 +56,7 @@ def balanced_bisection(x: Tensor, count: int, generator: torch.Generator) -> Ten
             return
         middle = (first + last) // 2
         size = rows.numel() * (middle - first) // (last - first)
-        order = rows[_along_most_variance(x[rows], generator).argsort(stable=True)]
+        order = rows[_along_most_variance(select_rows(x, rows), generator).argsort(stable=True)]
         cut(order[:size], first, middle)
         cut(order[size:], middle, last)
 
@@ -57,6 +66,8 @@ def balanced_bisection(x: Tensor, count: int, generator: torch.Generator) -> Ten
 
 def _along_most_variance(x: Tensor, generator: torch.Generator) -> Tensor:
     """Where rows lie along a direction in which they vary much."""
+    if is_sparse(x):
+        return _along_most_variance_sparse(x, generator)
     x = x - x.mean(0)
     # Squares of squares would overflow; a power of two changes no digit.
     _, exponent = math.frexp(float(x.abs().max()))
@@ -67,6 +78,26 @@ def _along_most_variance(x: Tensor, generator: torch.Generator) -> Tensor:
         # Rows that are all the same have no direction, and stay in their order.
         direction = direction / direction.norm().clamp_min(torch.finfo(x.dtype).tiny)
     return x @ direction
+
+
+def _along_most_variance_sparse(x: Tensor, generator: torch.Generator) -> Tensor:
+    """The same without a dense copy of the rows: their mean is subtracted from products instead."""
+    _, exponent = math.frexp(float(x.values().abs().max()) if x.values().numel() else 0.0)
+    x = x * 2.0 ** -max(-120, min(120, exponent))
+    mean = _column_mean(x)
+    direction = torch.randn(x.shape[1], generator=generator).to(mean)
+    for _ in range(STEPS):
+        lengths = matmul(x, direction[:, None]) - mean @ direction
+        direction = transposed_matmul(x, lengths)[:, 0] - mean * lengths.sum()
+        direction = direction / direction.norm().clamp_min(torch.finfo(x.dtype).tiny)
+    return matmul(x, direction[:, None])[:, 0] - mean @ direction
+
+
+def _column_mean(x: Tensor) -> Tensor:
+    if not is_sparse(x):
+        return x.mean(0)
+    ones = torch.ones((x.shape[0], 1), dtype=x.dtype)
+    return transposed_matmul(x, ones)[:, 0] / x.shape[0]
 
 
 # -- Centers of nodes by class: means of groups of nodes whose features are alike --------------------
@@ -83,7 +114,7 @@ Grouping = Literal["bisection", "k-means"]
 
 
 def cluster_start(
-    features: Tensor,
+    features: Tensor | SparseRows,
     shares: Tensor,
     budget: Tensor,
     generator: torch.Generator,
@@ -111,7 +142,7 @@ def cluster_start(
         if not wanted:
             continue
         members = (nearest == label).nonzero().flatten()
-        x, own = features[members], shares[members]
+        own, x = shares[members], _rows(features, members)
         k = min(wanted, members.numel())
         if grouping == "bisection":
             groups = balanced_bisection(own if multi_label else x, k, generator)
@@ -122,10 +153,12 @@ def cluster_start(
             if seen is not x:
                 centers = _means(x, groups, k)
         if confidence is not None:
-            centers = _centers(x, groups, centers, confidence[members])
+            centers = _centers(x, groups, centers, confidence[members].to(x.device))
+        centers, groups = centers.to(shares.device), groups.to(shares.device)
         known = _means(own, groups, centers.shape[0])
         missing = wanted - centers.shape[0]
         if missing:
+            x = dense(x)
             again = torch.arange(missing, device=x.device) % centers.shape[0]
             noise = torch.randn((missing, x.shape[1]), generator=generator).to(x)
             size = x.square().mean().sqrt()
@@ -141,6 +174,13 @@ def cluster_start(
     return Start(torch.cat(rows), none, tuple(notes), torch.cat(targets))
 
 
+def _rows(features: Tensor | SparseRows, members: Tensor) -> Tensor:
+    """The rows of some nodes; of sparse features many rows stay sparse, on the CPU."""
+    if isinstance(features, Tensor) or members.numel() * features.x.shape[1] <= MANY:
+        return features[members]
+    return select_rows(features.x, members)
+
+
 def k_means(x: Tensor, k: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """Centers ``(k, d)`` and the group of every row, by Lloyd's rounds from random rows.
 
@@ -152,16 +192,20 @@ def k_means(x: Tensor, k: int, generator: torch.Generator) -> tuple[Tensor, Tens
     Zouzias and Drineas, 2010); centers are means of the rows themselves.
     """
     # Distances are differences of large squares unless the rows lie around zero.
-    middle = x.mean(0)
-    x = x - middle
+    if x.shape[1] <= WIDER * PROJECTED:
+        x = dense(x, "k-means")
+    middle = _column_mean(x)
+    x = x if is_sparse(x) else x - middle
     begin = torch.randperm(x.shape[0], generator=generator)[:k].to(x.device)
     if x.numel() <= MANY or x.shape[1] <= WIDER * PROJECTED:
         centers, groups = _lloyd(x, x[begin].clone())
         return centers + middle, groups
-    directions = torch.randn((x.shape[1], PROJECTED), generator=generator).to(x)
-    narrow = x @ directions
+    directions = torch.randn((x.shape[1], PROJECTED), generator=generator).to(middle)
+    narrow = matmul(x, directions)
+    if is_sparse(x):
+        narrow, middle = narrow - middle @ directions, torch.zeros_like(middle)
     _, groups = _lloyd(narrow, narrow[begin].clone())
-    return _centers(x, groups, x[begin]) + middle, groups
+    return _centers(x, groups, take_rows(x, begin)) + middle, groups
 
 
 def spectral_rows(x: Tensor, k: int) -> Tensor:
@@ -177,6 +221,7 @@ def spectral_rows(x: Tensor, k: int) -> Tensor:
         f"grouping must be 'k-means' for a class of more than {MOST_SPECTRAL} rows, got 'spectral' for"
         f" {rows}.",
     )
+    x = dense(x, "spectral clustering")
     if k == rows:
         return x
     centered = x.double() - x.double().mean(0)
@@ -207,19 +252,20 @@ def _centers(
 
     Where a group is empty, it is its row of ``otherwise``.
     """
-    inside = torch.nn.functional.one_hot(groups, otherwise.shape[0]).to(x)
+    inside = torch.nn.functional.one_hot(groups, otherwise.shape[0]).to(x.device, x.dtype)
     if confidence is not None:
         # The most confident row of a group weighs one, so that no group's weights all vanish.
         most = confidence.new_full((otherwise.shape[0],), -torch.inf)
         most = most.scatter_reduce(0, groups, confidence, "amax")
-        inside = inside * (confidence - most[groups]).exp().to(x)[:, None]
+        inside = inside * (confidence - most[groups]).exp().to(x.dtype)[:, None]
     counts = inside.sum(0)[:, None]
-    return torch.where(counts > 0, inside.T @ x / counts.where(counts > 0, 1), otherwise)
+    sums = transposed_matmul(x, inside).T if is_sparse(x) else inside.T @ x
+    return torch.where(counts > 0, sums / counts.where(counts > 0, 1), otherwise)
 
 
 def _means(values: Tensor, groups: Tensor, count: int) -> Tensor:
     """The mean row of every group; of all rows where a group is empty."""
-    return _centers(values, groups, values.mean(0).expand(count, -1))
+    return _centers(values, groups, _column_mean(values).expand(count, -1))
 
 
 @dataclass(frozen=True)
@@ -266,12 +312,12 @@ def class_centers(
     same = (replace(asked, soft_labels=False), str(device), dtype, *budget.tolist())
 
     @cache
-    def propagated() -> Tensor:
+    def propagated() -> Tensor | SparseRows:
         return propagated_features(view.visible, asked.num_hops, device, dtype)
 
     def start(seed: int) -> Start:
         features = propagated()
-        shares, generator = labels.shares.to(features), make_generator(seed, "clusters")
+        shares, generator = labels.shares.to(device, dtype), make_generator(seed, "clusters")
         found = cluster_start(features, shares, budget, generator, asked.grouping)
         return replace(found, temperature=labels.temperature, labeler=labeler)
 

@@ -16,6 +16,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from gcsr.data.features import column_variance, dense, take_columns
 from gcsr.data.views import CondensingView
 from gcsr.equations.trajectory import cross_entropy
 from gcsr.models.base import Dropout, Params, Prepared, init_batch
@@ -101,7 +102,7 @@ class _Material:
             self.visible.x, columns_read(self.visible.num_nodes, int(self.visible.x.shape[1]))
         )
         self._operator = SparseTopology(self.visible.adjacency, device).normalized
-        self._x = self.visible.x[:, self.columns].to(device)
+        self._x = dense(take_columns(self.visible.x, self.columns)).to(device)
         self.undropped = smoothed(self._operator, self._x)
         unlabeled = (self.visible.labels < 0).nonzero().flatten()
         pooled = torch.randperm(unlabeled.numel(), generator=self.generator)[:POOL]
@@ -120,7 +121,8 @@ class _Material:
         if adjacency is self.visible.adjacency:
             return self.undropped[nodes.to(self.device)]
         operator = SparseTopology(adjacency, self.device).normalized
-        return smoothed(operator, x[:, self.columns].to(self.device))[nodes.to(self.device)]
+        columns = dense(take_columns(x, self.columns)).to(self.device)
+        return smoothed(operator, columns)[nodes.to(self.device)]
 
     def minibatch(self) -> tuple[list[Tensor], Tensor]:
         """Rows of the compared draws, labeled nodes first in each, and the targets of these."""
@@ -163,5 +165,5 @@ def most_varied_columns(x: Tensor, count: int) -> Tensor:
     """The ``count`` columns with the largest variance, in their own order."""
     if count >= x.shape[1]:
         return torch.arange(x.shape[1])
-    order = x.var(0).argsort(descending=True, stable=True)
+    order = column_variance(x).argsort(descending=True, stable=True)
     return order[:count].sort().values

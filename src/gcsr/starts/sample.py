@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from gcsr.data.views import RowsByNumber, StoredRows, Target, VisibleGraph
+from gcsr.data.features import SparseRows, dense, is_sparse, propagated, select_rows
+from gcsr.data.views import RowsByNumber, StoredRows, Target, VisibleGraph, rows_by_number
 from gcsr.models.sparse import SparseTopology
 from gcsr.outofcore.hops import Propagated
 from gcsr.utils.errors import require
@@ -91,27 +92,35 @@ def rows_after(
 
 def propagated_features(
     visible: VisibleGraph, hops: int, device: torch.device, dtype: torch.dtype = torch.float32
-) -> Tensor:
+) -> Tensor | SparseRows:
     """Eq. 3: features after ``hops`` rounds of message passing on the real graph."""
-    x = visible.x.to(device, dtype)
-    operator = SparseTopology(visible.adjacency, device, dtype).normalized
+    *_, x = hops_of(visible, hops, device, dtype)
+    return rows_by_number(x, device)
+
+
+def hops_of(
+    graph: VisibleGraph | Target,
+    hops: int,
+    device: torch.device,
+    dtype: torch.dtype = torch.float32,
+) -> Iterator[Tensor]:
+    """Features after 0, 1, ..., ``hops`` rounds; sparse ones stay on the CPU."""
+    x = graph.x.to(dtype) if is_sparse(graph.x) else graph.x.to(device, dtype)
+    operator = SparseTopology(graph.adjacency, device, dtype).normalized
+    yield x
     for _ in range(hops):
-        x = operator(x)
-    return x
+        x = propagated(operator, x)
+        yield x
 
 
 def rows_by_hop(
     graph: VisibleGraph | Target, nodes: Tensor, hops: int, device: torch.device
 ) -> list[Tensor]:
-    """Rows of some nodes after 0, 1, ..., ``hops`` rounds of message passing (Eq. 3)."""
-    x = graph.x.to(device, torch.float32)
-    operator = SparseTopology(graph.adjacency, device).normalized
-    wanted = nodes.to(device)
-    found = [x[wanted]]
-    for _ in range(hops):
-        x = operator(x)
-        found.append(x[wanted])
-    return found
+    """Rows of some nodes after 0, 1, ..., ``hops`` rounds of message passing (Eq. 3), dense."""
+    return [
+        dense(select_rows(x, nodes), "rows after every hop").to(device)
+        for x in hops_of(graph, hops, device)
+    ]
 
 
 # From where the members of a class lie in ``visible.train``, and how many of them are wanted (at most

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 import torch
 
+from gcsr.data.features import row_blocks
 from gcsr.data.views import VisibleGraph
 from gcsr.models.base import Model
 from gcsr.utils.devices import arithmetic
@@ -110,7 +111,10 @@ def expert_key(request: ExpertRequest, visible: VisibleGraph, device: torch.devi
         real = []
     else:
         adjacency = visible.adjacency
-        real = [visible.x.cpu().numpy(), adjacency.indptr, adjacency.indices, adjacency.data]
+        digest.update(f"<f4{tuple(visible.x.shape)}".encode())
+        for block in row_blocks(visible.x):
+            digest.update(block.data)
+        real = [adjacency.indptr, adjacency.indices, adjacency.data]
     for array in (*real, visible.train.cpu().numpy(), visible.train_labels.cpu().numpy()):
         digest.update(f"{array.dtype.str}{array.shape}".encode())
         digest.update(np.ascontiguousarray(array).data)

@@ -19,6 +19,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from gcsr.data.features import csr_matrix, is_sparse
 from gcsr.data.views import VisibleGraph
 from gcsr.engines.bilevel.window import Students, students_apart
 from gcsr.models.base import Model, Prepared, prefers_sparse
@@ -121,7 +122,7 @@ class _Source:
         x = visible.x.to(device, dtype)
         self._x: Tensor | sp.csr_array = x
         if prefers_sparse(x):
-            self._x = sp.csr_array(x.numpy())
+            self._x = csr_matrix(x) if is_sparse(x) else sp.csr_array(x.numpy())
         self._ax: Tensor | sp.csr_array | None = None
         if propagated and isinstance(self._x, Tensor):
             self._ax = self._operator(x)

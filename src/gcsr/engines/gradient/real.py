@@ -11,6 +11,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from gcsr.data.features import csr_matrix, dense, is_sparse, propagated, select_rows, with_ones
 from gcsr.data.views import VisibleGraph
 from gcsr.engines.gradient.blocks import Blocks, Chain, chain, walks_from
 from gcsr.engines.gradient.learners import ClassGradients, Learner, Propagation, RealBatch
@@ -131,7 +132,8 @@ class Neighborhoods:
     ) -> None:
         self._source, self._fan_outs, self._draws = source, fan_outs, draws
         self.rows_at_once = ROWS_AT_ONCE
-        self._features = source.features.cpu().numpy()
+        x = source.features
+        self._features = csr_matrix(x) if is_sparse(x) else x.cpu().numpy()
         self._train = np.asarray(source.visible.train)
         self._generators: list[torch.Generator] = []
         constant = source.sampler.constant and all(fan is None for fan in fan_outs)
@@ -184,6 +186,7 @@ class Neighborhoods:
         inputs = []
         for way in ways:
             rows = self._features[way.support]
+            rows = rows if isinstance(rows, np.ndarray) else rows.toarray()
             inner = way.product(outer_hops, len(way.hops))
             inputs.append(rows if inner is None else inner @ rows)
         outers = [way.product(0, outer_hops) for way in ways]
@@ -265,25 +268,24 @@ class RealSource:
     ) -> RealSource:
         """Decide about neighbors and propagate features as far as weights do not matter."""
         operator = SparseTopology(visible.adjacency, device, dtype).normalized
-        if not isinstance(operator, SparseOperator):
-            raise TypeError("the real graph is sparse")
         if neighbors == "auto":
             batch = torch.cat([group[: sampler.batch] for group in sampler.members])
             nodes = np.asarray(visible.train[batch])
             few = reach.outer == 0 or walks_from(operator.matrix, nodes, reach.outer) <= MANY_ROWS
             neighbors = "all" if few else "sampled"
-        x = visible.x.to(device, dtype)
+        x = visible.x.to(dtype) if is_sparse(visible.x) else visible.x.to(device, dtype)
         if reach.bias == "propagated":
-            x = torch.cat([x, x.new_ones((x.shape[0], 1))], 1)
+            x = with_ones(x)
         if edges and neighbors == "all":
             for _ in range(reach.inner):
-                x = operator(x)
+                x = propagated(operator, x)
         return cls(visible, reach, edges, fan_outs, sampler, x, operator, neighbors)
 
     def side(self, draws: Draws) -> RealSide:
         """The real side for some graphs that are condensed together."""
         if not self.edges or (self.neighbors == "all" and self.reach.outer == 0):
-            rows = self.features[self.visible.train.to(self.features.device)]
+            rows = select_rows(self.features, self.visible.train)
+            rows = dense(rows, "rows of the training nodes").to(self.operator.device)
             if self.reach.bias == "ones":
                 rows = torch.cat([rows, rows.new_ones((rows.shape[0], 1))], 1)
             return ConstantRows(rows, self.sampler, draws, self.visible.num_classes)

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from gcsr.data.features import take_rows
 from gcsr.data.views import Target
 from gcsr.engines.iterates import Best
 from gcsr.equations.gntk import KernelTarget, kernel_error
@@ -102,6 +103,6 @@ def _goal(
     induced = validation.adjacency[ids][:, ids]
     looped = sp.csr_array(induced + sp.eye_array(ids.size, format="csr"))
     mean = SparseTopology(looped, device, torch.float64).mean
-    x = validation.x[nodes].to(device, torch.float64)
+    x = take_rows(validation.x, nodes).to(device, torch.float64)
     shares = torch.nn.functional.one_hot(validation.labels[picked], classes)
     return KernelTarget.of(x, mean), shares.to(device, torch.float64)
