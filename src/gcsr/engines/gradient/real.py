@@ -182,7 +182,7 @@ class Neighborhoods:
 
     def _batch(self, groups: list[Tensor], ways: list[Chain], classes: Tensor) -> RealBatch:
         source, outer_hops = self._source, self._source.reach.outer
-        device, dtype = source.features.device, source.features.dtype
+        device, dtype = source.operator.device, source.operator.dtype
         inputs = []
         for way in ways:
             rows = self._features[way.support]
@@ -209,10 +209,10 @@ class Neighborhoods:
         rows = np.concatenate([part.row + i * height for i, part in enumerate(parts)])
         columns = np.concatenate([part.col + i * width for i, part in enumerate(parts)])
         data = np.concatenate([part.data for part in parts])
-        shape, features = (len(parts) * height, len(parts) * width), self._source.features
+        shape, operator = (len(parts) * height, len(parts) * width), self._source.operator
         matrix = sp.csr_array((data, (rows, columns)), shape=shape)
         forward, back = (
-            SparseOperator(sp.csr_array(m), features.device, features.dtype)
+            SparseOperator(sp.csr_array(m), operator.device, operator.dtype)
             for m in (matrix, matrix.T)
         )
         return forward, back
