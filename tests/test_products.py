@@ -7,7 +7,6 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from gcsr.utils import products
 from gcsr.utils.products import RowBlock, Table
 
 
@@ -21,16 +20,13 @@ def rows_of(share: float) -> RowBlock:
 @pytest.mark.parametrize("share", [0.01, 0.1, 0.6])
 @pytest.mark.parametrize("columns", [4, 30, 90])
 @pytest.mark.parametrize("together", [64, 2**15])
-def test_sums_that_go_on(
-    monkeypatch: pytest.MonkeyPatch, share: float, columns: int, together: int
-) -> None:
+def test_sums_that_go_on(share: float, columns: int, together: int) -> None:
     """Compacted or not, in one cut or several, where most rows have an entry and where few do."""
-    monkeypatch.setattr(products, "ROWS_TOGETHER", together)
     rows = rows_of(share)
     x = torch.randn((90, 7), generator=torch.Generator().manual_seed(0))
     whole = rows.times(x)
     for compact in (False, True):
-        table, sums = Table(4, 7), torch.zeros((300, 7))
+        table, sums = Table(4, 7, together), torch.zeros((300, 7))
         for start in range(0, 90, columns):
             part, dense = rows.between(start, start + columns), x[start : start + columns]
             assert bool(part.columns.size) == rows.touches(start, start + columns)

@@ -104,6 +104,7 @@ class Cluster:
     lost: bool = False
     _count: int = 0
     _head_seen: float = 0.0
+    _task: Any = None
     _actor: Any = None
     _news: Any = None
     _answered: set[str] = field(default_factory=set)
@@ -157,14 +158,13 @@ class Cluster:
             )
             self._actor = remote(ProgressActor).options(scheduling_strategy=here).remote()
             self._news = self._actor.news.remote()
+        if self._task is None:
+            # Once: a new remote function is registered at the head, which may be lost by then.
+            self._task = self.ray.remote(
+                num_cpus=1, num_returns=2, max_retries=RETRIES, retry_exceptions=False
+            )(execute)
         on_gpu = device is not None and device.type == "cuda"
-        task = self.ray.remote(
-            num_cpus=1,
-            num_gpus=1 if on_gpu else 0,
-            num_returns=2,
-            max_retries=RETRIES,
-            retry_exceptions=False,
-        )(execute)
+        task = self._task.options(num_gpus=1 if on_gpu else 0)
         self._count += 1
         actor = self._actor if reports else None
         first = [] if near is None else [near.ref]

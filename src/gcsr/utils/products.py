@@ -62,10 +62,10 @@ class RowBlock:
         """Number of rows."""
         return int(self.pointers.size) - 1
 
-    def cuts(self) -> Iterator[tuple[int, int]]:
-        """Rows in parts that stay close to the processor."""
+    def cuts(self, most: int = ROWS_TOGETHER) -> Iterator[tuple[int, int]]:
+        """Rows in parts that stay close to the processor, of at most ``most``."""
         each = int(self.pointers[-1]) / max(1, self.count)
-        step = max(64, min(ROWS_TOGETHER, int(ENTRIES_TOGETHER / max(1.0, each))))
+        step = max(64, min(most, int(ENTRIES_TOGETHER / max(1.0, each))))
         for first in range(0, self.count, step):
             yield first, min(self.count, first + step)
 
@@ -111,20 +111,20 @@ class RowBlock:
 
 
 class Table:
-    """Some rows of the dense side, and before them room for sums that are not complete yet."""
+    """Some rows of the dense side, and before them room for ``sums`` that are not complete yet."""
 
-    def __init__(self, rows: int, width: int) -> None:
-        self._room = torch.empty((ROWS_TOGETHER + rows, width))
+    def __init__(self, rows: int, width: int, sums: int = ROWS_TOGETHER) -> None:
+        self._sums, self._room = sums, torch.empty((sums + rows, width))
 
     def place(self, rows: int) -> Tensor:
         """Where so many rows of the dense side are to be written; those that were there go."""
-        if ROWS_TOGETHER + rows > self._room.shape[0]:
-            self._room = torch.empty((ROWS_TOGETHER + rows, self._room.shape[1]))
-        return self._room[ROWS_TOGETHER : ROWS_TOGETHER + rows]
+        if self._sums + rows > self._room.shape[0]:
+            self._room = torch.empty((self._sums + rows, self._room.shape[1]))
+        return self._room[self._sums : self._sums + rows]
 
     def add_to(self, sums: Tensor, rows: RowBlock) -> None:
         """Go on with the sums of some rows; their columns are numbered as the dense rows at hand."""
-        for first, last in rows.cuts():
+        for first, last in rows.cuts(self._sums):
             part = rows.part(first, last)
             counts = np.diff(part.pointers)
             own: slice | Tensor = slice(first, last)
@@ -133,10 +133,10 @@ class Table:
                 own, counts = torch.from_numpy(touched + first), counts[touched]
             if counts.size:
                 self._room[: counts.size] = sums[own]
-                sums[own] = _continued(counts, part).times(self._room)
+                sums[own] = _continued(counts, part, self._sums).times(self._room)
 
 
-def _continued(counts: Array, rows: RowBlock) -> RowBlock:
+def _continued(counts: Array, rows: RowBlock, room: int) -> RowBlock:
     """Rows of a :class:`Table`: each begins with the sum so far, then come its entries."""
     pointers = np.concatenate([[0], np.cumsum(counts + 1)])
     so_far = np.zeros(int(pointers[-1]), bool)
@@ -144,7 +144,7 @@ def _continued(counts: Array, rows: RowBlock) -> RowBlock:
     places = np.empty(so_far.size, np.int64)
     places[so_far] = np.arange(counts.size)
     entries = ~so_far
-    places[entries] = rows.columns + ROWS_TOGETHER
+    places[entries] = rows.columns + room
     weights = np.ones(so_far.size, np.float32)
     weights[entries] = rows.values
     return RowBlock(pointers, places, weights)
