@@ -79,7 +79,7 @@ def engine_step(
     """The engine's state at the beginning of the first epoch."""
     condenser = GCond(nodes=nodes, **settings)  # type: ignore[arg-type]
     step = condenser.begin(View(graph).condensing(), seeds, device)
-    step.begin(0, step.fresh_networks(0), structural=False)
+    step.begin(0, structural=False)
     return step
 
 

@@ -32,6 +32,10 @@ if TYPE_CHECKING:  # `as` exports a name to type checkers
     from gcsr.methods.clusters import Clusters as Clusters
     from gcsr.methods.coarsening import Coarsening as Coarsening
     from gcsr.methods.dcg import DCG as DCG
+    from gcsr.methods.dm import DM as DM
+    from gcsr.methods.doscond import DosCond as DosCond
+    from gcsr.methods.gcdm import GCDM as GCDM
+    from gcsr.methods.gcdm import GCDMX as GCDMX
     from gcsr.methods.gcond import GCond as GCond
     from gcsr.methods.gcond_x import GCondX as GCondX
     from gcsr.methods.gcsr import GCSR as GCSR
@@ -57,6 +61,9 @@ _EXPORTS = {
     "CGC": "gcsr.methods.cgc",
     "CGCX": "gcsr.methods.cgc_x",
     "DCG": "gcsr.methods.dcg",
+    "DM": "gcsr.methods.dm",
+    "GCDM": "gcsr.methods.gcdm",
+    "GCDMX": "gcsr.methods.gcdm",
     "GCSR": "gcsr.methods.gcsr",
     "KRR": "gcsr.methods.krr",
     "MTT": "gcsr.methods.mtt",
@@ -71,6 +78,7 @@ _EXPORTS = {
     "CondensedGraph": "gcsr.data.condensed",
     "Condenser": "gcsr.methods.base",
     "CostSheet": "gcsr.evaluation.cost",
+    "DosCond": "gcsr.methods.doscond",
     "Evaluation": "gcsr.evaluation.evaluation",
     "GCond": "gcsr.methods.gcond",
     "GCondX": "gcsr.methods.gcond_x",

@@ -39,6 +39,7 @@ TINY = {
     "outer": 2,
     "inner": 2,
     "embedding_epochs": 4,
+    "generator_hidden_channels": 8,
     "budget": 0.001,
     "students": 2,
     "window": 2,

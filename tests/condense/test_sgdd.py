@@ -189,7 +189,7 @@ def test_samples_change_with_the_period(graph):
     assert not torch.equal(first[0], first[1])
 
 
-@pytest.mark.parametrize("method", ["dcg", "gcond-x", "gcond", "sgdd"])
+@pytest.mark.parametrize("method", ["dcg", "gcond-x", "gcond", "sgdd", "dm", "gcdm"])
 @pytest.mark.parametrize("dataset", SIZES)
 def test_presets_are_accepted(method, dataset):
     for nodes in SIZES[dataset]:

@@ -62,9 +62,9 @@ def test_every_block_runs(page, tmp_path, monkeypatch, real_data):
     if left_out:
         pytest.skip(f"the other blocks ran; no real datasets for {', '.join(left_out)}")
     if page.name == "write-a-method.md":
-        sys.modules.pop("dm", None)
+        sys.modules.pop("means", None)
         small = CondensedGraph.load(tmp_path / "small.safetensors")
-        assert small.provenance["method"] == "dm"
+        assert small.provenance["method"] == "means"
         outcome = evaluate(small, load("digits"), runs=1, recipe=TrainingRecipe(epochs=100))
         assert outcome.mean > 90
 

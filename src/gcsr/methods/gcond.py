@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from gcsr.engines.gradient.structures import EdgeGenerator, Generator
 from gcsr.methods.gradient_matching import StructuredGradientCondenser
 
 
@@ -15,6 +14,3 @@ class GCond(StructuredGradientCondenser):
 
     name: ClassVar[str] = "gcond"
     summary: ClassVar[str] = "gradient matching with generated edges (ICLR 2022)"
-
-    def _generator(self) -> Generator:
-        return EdgeGenerator(self.generator_hidden_channels)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -13,10 +13,15 @@ from torch import Tensor
 from gcsr.data.views import CondensingView
 from gcsr.engines.divergence import DivergenceGuard
 from gcsr.engines.gradient.blocks import CondensedClasses
-from gcsr.engines.gradient.engine import KEEP_EVERY, Learned, MatchGradients
-from gcsr.engines.gradient.learners import LEARNERS, learner_for
+from gcsr.engines.gradient.engine import (
+    KEEP_EVERY,
+    AlternatingStep,
+    Learned,
+    MatchGradients,
+)
+from gcsr.engines.gradient.learners import LEARNERS, Learner, learner_for
 from gcsr.engines.gradient.real import ClassSampler, Draws, RealSource
-from gcsr.engines.gradient.structures import Generator, TransportTerm
+from gcsr.engines.gradient.structures import EdgeGenerator, Generator, TransportTerm
 from gcsr.engines.iterates import (
     CURVE_POINTS,
     QUICK_RUNS,
@@ -54,30 +59,20 @@ LINEAR_CHANNELS = 16
 
 @dataclass(frozen=True, eq=False)
 class GradientInputs:
-    """Labels, initial rows of every graph, and the real graph."""
+    """Labels, initial rows of every graph, and what is known of the real graph."""
 
     labels: Tensor
     starts: list[Start]
-    source: RealSource
+    source: RealSource | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class GradientCondenser(Condenser):
-    """Settings of gradient matching that do not concern the structure.
+class AlternatingCondenser(Condenser):
+    """Settings of methods whose X' and A' learn epoch by epoch.
 
     Args:
-        num_hops: hops of message passing before training rows are sampled; 0 is plain sampling.
-        model: whose gradients are matched: ``sgc`` (one linear layer), ``sgc2`` (two linear layers),
-            ``sgc-relu`` (two layers with a ReLU), each before two hops, or ``gcn``.
-        epochs: how many networks are drawn, one after the other.
-        outer, inner: matches per network, and its training steps between two of them.
-        feature_lr, model_lr: Adam's rates for X' and for the network.
-        distance: between gradients: ``cosine`` per output unit, or ``squared`` error, which is
-            steadier with ``gcn``.
-        batch: training nodes per class and step at most.
-        neighbors: ``all`` of the real nodes' neighbors, at most ``fan_out`` and then
-            ``second_fan_out`` ``sampled`` ones, or ``auto``: samples only for networks with a ReLU
-            whose neighborhoods are large.
+        epochs: how many there are.
+        feature_lr: Adam's rate for X'.
         units: ``relative`` measures ``feature_lr`` in root mean squares of the initial X';
             ``absolute`` takes it as it is.
         iterate: ``best-val``, the iterate on which a quickly trained GCN validates best, the start
@@ -85,60 +80,42 @@ class GradientCondenser(Condenser):
         dtype: the precision of everything and, if it is ``float64``, of the result.
     """
 
-    revision: ClassVar[int] = 2
-
-    num_hops: int = 0
-    model: str = "sgc"
-    hidden_channels: int = 256
     epochs: int = 100
-    outer: int = 10
-    inner: int = 5
     feature_lr: float = 3e-3
-    model_lr: float = 0.01
-    distance: Literal["cosine", "squared"] = "cosine"
-    batch: int = 256
-    neighbors: Literal["auto", "all", "sampled"] = "auto"
-    fan_out: int = 10
-    second_fan_out: int = 5
     units: Units = "relative"
     iterate: Literal["last", "best-val"] = "best-val"
     dtype: Precision = "float32"
 
     def _check(self) -> None:
-        require_one_of("model", self.model, LEARNERS)
-        whole_number(self, "num_hops", "epochs", "inner")
-        whole_number(
-            self, "hidden_channels", "outer", "batch", "fan_out", "second_fan_out", least=1
-        )
-        real_number(self, "feature_lr", "model_lr", above=True)
+        whole_number(self, "epochs")
+        real_number(self, "feature_lr", above=True)
         self._check_structure()
 
     def _check_structure(self) -> None:
         """Raise :class:`InputError` for an invalid setting of the structure."""
 
-    def _work(self, nodes: int) -> Work:
-        compared = len(epochs_to_compare(self.epochs)) if self.iterate == "best-val" else 0
-        return Work(
-            nodes,
-            hops=max(2, self.num_hops),
-            iterations=self.epochs * self.outer,
-            steps=1 + self.inner,
-            hidden_channels=LINEAR_CHANNELS if self.model == "sgc" else self.hidden_channels,
-            comparisons=1 + QUICK_RUNS * compared,
-        )
+    @abstractmethod
+    def _inputs(self, ctx: Context) -> GradientInputs:
+        """What all graphs begin with."""
+
+    @abstractmethod
+    def _step(
+        self, view: CondensingView, inputs: GradientInputs, seeds: Sequence[int]
+    ) -> AlternatingStep:
+        """The engine's state before the first epoch."""
 
     @property
-    def _real_edges(self) -> bool:
-        """Whether networks on the real graph see its edges."""
-        return True
+    def _compared(self) -> Collection[int]:
+        """Epochs before which iterates are compared."""
+        return epochs_to_compare(self.epochs)
+
+    def _details(self, inputs: GradientInputs) -> dict[str, Any]:
+        """More provenance."""
+        return {}
 
     def _structure(self, view: CondensingView, x: Tensor, seeds: Sequence[int]) -> Learned | None:
         """The structure that is learned; ``None`` for A' = I."""
         return None
-
-    def _arranged(self, start: Start, view: CondensingView, labels: Tensor) -> Start:
-        """The initial rows in the order of the labels."""
-        return start
 
     def _pair_bytes(self, nodes: int) -> int:
         """Bytes per graph that grow with the square of its nodes."""
@@ -150,7 +127,7 @@ class GradientCondenser(Condenser):
 
     def run(self, ctx: Context) -> list[CondensationResult]:
         """One condensed graph per seed."""
-        inputs = self._inputs(ctx.view, ctx.nodes, ctx.seeds, ctx.device)
+        inputs = self._inputs(ctx)
 
         def run(group: slice, progress: Progress) -> list[CondensationResult]:
             part = replace(ctx, seeds=ctx.seeds[group], progress=progress)
@@ -158,37 +135,6 @@ class GradientCondenser(Condenser):
 
         each = self._pair_bytes(ctx.nodes)
         return advance_together(run, ctx.seeds, ctx.device, ctx.progress, bytes_each=each)
-
-    def begin(
-        self, view: CondensingView, seeds: Sequence[int], device: torch.device
-    ) -> MatchGradients:
-        """The engine's state before the first epoch, all graphs together."""
-        inputs = self._inputs(view, self.size(view.visible.num_nodes), seeds, device)
-        return self._step(view, inputs, seeds)
-
-    def _inputs(
-        self, view: CondensingView, nodes: int, seeds: Sequence[int], device: torch.device
-    ) -> GradientInputs:
-        visible, dtype = view.visible, PRECISIONS[self.dtype]
-        labels = block_labels(class_budget(visible.train_labels, visible.num_classes, nodes))
-        features = propagated_features(visible, self.num_hops, device, dtype)
-        rows = [
-            sample_training_rows(features, visible, labels, make_generator(seed, "initial rows"))
-            for seed in seeds
-        ]
-        source = RealSource.of(
-            visible,
-            learner_for(self.model, self.hidden_channels).reach,
-            ClassSampler.of(visible, labels.unique(), self.batch),
-            edges=self._real_edges,
-            neighbors=self.neighbors,
-            fan_outs=(self.fan_out, self.second_fan_out),
-            device=device,
-            dtype=dtype,
-        )
-        return GradientInputs(
-            labels, [self._arranged(start, view, labels) for start in rows], source
-        )
 
     def _run(self, ctx: Context, inputs: GradientInputs) -> list[CondensationResult]:
         """Condense some graphs along one leading dimension."""
@@ -214,14 +160,14 @@ class GradientCondenser(Condenser):
             check_every=1,
             keep_every=KEEP_EVERY,
             compare=None if compare is None else lambda i: compare(i, step.x, adjacency()),
-            compare_at=epochs_to_compare(self.epochs),
+            compare_at=self._compared,
             guard=guard,
         )
         x, a = step.x, adjacency()
         if best is not None and best.x is not None and best.a is not None:
             x, a = best.x, best.a
         every = max(1, self.epochs // CURVE_POINTS)
-        total = self.epochs * self.outer
+        total = self.epochs * step.outer
         skipped = [
             (f"{int(count)} of {total} steps were skipped because their gradient was not finite",)
             if count
@@ -236,19 +182,123 @@ class GradientCondenser(Condenser):
                 (*starts[g].notes, *guard.notes(g), *skipped[g]),
                 {
                     "matching_loss": {"every": every, "values": recorded(losses[::every, g])},
-                    "neighbors": inputs.source.neighbors if self._real_edges else "none",
+                    **self._details(inputs),
                     **({} if best is None else {best.measure: best.curve(g)}),
                 },
             )
             for g in range(len(seeds))
         ]
 
+
+@dataclass(frozen=True, kw_only=True)
+class GradientCondenser(AlternatingCondenser):
+    """Settings of gradient matching that do not concern the structure.
+
+    Args:
+        num_hops: hops of message passing before training rows are sampled; 0 is plain sampling.
+        model: whose gradients are matched: ``sgc`` (one linear layer), ``sgc2`` (two linear layers),
+            ``sgc-relu`` (two layers with a ReLU), each before two hops, or ``gcn``.
+        epochs: how many networks are drawn, one after the other.
+        outer, inner: matches per network, and its training steps between two of them.
+        model_lr: Adam's rate for the network.
+        distance: between gradients: ``cosine`` per output unit; ``squared`` error, which is steadier
+            with ``gcn``; or ``relative``, the squared error over the real gradient's square.
+        batch: training nodes per class and step at most.
+        neighbors: ``all`` of the real nodes' neighbors, at most ``fan_out`` and then
+            ``second_fan_out`` ``sampled`` ones, or ``auto``: samples only for networks with a ReLU
+            whose neighborhoods are large.
+    """
+
+    revision: ClassVar[int] = 2
+
+    num_hops: int = 0
+    model: str = "sgc"
+    hidden_channels: int = 256
+    outer: int = 10
+    inner: int = 5
+    model_lr: float = 0.01
+    distance: Literal["cosine", "squared", "relative"] = "cosine"
+    batch: int = 256
+    neighbors: Literal["auto", "all", "sampled"] = "auto"
+    fan_out: int = 10
+    second_fan_out: int = 5
+
+    def _check(self) -> None:
+        require_one_of("model", self.model, LEARNERS)
+        whole_number(self, "num_hops", "inner")
+        whole_number(
+            self, "hidden_channels", "outer", "batch", "fan_out", "second_fan_out", least=1
+        )
+        real_number(self, "model_lr", above=True)
+        super()._check()
+
+    def _work(self, nodes: int) -> Work:
+        compared = len(epochs_to_compare(self.epochs)) if self.iterate == "best-val" else 0
+        return Work(
+            nodes,
+            hops=max(2, self.num_hops),
+            iterations=self.epochs * self.outer,
+            steps=1 + self.inner,
+            hidden_channels=LINEAR_CHANNELS if self.model == "sgc" else self.hidden_channels,
+            comparisons=1 + QUICK_RUNS * compared,
+        )
+
+    @property
+    def _real_edges(self) -> bool:
+        """Whether networks on the real graph see its edges."""
+        return True
+
+    def _arranged(self, start: Start, view: CondensingView, labels: Tensor) -> Start:
+        """The initial rows in the order of the labels."""
+        return start
+
+    def _details(self, inputs: GradientInputs) -> dict[str, Any]:
+        neighbors = None if inputs.source is None else inputs.source.neighbors
+        return {"neighbors": neighbors if self._real_edges else "none"}
+
+    @property
+    def _learner(self) -> Learner:
+        """What is matched."""
+        return learner_for(self.model, self.hidden_channels)
+
+    def _rows(self, ctx: Context, labels: Tensor) -> list[Start]:
+        """The initial rows: those of random training nodes."""
+        visible = ctx.view.visible
+        features = propagated_features(visible, self.num_hops, ctx.device, PRECISIONS[self.dtype])
+        return [
+            sample_training_rows(features, visible, labels, make_generator(seed, "initial rows"))
+            for seed in ctx.seeds
+        ]
+
+    def begin(
+        self, view: CondensingView, seeds: Sequence[int], device: torch.device
+    ) -> MatchGradients:
+        """The engine's state before the first epoch, all graphs together."""
+        ctx = Context(view, self.size(view.visible.num_nodes), seeds, device)
+        return self._step(view, self._inputs(ctx), seeds)
+
+    def _inputs(self, ctx: Context) -> GradientInputs:
+        visible = ctx.view.visible
+        labels = block_labels(class_budget(visible.train_labels, visible.num_classes, ctx.nodes))
+        source = RealSource.of(
+            visible,
+            self._learner.reach,
+            ClassSampler.of(visible, labels.unique(), self.batch),
+            edges=self._real_edges,
+            neighbors=self.neighbors,
+            fan_outs=(self.fan_out, self.second_fan_out),
+            device=ctx.device,
+            dtype=PRECISIONS[self.dtype],
+        )
+        starts = [self._arranged(start, ctx.view, labels) for start in self._rows(ctx, labels)]
+        return GradientInputs(labels, starts, source)
+
     def _step(
         self, view: CondensingView, inputs: GradientInputs, seeds: Sequence[int]
     ) -> MatchGradients:
-        """The engine's state before the first epoch."""
+        assert inputs.source is not None
         x = torch.stack([start.x for start in inputs.starts])
-        learner = learner_for(self.model, self.hidden_channels)
+        learner = self._learner
         num_classes = view.visible.num_classes
         generators = [make_generator(seed, "theta of epoch 0") for seed in seeds]
         theta = learner.params(init_batch(learner.model, x.shape[-1], num_classes, generators))
@@ -269,7 +319,7 @@ class GradientCondenser(Condenser):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StructuredGradientCondenser(GradientCondenser):
+class StructuredCondenser(AlternatingCondenser):
     """Settings of a generator that turns features into edges.
 
     Args:
@@ -278,25 +328,21 @@ class StructuredGradientCondenser(GradientCondenser):
         generator_hidden_channels: its width.
         threshold: entries of A' below it are zero in the result; networks that are matched see all.
         smoothness: weight of tr(YᵀLY), which is small if edges join nodes of the same class.
-        label_order: ``aligned``: every condensed node starts from a training node of its own class.
-            ``released``: as the authors' code does it, with classes in the order of their numbers for
-            features and in the order of their sizes for labels, so that most do not.
     """
 
     structure_lr: float = 1e-3
     generator_hidden_channels: int = 128
     threshold: float = 0.05
     smoothness: float = 0.0
-    label_order: Literal["aligned", "released"] = "aligned"
 
     def _check_structure(self) -> None:
         whole_number(self, "generator_hidden_channels", least=1)
         real_number(self, "structure_lr", "smoothness")
         real_number(self, "threshold", most=1.0)
 
-    @abstractmethod
     def _generator(self) -> Generator:
         """The map from features to edges."""
+        return EdgeGenerator(self.generator_hidden_channels)
 
     def _term(self, view: CondensingView, x: Tensor, seeds: Sequence[int]) -> TransportTerm | None:
         """What is added to the loss while the generator learns."""
@@ -308,18 +354,33 @@ class StructuredGradientCondenser(GradientCondenser):
         term = self._term(view, x, seeds)
         return Learned(generator, params, self.structure_lr, self.smoothness, term)
 
-    def _arranged(self, start: Start, view: CondensingView, labels: Tensor) -> Start:
-        if self.label_order == "aligned":
-            return start
-        order = released_order(labels, view.visible.train_labels)
-        return replace(start, x=start.x[order.to(start.x.device)], nodes=start.nodes[order])
-
     def _pair_bytes(self, nodes: int) -> int:
         # Three layers of all pairs, kept for the way back, and their gradients.
         return 12 * nodes**2 * self.generator_hidden_channels * PRECISIONS[self.dtype].itemsize
 
     def _returned(self, adjacency: Tensor) -> Tensor:
-        return torch.where(adjacency >= self.threshold, adjacency, 0)
+        # The last elements of a vectorized sigmoid may differ in the last bit.
+        even = (adjacency + adjacency.mT) / 2
+        return torch.where(even >= self.threshold, even, 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StructuredGradientCondenser(StructuredCondenser, GradientCondenser):
+    """Gradient matching with a generator of edges.
+
+    Args:
+        label_order: ``aligned``: every condensed node starts from a training node of its own class.
+            ``released``: as the authors' code does it, with classes in the order of their numbers for
+            features and in the order of their sizes for labels, so that most do not.
+    """
+
+    label_order: Literal["aligned", "released"] = "aligned"
+
+    def _arranged(self, start: Start, view: CondensingView, labels: Tensor) -> Start:
+        if self.label_order == "aligned":
+            return start
+        order = released_order(labels, view.visible.train_labels)
+        return replace(start, x=start.x[order.to(start.x.device)], nodes=start.nodes[order])
 
 
 def released_order(labels: Tensor, train_labels: Tensor) -> Tensor:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from gcsr.methods.selection import EmbeddedSelection
+from gcsr.engines.result import Context
+from gcsr.methods.selection import EmbeddedSelection, embed_training_nodes
+from gcsr.starts.sample import Start, pick_training_rows, propagated_features
+from gcsr.utils.devices import make_generator
+from gcsr.utils.parallel import run_jobs_on
+from gcsr.utils.progress import Progress
 
 
 def k_center(embeddings: Tensor, count: int) -> Tensor:
@@ -30,6 +36,43 @@ def k_center(embeddings: Tensor, count: int) -> Tensor:
         distance[newest] = -1.0
         newest = int(distance.argmax())
     return torch.tensor(chosen, dtype=torch.long)
+
+
+def k_center_starts(
+    ctx: Context,
+    labels: Tensor,
+    *,
+    hops: int,
+    dtype: torch.dtype,
+    epochs: int,
+    weight_decay: float,
+) -> list[Start]:
+    """Rows, after ``hops`` of message passing, of nodes that K-Center chooses class by class.
+
+    Distances are those of hidden units of a GCN that is trained for ``epochs`` with each seed.
+    """
+    visible = ctx.view.visible
+    features = propagated_features(visible, hops, ctx.device, dtype)
+
+    def start(seed: int, progress: Progress) -> Start:
+        embeddings = embed_training_nodes(
+            ctx.view,
+            layer="hidden_channels",
+            seed=seed,
+            device=ctx.device,
+            weight_decay=weight_decay,
+            epochs=epochs,
+            progress=progress,
+        ).cpu()
+        return pick_training_rows(
+            features,
+            visible,
+            labels,
+            make_generator(seed, "initial rows"),
+            lambda places, count: k_center(embeddings[places], count),
+        )
+
+    return run_jobs_on(ctx.device, [partial(start, seed) for seed in ctx.seeds], ctx.progress)
 
 
 def _squared_distances(rows: Tensor, point: Tensor) -> Tensor:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import ClassVar, Literal
 
 from torch import Tensor
@@ -13,15 +12,11 @@ from gcsr.engines.loop import PRECISIONS
 from gcsr.engines.result import Context
 from gcsr.engines.trajectory.engine import LearnedRate
 from gcsr.engines.trajectory.gntk import BestByKernel
-from gcsr.methods.kcenter import k_center
+from gcsr.methods.kcenter import k_center_starts
 from gcsr.methods.mtt import MTT
-from gcsr.methods.selection import embed_training_nodes
-from gcsr.starts.sample import Start, pick_training_rows, propagated_features
+from gcsr.starts.sample import Start
 from gcsr.training.expert_recipe import ExpertRecipe, Optimizer
-from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import real_number, whole_number
-from gcsr.utils.parallel import run_jobs_on
-from gcsr.utils.progress import Progress
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,28 +90,14 @@ class SFGC(MTT):
     def _starts(self, ctx: Context, labels: Tensor) -> list[Start]:
         if self.selection == "random" or self.init == "clusters":
             return super()._starts(ctx, labels)
-        visible = ctx.view.visible
-        features = propagated_features(visible, self.num_hops, ctx.device, PRECISIONS[self.dtype])
-
-        def start(seed: int, progress: Progress) -> Start:
-            embeddings = embed_training_nodes(
-                ctx.view,
-                layer="hidden_channels",
-                seed=seed,
-                device=ctx.device,
-                weight_decay=self.embedding_weight_decay,
-                epochs=self.embedding_epochs,
-                progress=progress,
-            ).cpu()
-            return pick_training_rows(
-                features,
-                visible,
-                labels,
-                make_generator(seed, "initial rows"),
-                lambda places, count: k_center(embeddings[places], count),
-            )
-
-        return run_jobs_on(ctx.device, [partial(start, seed) for seed in ctx.seeds], ctx.progress)
+        return k_center_starts(
+            ctx,
+            labels,
+            hops=self.num_hops,
+            dtype=PRECISIONS[self.dtype],
+            epochs=self.embedding_epochs,
+            weight_decay=self.embedding_weight_decay,
+        )
 
     def _best(self, ctx: Context, targets: Tensor) -> tuple[Best | None, int]:
         if self.iterate != "gntk":

@@ -6,6 +6,7 @@ when they are first needed and replayed from then on.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -26,56 +27,55 @@ from gcsr.training.adam import Adam
 from gcsr.utils.capture import capture
 from gcsr.utils.devices import make_generator
 
-Distance = Literal["cosine", "squared"]
+Distance = Literal["cosine", "squared", "relative"]
 # Guarded steps are scaled down to this norm.
 LARGEST_NORM = 1.0
 
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """A structure that is learned: the generator, its weights, and its terms of the loss."""
+    """A structure that is learned: the generator, its weights, and its terms of the loss.
+
+    Of every ``period`` epochs the first ``structural`` move the generator, the others X'.
+    """
 
     generator: Generator
     params: Params
     rate: float
     smoothness: float = 0.0
     term: TransportTerm | None = None
+    structural: int = 10
+    period: int = 50
+
+    def moves_in(self, epoch: int) -> bool:
+        """Whether an epoch moves the generator instead of X'."""
+        return epoch % self.period < self.structural
 
 
 @dataclass(eq=False)
-class MatchGradients(OuterStep):
+class AlternatingStep(OuterStep):
     """The state of some condensed graphs, which an epoch changes in place.
-
-    An epoch has ``outer`` steps and a network of its own.
 
     Attributes:
         x: X', ``(graphs, n', d)``; feature_lr: Adam's rate for it, one per graph.
-        theta: buffers for the network's weights, which an epoch fills.
-        outer, inner: matches of an epoch, and training steps of the network between two of them.
+        structure: what generates A'; ``None``: A' = I.
+        outer: steps of an epoch.
     """
 
     seeds: Sequence[int]
     x: Tensor
     feature_lr: Tensor
     structure: Learned | None
-    learner: Learner
     classes: CondensedClasses
-    real: RealSide
-    theta: Params
-    theta_rate: float
     outer: int
-    inner: int
-    distance: Distance
     feature_adam: Adam = field(init=False)
     structure_adam: Adam | None = field(init=False, default=None)
     term_adam: Adam | None = field(init=False, default=None)
-    theta_adam: Adam = field(init=False)
     loss: Tensor = field(init=False)
     skipped: Tensor = field(init=False)
 
     def __post_init__(self) -> None:
         self.feature_adam = Adam((self.x,), self.feature_lr)
-        self.theta_adam = Adam(self.theta, self.theta_rate)
         self.loss = self.x.new_zeros(self.x.shape[0])
         self.skipped = torch.zeros_like(self.loss)
         self._captured: dict[tuple[bool, bool], Callable[[], None]] = {}
@@ -91,11 +91,10 @@ class MatchGradients(OuterStep):
         return None if self.structure is None else self.structure.term
 
     def buffers(self) -> tuple[Tensor, ...]:
-        """Features, generator, network, and their moments."""
-        optional = (self.structure_adam, self.term_adam)
-        adams = [self.feature_adam, self.theta_adam, *(a for a in optional if a is not None)]
-        moving = [buffer for adam in adams for buffer in adam.buffers]
-        return (self.loss, self.skipped, *moving, *self.real.buffers)
+        """Features, generator, and their moments."""
+        adams = (self.feature_adam, self.structure_adam, self.term_adam)
+        moving = [buffer for adam in adams if adam is not None for buffer in adam.buffers]
+        return (self.loss, self.skipped, *moving)
 
     def values(self) -> dict[str, Any]:
         """The epoch of the current sample of the real graph."""
@@ -114,8 +113,8 @@ class MatchGradients(OuterStep):
                 self.structure_adam.rate = self.structure.rate * lr_scale
             self._lr_scale = lr_scale
             self._captured.clear()
-        structural = self.structure is not None and is_structural(iteration)
-        self.begin(iteration, self.fresh_networks(iteration), structural)
+        structural = self.structure is not None and self.structure.moves_in(iteration)
+        self.begin(iteration, structural)
         for outer in range(self.outer):
             self.advance(structural, train=outer > 0)
         return self.loss / self.outer
@@ -124,8 +123,8 @@ class MatchGradients(OuterStep):
         """One outer step, captured on CUDA where it needs nothing of the host."""
         kind = structural, train
         body = partial(self.match, structural=structural, train=train)
-        of_host = not self.real.capturable or (structural and self._term is not None)
-        if not self.x.is_cuda or of_host:
+        of_host = structural and self._term is not None
+        if not self.x.is_cuda or of_host or not self.capturable:
             body()
             return
         if kind not in self._captured:
@@ -136,25 +135,20 @@ class MatchGradients(OuterStep):
         """Free the captured steps."""
         self._captured.clear()
 
-    def fresh_networks(self, epoch: int) -> Params:
-        """The network that every graph's epoch begins with."""
-        generators = [make_generator(seed, f"theta of epoch {epoch}") for seed in self.seeds]
-        features, classes = int(self.x.shape[-1]), int(self.classes.targets.shape[-1])
-        return self.learner.params(init_batch(self.learner.model, features, classes, generators))
+    @property
+    def capturable(self) -> bool:
+        """Whether the loss needs nothing of the host."""
+        return True
 
-    def begin(self, epoch: int, theta: Params, structural: bool) -> None:
-        """A fresh network and the draws of an epoch."""
-        for buffer, new in zip(self.theta, theta, strict=True):
-            buffer.copy_(new)
-        self.theta_adam.reset()
+    def begin(self, epoch: int, structural: bool) -> None:
+        """Prepare an epoch."""
         self.loss.zero_()
-        self.real.begin(epoch)
         term = self._term
         if structural and term is not None and self.term_adam is not None:
             term.begin(epoch, self.term_adam)
 
     def match(self, *, structural: bool, train: bool) -> None:
-        """Train the network unless the epoch just began; match; move X' or the generator."""
+        """Move X' or the generator; ``train`` is false in the first step of an epoch."""
         loss, gradients = self.loss_and_gradients(structural=structural, train=train)
         with torch.no_grad():
             if self._term is not None and self._term.guarded:
@@ -191,21 +185,15 @@ class MatchGradients(OuterStep):
         for leaf in leaves:
             leaf.requires_grad_()
         adjacency = self._adjacency(x, weights)
-        operator = None if adjacency is None else normalized_adjacency(adjacency)
-        condensed = condensed_inputs(x, operator, self.learner.reach)
-        with torch.no_grad():
-            inputs = condensed.detach()
-            for _ in range(self.inner if train else 0):
-                self.theta_adam.step(
-                    self.learner.training_gradients(self.theta, inputs, self.classes.targets)
-                )
-            theirs = self.real.gradients(self.learner, self.theta)
-        ours = self.learner.condensed_gradients(self.theta, condensed, self.classes)
-        loss = self._distance(ours, theirs)
+        loss = self.loss_of(x, adjacency, train=train)
         if adjacency is not None:
             loss = loss + self._structure_loss(adjacency, weights, structural)
         gradients = torch.autograd.grad(loss.sum(), leaves)
         return loss.detach(), gradients
+
+    @abstractmethod
+    def loss_of(self, x: Tensor, adjacency: Tensor | None, *, train: bool) -> Tensor:
+        """The loss of every graph, differentiable in X' and A' (``None``: the identity)."""
 
     def adjacency(self) -> Tensor | None:
         """A' of the current state; ``None`` for the identity."""
@@ -227,19 +215,6 @@ class MatchGradients(OuterStep):
             return None
         return self.structure.generator.adjacency(x, weights[: len(self.structure.params)])
 
-    def _distance(self, ours: ClassGradients, theirs: ClassGradients) -> Tensor:
-        products = self.learner.products
-        if self.distance == "squared":
-            gap = tuple(a - b for a, b in zip(ours, theirs, strict=True))
-            by_class = squared_distance(products(self.theta, gap, gap))
-        else:
-            by_class = cosine_distance(
-                products(self.theta, ours, theirs),
-                products(self.theta, ours, ours),
-                products(self.theta, theirs, theirs),
-            )
-        return (by_class * self.classes.importance).sum(-1)
-
     def _structure_loss(self, adjacency: Tensor, weights: Params, structural: bool) -> Tensor:
         """The terms of the loss that depend on A' alone."""
         assert self.structure is not None
@@ -250,6 +225,81 @@ class MatchGradients(OuterStep):
             own = weights[len(self.structure.params) :]
             total = total + self.structure.term.value(adjacency, own)
         return total
+
+
+@dataclass(eq=False)
+class MatchGradients(AlternatingStep):
+    """Makes a network say the same of both graphs, class by class; every epoch has its own network.
+
+    Attributes:
+        theta: buffers for the network's weights, which an epoch fills.
+        inner: training steps of the network between two steps.
+    """
+
+    learner: Learner
+    real: RealSide
+    theta: Params
+    theta_rate: float
+    inner: int
+    distance: Distance
+    theta_adam: Adam = field(init=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.theta_adam = Adam(self.theta, self.theta_rate)
+
+    def buffers(self) -> tuple[Tensor, ...]:
+        """With the network and the draws of the real graph."""
+        return (*super().buffers(), *self.theta_adam.buffers, *self.real.buffers)
+
+    @property
+    def capturable(self) -> bool:
+        """Batches that are assembled on the host cannot be captured."""
+        return self.real.capturable
+
+    def fresh_networks(self, epoch: int) -> Params:
+        """The network that every graph's epoch begins with."""
+        generators = [make_generator(seed, f"theta of epoch {epoch}") for seed in self.seeds]
+        features, classes = int(self.x.shape[-1]), int(self.classes.targets.shape[-1])
+        return self.learner.params(init_batch(self.learner.model, features, classes, generators))
+
+    def begin(self, epoch: int, structural: bool) -> None:
+        """A fresh network and the draws of an epoch."""
+        for buffer, new in zip(self.theta, self.fresh_networks(epoch), strict=True):
+            buffer.copy_(new)
+        self.theta_adam.reset()
+        self.real.begin(epoch)
+        super().begin(epoch, structural)
+
+    def loss_of(self, x: Tensor, adjacency: Tensor | None, *, train: bool) -> Tensor:
+        """Train the network unless the epoch just began; then compare."""
+        operator = None if adjacency is None else normalized_adjacency(adjacency)
+        condensed = condensed_inputs(x, operator, self.learner.reach)
+        with torch.no_grad():
+            inputs = condensed.detach()
+            for _ in range(self.inner if train else 0):
+                self.theta_adam.step(
+                    self.learner.training_gradients(self.theta, inputs, self.classes.targets)
+                )
+            theirs = self.real.gradients(self.learner, self.theta)
+        ours = self.learner.on_condensed(self.theta, condensed, self.classes)
+        return self._distance(ours, theirs)
+
+    def _distance(self, ours: ClassGradients, theirs: ClassGradients) -> Tensor:
+        products = self.learner.products
+        if self.distance != "cosine":
+            gap = tuple(a - b for a, b in zip(ours, theirs, strict=True))
+            by_class = squared_distance(products(self.theta, gap, gap))
+            if self.distance == "relative":
+                size = squared_distance(products(self.theta, theirs, theirs))
+                by_class = by_class / size.clamp_min(torch.finfo(size.dtype).tiny)
+        else:
+            by_class = cosine_distance(
+                products(self.theta, ours, theirs),
+                products(self.theta, ours, ours),
+                products(self.theta, theirs, theirs),
+            )
+        return (by_class * self.classes.importance).sum(-1)
 
 
 def label_roughness(adjacency: Tensor, targets: Tensor) -> Tensor:
@@ -270,12 +320,5 @@ def _guarded(loss: Tensor, gradients: Params) -> tuple[Params, Tensor]:
     return tuple(g * factor for g in gradients), allowed
 
 
-# Of every PERIOD epochs the first STRUCTURAL move the generator, the others X'.
-PERIOD, STRUCTURAL = 50, 10
 # Epochs between two states that a run can go back to. Copying one takes as long as a few steps.
 KEEP_EVERY = 10
-
-
-def is_structural(epoch: int) -> bool:
-    """Whether an epoch moves the generator instead of X'."""
-    return epoch % PERIOD < STRUCTURAL

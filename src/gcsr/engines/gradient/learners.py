@@ -1,4 +1,4 @@
-"""Networks of gradient matching, with their gradients in closed form."""
+"""Networks of gradient matching, with their gradients in closed form, and class means."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from gcsr.models.sgc import SGC, SingleSGC
 from gcsr.models.sparse import SparseOperator
 from gcsr.utils.errors import require_one_of
 
-# Gradients of all classes, weight by weight: ``(graphs, blocks, in, out)`` or a factor of that.
+# What is matched. Gradients of all classes, weight by weight: ``(graphs, blocks, in, out)`` or a factor
+# of that; or means of all classes, ``(graphs, blocks, 1, h)``.
 ClassGradients = tuple[Tensor, ...]
 
 
@@ -111,13 +112,13 @@ class SingleLayer:
         """The model's weights as they are trained here: the bias is the last row of M."""
         return (torch.cat(network, -2),)
 
-    def real_gradients(self, params: Params, batch: RealBatch) -> ClassGradients:
+    def on_real(self, params: Params, batch: RealBatch) -> ClassGradients:
         """Gradients of the mean loss of every class on the real graph."""
         blocks = batch.inputs
         scores = _on_blocks(blocks, self._product(params)).unflatten(1, tuple(blocks.shape[1:3]))
         return (blocks.mT @ error(scores, batch.targets, batch.weights.unsqueeze(-1)),)
 
-    def condensed_gradients(
+    def on_condensed(
         self, params: Params, condensed: Condensed, classes: CondensedClasses
     ) -> ClassGradients:
         """The same on condensed graphs, differentiable in them."""
@@ -136,6 +137,10 @@ class SingleLayer:
         h = condensed.inputs
         scores = torch.bmm(h, self._product(params))
         return (torch.bmm(h.mT, (scores.softmax(-1) - targets).mul_(1 / h.shape[-2])),)
+
+    def embedding(self, params: Params, inputs: Tensor, outer: object) -> Tensor:
+        """What the last layer's weights multiply: here the inputs, without the bias's column."""
+        return inputs[..., :-1]
 
     @staticmethod
     def _product(params: Params) -> Tensor:
@@ -178,6 +183,10 @@ class TwoLinearLayers(SingleLayer):
         (g,) = super().training_gradients(params, condensed, targets)
         return g @ w2.mT, v1.mT @ g, g[:, -1:]
 
+    def embedding(self, params: Params, inputs: Tensor, outer: object) -> Tensor:
+        """The hidden layer."""
+        return linear(inputs, params[0])
+
     @staticmethod
     def _product(params: Params) -> Tensor:
         v1, w2, b2 = params
@@ -215,7 +224,7 @@ class TwoReluLayers:
         """As the model has them."""
         return network
 
-    def real_gradients(self, params: Params, batch: RealBatch) -> ClassGradients:
+    def on_real(self, params: Params, batch: RealBatch) -> ClassGradients:
         """Classes side by side; a neighbor that two classes share is there twice."""
         w1, b1, w2, b2 = params
         blocks = batch.inputs
@@ -230,7 +239,7 @@ class TwoReluLayers:
         second = hidden.unflatten(1, size).mT @ inner.unflatten(1, size)
         return blocks.mT @ bar.unflatten(1, size), second
 
-    def condensed_gradients(
+    def on_condensed(
         self, params: Params, condensed: Condensed, classes: CondensedClasses
     ) -> ClassGradients:
         """A dense structure mixes all nodes, so every class reads every row."""
@@ -266,19 +275,78 @@ class TwoReluLayers:
         bar_b2 = (wrong if self.kind == "gcn" else inner).sum(-2, keepdim=True)
         return condensed.inputs.mT @ bar, bar.sum(-2, keepdim=True), hidden.mT @ inner, bar_b2
 
+    def embedding(self, params: Params, inputs: Tensor, outer: object) -> Tensor:
+        """Hidden units after the last hop."""
+        return _propagated((linear(inputs, params[0]) + params[1]).relu(), outer)
+
     def _biased(self, scores: Tensor, bias: Tensor, outer: object) -> Tensor:
         if self.kind != "gcn":
-            scores = scores + bias
-        if isinstance(outer, Tensor):
-            scores = outer @ scores
-        elif callable(outer):
-            scores = outer(scores)
-        return scores + bias if self.kind == "gcn" else scores
+            return _propagated(scores + bias, outer)
+        return _propagated(scores, outer) + bias
 
 
-Learner = SingleLayer | TwoReluLayers
+def _propagated(signal: Tensor, outer: object) -> Tensor:
+    """With a dense matrix, a sparse operator, or nothing."""
+    if isinstance(outer, Tensor):
+        return outer @ signal
+    result: Tensor = outer(signal) if callable(outer) else signal
+    return result
+
+
+Network = SingleLayer | TwoReluLayers
+
+
+@dataclass(frozen=True)
+class ClassMeans:
+    r"""Means of every class's embeddings instead of gradients (Zhao and Bilen, 2023).
+
+    With :math:`\phi`, of width h, what the last layer's weights multiply, the ``squared`` distance is
+    :math:`\frac1h |\bar\phi_c - \bar\phi'_c|^2`.
+    """
+
+    network: Network
+
+    @property
+    def model(self) -> Model:
+        """The network."""
+        return self.network.model
+
+    @property
+    def reach(self) -> Propagation:
+        """Where its hops are."""
+        return self.network.reach
+
+    def params(self, network: Params) -> Params:
+        """As the network trains them."""
+        return self.network.params(network)
+
+    def on_real(self, params: Params, batch: RealBatch) -> ClassGradients:
+        """Of the real training nodes, ``(graphs, blocks, 1, h)``."""
+        flat = batch.inputs.flatten(1, 2)
+        shared = flat[0] if flat.shape[0] == 1 else flat
+        embedded = self.network.embedding(params, shared, batch.outer)
+        rows = embedded.unflatten(-2, tuple(batch.weights.shape[-2:]))
+        return (batch.weights.unsqueeze(-2) @ rows,)
+
+    def on_condensed(
+        self, params: Params, condensed: Condensed, classes: CondensedClasses
+    ) -> ClassGradients:
+        """Of the condensed nodes, differentiable in them."""
+        embedded = self.network.embedding(params, condensed.inputs, condensed.outer)
+        return (classes.share.mT @ embedded.unsqueeze(-3),)
+
+    def products(self, params: Params, ours: ClassGradients, theirs: ClassGradients) -> Tensor:
+        """By unit, over the number of units."""
+        return unit_products(ours[0], theirs[0]) / ours[0].shape[-1]
+
+    def training_gradients(self, params: Params, condensed: Condensed, targets: Tensor) -> Params:
+        """Of the cross-entropy, as for any network."""
+        return self.network.training_gradients(params, condensed, targets)
+
+
+Learner = Network | ClassMeans
 # sgc: one layer; sgc2: two linear layers; sgc-relu: two layers with a ReLU; all propagate twice.
-LEARNERS: dict[str, Callable[[int], Learner]] = {
+LEARNERS: dict[str, Callable[[int], Network]] = {
     "sgc": lambda hidden_channels: SingleLayer(),
     "sgc2": TwoLinearLayers,
     "sgc-relu": lambda hidden_channels: TwoReluLayers("sgc", hidden_channels),
@@ -286,7 +354,7 @@ LEARNERS: dict[str, Callable[[int], Learner]] = {
 }
 
 
-def learner_for(name: str, hidden_channels: int) -> Learner:
-    """The learner of that name."""
+def learner_for(name: str, hidden_channels: int) -> Network:
+    """The network of that name."""
     require_one_of("model", name, LEARNERS)
     return LEARNERS[name](hidden_channels)

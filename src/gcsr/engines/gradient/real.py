@@ -101,7 +101,7 @@ class ConstantRows:
         if inputs is None:
             inputs = self._rows[self._index.index_select(0, self._counter)[0]]
             self._counter.add_(1)
-        return learner.real_gradients(params, RealBatch(inputs, self._weights, self._targets))
+        return learner.on_real(params, RealBatch(inputs, self._weights, self._targets))
 
     def _draw(self, epoch: int) -> Tensor:
         if self._sampler.constant:
@@ -156,11 +156,11 @@ class Neighborhoods:
     def gradients(self, learner: Learner, params: Params) -> ClassGradients:
         """Of the whole classes, or graph by graph on batches of their own."""
         if self._whole is not None:
-            return joined([learner.real_gradients(params, part) for part in self._whole], 1)
+            return joined([learner.on_real(params, part) for part in self._whole], 1)
         by_graph = []
         for g, generator in enumerate(self._generators):
             own = tuple(p[g : g + 1] for p in params)
-            parts = [learner.real_gradients(own, part) for part in self._batches(generator)]
+            parts = [learner.on_real(own, part) for part in self._batches(generator)]
             by_graph.append(joined(parts, 1))
         return joined(by_graph, 0)
 

@@ -1,0 +1,86 @@
+"""DM: distribution matching without edges (Zhao and Bilen, 2023)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from gcsr.data.views import CondensingView
+from gcsr.engines.gradient.engine import MatchGradients
+from gcsr.engines.gradient.learners import ClassMeans, Learner, learner_for
+from gcsr.engines.loop import PRECISIONS
+from gcsr.engines.result import Context
+from gcsr.methods.gradient_matching import GradientCondenser, GradientInputs
+from gcsr.methods.kcenter import k_center_starts
+from gcsr.starts.sample import Start
+from gcsr.utils.errors import real_number, whole_number
+
+
+@dataclass(frozen=True, kw_only=True)
+class DistributionCondenser(GradientCondenser):
+    r"""Class means of embeddings should agree under random networks.
+
+    .. math:: \sum_c \frac1h \Big\| \frac1{|V_c|} \sum_{i \in V_c} \phi_\theta(X, A)_i -
+        \frac1{|V'_c|} \sum_{j \in V'_c} \phi_\theta(X', A')_j \Big\|^2
+
+    Embeddings are what the last layer's weights multiply. ``inner`` steps train the network by
+    cross-entropy on the condensed graph; on the matching loss it would learn equal embeddings.
+
+    Args:
+        selection: ``kcenter``, on the hidden units of a GCN trained with ``embedding_weight_decay``
+            for ``embedding_epochs``; or ``random`` training nodes.
+    """
+
+    # As in :class:`~gcsr.methods.selection.EmbeddedSelection`.
+    same_on_every_device: ClassVar[bool] = False
+
+    model: str = "gcn"
+    distance: Literal["squared"] = "squared"
+    selection: Literal["kcenter", "random"] = "kcenter"
+    embedding_epochs: int = 600
+    embedding_weight_decay: float = 5e-4
+
+    def _check(self) -> None:
+        super()._check()
+        whole_number(self, "embedding_epochs", least=1)
+        real_number(self, "embedding_weight_decay")
+
+    @property
+    def _learner(self) -> Learner:
+        return ClassMeans(learner_for(self.model, self.hidden_channels))
+
+    def _rows(self, ctx: Context, labels: Tensor) -> list[Start]:
+        if self.selection == "random":
+            return super()._rows(ctx, labels)
+        return k_center_starts(
+            ctx,
+            labels,
+            hops=self.num_hops,
+            dtype=PRECISIONS[self.dtype],
+            epochs=self.embedding_epochs,
+            weight_decay=self.embedding_weight_decay,
+        )
+
+    def _step(
+        self, view: CondensingView, inputs: GradientInputs, seeds: Sequence[int]
+    ) -> MatchGradients:
+        step = super()._step(view, inputs, seeds)
+        # Every class counts the same.
+        step.classes = replace(step.classes, importance=torch.ones_like(step.classes.importance))
+        return step
+
+
+@dataclass(frozen=True, kw_only=True)
+class DM(DistributionCondenser):
+    """One match per random network, which is not trained; A' = I."""
+
+    name: ClassVar[str] = "dm"
+    summary: ClassVar[str] = "distribution matching of features under random networks (WACV 2023)"
+
+    epochs: int = 1000
+    outer: int = 1
+    inner: int = 0

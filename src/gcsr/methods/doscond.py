@@ -1,0 +1,22 @@
+"""DosCond: gradient matching in one step (Jin et al., KDD 2022)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from gcsr.methods.gradient_matching import StructuredGradientCondenser
+
+
+@dataclass(frozen=True, kw_only=True)
+class DosCond(StructuredGradientCondenser):
+    """GCond with one match per network, at its initial weights, which are never trained."""
+
+    name: ClassVar[str] = "doscond"
+    summary: ClassVar[str] = "gradient matching at initial weights, with generated edges (KDD 2022)"
+
+    model: str = "gcn"
+    distance: Literal["cosine", "squared", "relative"] = "relative"
+    epochs: int = 1000
+    outer: int = 1
+    inner: int = 0
