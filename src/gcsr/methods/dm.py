@@ -22,12 +22,10 @@ from gcsr.utils.errors import real_number, whole_number
 
 @dataclass(frozen=True, kw_only=True)
 class DistributionCondenser(GradientCondenser):
-    r"""Class means of embeddings should agree under random networks.
+    """Class means of embeddings should agree under random networks.
 
-    .. math:: \sum_c \frac1h \Big\| \frac1{|V_c|} \sum_{i \in V_c} \phi_\theta(X, A)_i -
-        \frac1{|V'_c|} \sum_{j \in V'_c} \phi_\theta(X', A')_j \Big\|^2
-
-    Embeddings are what the last layer's weights multiply. ``inner`` steps train the network by
+    The loss is Σ_c |φ̄_c - φ̄'_c|² / h: of the training nodes and of the condensed nodes of class c, the
+    mean of what the last layer's weights multiply, h numbers. ``inner`` steps train the network by
     cross-entropy on the condensed graph; on the matching loss it would learn equal embeddings.
 
     Args:
