@@ -14,10 +14,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from gcsr.paper.cells import STATISTICS, WHOLE_GRAPH, Cell, Experiment, Protocol
+from gcsr.benchmarking.cells import STATISTICS, WHOLE_GRAPH, Cell, Protocol
+from gcsr.benchmarking.work import Outcome
 from gcsr.paper.experiments import EXPERIMENTS
+from gcsr.paper.reproduction import Experiment
 from gcsr.paper.tables import NUMERIC, Compared, compare, tally, text_table, verdict
-from gcsr.paper.work import Outcome
 from rows import accuracy_of, code_name
 
 Row = dict[str, Any]

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from automatic_table import ablation_section, automatic_section, budget_section, readme_table
 from cost_table import cost_section
+from gcsr.benchmarking.cells import Cell
 from gcsr.evaluation.intervals import compare
-from gcsr.paper.cells import Cell
 from gcsr.paper.experiments import EXPERIMENTS
 from gcsr.paper.published import TABLE2
 from reproduced import Measured, rows_of_cells, rows_of_runs, section, summary

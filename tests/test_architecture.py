@@ -33,6 +33,7 @@ LAYERS = (
     "api",
     "pyg",
     "tuning",
+    "benchmarking",
     "paper",
     "reporting",
     "",  # gcsr/__init__.py

@@ -24,7 +24,7 @@ for found in pkgutil.walk_packages(gcsr.__path__, "gcsr."):
     if not found.name.endswith("__main__"):
         importlib.import_module(found.name)
 from pathlib import Path
-from gcsr.paper.store import Store
+from gcsr.benchmarking.store import Store
 from gcsr.tuning.study import _locked
 graph = gcsr.load("digits")
 small = gcsr.condense(graph, nodes=20, method="random")

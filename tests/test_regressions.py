@@ -15,7 +15,7 @@ from torch import nn
 
 import gcsr
 from gcsr import CondensedGraph, Graph, InputError, Random, TrainingRecipe
-from gcsr.paper.cells import Protocol
+from gcsr.benchmarking.cells import Protocol
 from helpers import planted_graph
 
 QUICK = {"recipe": TrainingRecipe(epochs=5), "device": "cpu"}

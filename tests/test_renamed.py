@@ -7,9 +7,9 @@ import pytest
 
 import gcsr
 from gcsr import models
+from gcsr.benchmarking.cells import Protocol
 from gcsr.cli.data import recorded
 from gcsr.methods.registry import build
-from gcsr.paper.cells import Protocol
 from gcsr.paper.experiments import EXPERIMENTS
 from gcsr.reporting.text import command
 from gcsr.utils.errors import InputError

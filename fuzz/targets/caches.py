@@ -12,11 +12,11 @@ import torch
 from fuzz.containers import Lines, Safetensors
 from fuzz.target import Target
 from fuzz.targets.small import written
-from gcsr.paper.cells import Protocol
+from gcsr.benchmarking.cells import Protocol
+from gcsr.benchmarking.store import Store
+from gcsr.benchmarking.work import Outcome, recalled
 from gcsr.paper.experiments import EXPERIMENTS
-from gcsr.paper.store import Store
 from gcsr.paper.tables import compare, csv_text, markdown
-from gcsr.paper.work import Outcome, recalled
 from gcsr.reporting.report import folder_report
 from gcsr.training.expert_cache import ExpertCache
 

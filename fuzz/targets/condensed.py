@@ -8,8 +8,8 @@ from fuzz.containers import Safetensors
 from fuzz.target import FindingError, Target
 from fuzz.targets.small import file_bytes, small_condensed, written
 from gcsr import CondensedGraph, InputError, report
+from gcsr.benchmarking.work import GraphCache
 from gcsr.cli.inspect import _rows
-from gcsr.paper.work import GraphCache
 from gcsr.reporting.report import condensed_files, known_dataset
 
 _WORDS = (b'"dataset"', b'"notes"', b"1e999", b"NaN", b"null", b"{}", b"[[]]", b"9" * 400)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # `as` exports a name to type checkers
     from gcsr.auto.automatic import Automatic as Automatic
     from gcsr.auto.scaling import ScalingChoice as ScalingChoice
     from gcsr.auto.scaling import choose_scaling as choose_scaling
+    from gcsr.benchmarking.grid import benchmark as benchmark
     from gcsr.data.condensed import CondensedGraph as CondensedGraph
     from gcsr.data.graph import Graph as Graph
     from gcsr.data.views import View as View
@@ -94,6 +95,7 @@ _EXPORTS = {
     "Tuning": "gcsr.tuning.result",
     "View": "gcsr.data.views",
     "analyze": "gcsr.analysis.analysis",
+    "benchmark": "gcsr.benchmarking.grid",
     "check_leaks": "gcsr.evaluation.leaks",
     "choose_scaling": "gcsr.auto.scaling",
     "condense": "gcsr.api",

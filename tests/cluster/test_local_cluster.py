@@ -18,13 +18,13 @@ from cluster_helpers import Killer, content, random_matrix, units_at_work
 
 import gcsr
 from gcsr import InputError, TrainingRecipe
+from gcsr.benchmarking.cells import Protocol, cell
+from gcsr.benchmarking.store import Store
 from gcsr.data.folder import write_folder
 from gcsr.data.stored_graph import open_folder
 from gcsr.distributed.pool import Cluster, connected
 from gcsr.distributed.propagation import propagate, row_blocks
-from gcsr.paper.cells import Experiment, Line, Protocol, cell
-from gcsr.paper.runner import reproduce
-from gcsr.paper.store import Store
+from gcsr.paper.reproduction import Experiment, Line, reproduce
 from helpers import planted_graph
 
 GRAPH = planted_graph(per_class=36, val_per_class=20, noise=9)

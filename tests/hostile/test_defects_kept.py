@@ -13,9 +13,9 @@ from fuzz.target import survives
 from fuzz.targets import TARGETS
 from fuzz.targets.small import file_bytes, small_condensed
 from gcsr import InputError, report
+from gcsr.benchmarking.store import Store
 from gcsr.cli.app import main
 from gcsr.data.condensed import MOST_SPARSE_NODES, matrix_bytes
-from gcsr.paper.store import Store
 from gcsr.training.expert_cache import ExpertCache
 from gcsr.tuning.space import Space
 from gcsr.utils import safe_io as untrusted

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gcsr.paper.cells import Axis, Experiment, Line, Protocol, cell
+from gcsr.benchmarking.cells import Protocol, cell
+from gcsr.paper.reproduction import Axis, Experiment, Line
 from helpers import planted_graph
 
 # Small graphs under the names of datasets, with room for the paper's middle sizes and more.

@@ -12,7 +12,7 @@ from paper_helpers import QUICK
 
 import gcsr
 from gcsr.analysis.analysis import analyze
-from gcsr.paper.analyses import (
+from gcsr.benchmarking.analyses import (
     ADJACENCY,
     AS_FIRST,
     CORRELATION,
@@ -22,13 +22,13 @@ from gcsr.paper.analyses import (
     WatchedGCSR,
     whole_graph,
 )
-from gcsr.paper.cells import Cell, Experiment, Protocol, cell
+from gcsr.benchmarking.cells import Cell, Protocol, cell
+from gcsr.benchmarking.store import Store
+from gcsr.benchmarking.work import Outcome
 from gcsr.paper.experiments import experiment, picture_line
 from gcsr.paper.figures import image, portraits, write_outputs
-from gcsr.paper.runner import recall, reproduce
-from gcsr.paper.store import Store
+from gcsr.paper.reproduction import Experiment, recall, reproduce
 from gcsr.paper.tables import compare
-from gcsr.paper.work import Outcome
 from helpers import planted_graph
 
 TWO = Protocol(2, 1, quick=True)

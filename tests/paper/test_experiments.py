@@ -7,12 +7,14 @@ from functools import cache
 import pytest
 from paper_helpers import QUICK
 
+from gcsr.benchmarking import cells
+from gcsr.benchmarking.cells import WHOLE_GRAPH, Cell, Protocol, cell
 from gcsr.datasets.registry import DATASETS
 from gcsr.methods.base import Condenser
 from gcsr.models.registry import testing_model as model_of
-from gcsr.paper import cells, published
-from gcsr.paper.cells import WHOLE_GRAPH, Cell, Line, Protocol, cell
+from gcsr.paper import published
 from gcsr.paper.experiments import EXPERIMENTS, experiment
+from gcsr.paper.reproduction import Line
 from gcsr.utils.errors import InputError
 
 NAMES = [

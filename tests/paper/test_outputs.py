@@ -11,11 +11,12 @@ import pytest
 from paper_helpers import ABSENT, QUICK, TINY, Run
 
 import gcsr as library
-from gcsr.paper import work
-from gcsr.paper.cells import Axis, Cell, Experiment, Line, Protocol, cell
+from gcsr.benchmarking import work
+from gcsr.benchmarking.cells import Cell, Protocol, cell
+from gcsr.benchmarking.work import Outcome
 from gcsr.paper.figures import draw, image, write_outputs
+from gcsr.paper.reproduction import Axis, Experiment, Line
 from gcsr.paper.tables import compare, csv_text, markdown, reasons, tally, verdict
-from gcsr.paper.work import Outcome
 
 PAPER = Protocol()
 TAU, FAIR = TINY.cells[0], TINY.cells[1]
@@ -224,7 +225,7 @@ def test_a_run_that_was_not_shortened_is_judged(
     gcsr: Run, tiny: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     found = outcomes() | {TAU: done(70.0, leaks=True)}
-    monkeypatch.setattr("gcsr.paper.runner.reproduce", lambda *_, **__: found)
+    monkeypatch.setattr("gcsr.paper.reproduction.reproduce", lambda *_, **__: found)
     argv = ["reproduce", "tiny", "--dataset", "cora", "--out", tmp_path]
     first = gcsr(*argv)
     assert "not held against" not in first.out

@@ -16,10 +16,11 @@ from typing import Any
 import pytest
 from paper_helpers import standins
 
-from gcsr.paper.cells import Experiment, Line, Protocol, cell
+from gcsr.benchmarking.cells import Protocol, cell
+from gcsr.benchmarking.runner import WorkerError
+from gcsr.benchmarking.store import Store
 from gcsr.paper.experiments import experiment
-from gcsr.paper.runner import WorkerError, reproduce
-from gcsr.paper.store import Store
+from gcsr.paper.reproduction import Experiment, Line, reproduce
 
 CLOCKED = ("finished", "condense_seconds", "evaluate_seconds")
 OUTPUTS = ["table2-quick.csv", "table2-quick.md", "table2-quick.png", "table2-quick.svg"]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gcsr.paper.cells import Cell, Protocol, cell
+from gcsr.benchmarking.cells import Cell, Protocol, cell
 from gcsr.paper.experiments import experiment
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"

@@ -10,8 +10,8 @@ import pytest
 
 import gcsr
 from gcsr import version
+from gcsr.benchmarking.cells import Protocol, cell
 from gcsr.methods.base import code_versions
-from gcsr.paper.cells import Protocol, cell
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 

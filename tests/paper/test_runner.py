@@ -15,14 +15,14 @@ from paper_helpers import ABSENT, QUICK, TINY
 
 import gcsr
 from gcsr import Graph, InputError
+from gcsr.benchmarking import runner, work
+from gcsr.benchmarking import work as data
+from gcsr.benchmarking.analyses import graph_statistics
+from gcsr.benchmarking.cells import Cell, Protocol, cell
+from gcsr.benchmarking.store import Store
+from gcsr.benchmarking.work import Outcome
 from gcsr.methods.base import Condenser
-from gcsr.paper import runner, work
-from gcsr.paper import work as data
-from gcsr.paper.analyses import graph_statistics
-from gcsr.paper.cells import Cell, Experiment, Line, Protocol, cell
-from gcsr.paper.runner import recall, reproduce
-from gcsr.paper.store import Store
-from gcsr.paper.work import Outcome
+from gcsr.paper.reproduction import Experiment, Line, recall, reproduce
 from helpers import planted_graph
 
 CLOCKED = ("finished", "condense_seconds", "evaluate_seconds")

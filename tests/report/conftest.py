@@ -11,8 +11,8 @@ import pytest
 from report_helpers import planted, result
 
 from gcsr import CondensedGraph, Graph
+from gcsr.benchmarking import work as paper_data
 from gcsr.cli.app import main
-from gcsr.paper import work as paper_data
 
 FLAGS = (
     "--headless=new",

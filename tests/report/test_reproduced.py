@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from gcsr.paper.cells import Protocol
+from gcsr.benchmarking.cells import Protocol
 from gcsr.paper.experiments import EXPERIMENTS
 from gcsr.reporting.report import folder_report
 

@@ -15,6 +15,7 @@ import typer
 
 from gcsr.cli import (
     analyze,
+    benchmark,
     condense,
     convert,
     cost,
@@ -80,6 +81,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "tune": tune.tune,
     "search": search.search,
     "report": report.report,
+    "benchmark": benchmark.benchmark,
     "reproduce": reproduce.reproduce,
 }
 for _name, _command in _COMMANDS.items():

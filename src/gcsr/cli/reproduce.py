@@ -15,7 +15,8 @@ from gcsr.cli.output import console, print_json, print_table, progress_bars, rem
 from gcsr.utils.errors import require
 
 if TYPE_CHECKING:
-    from gcsr.paper.cells import Experiment, Protocol
+    from gcsr.benchmarking.cells import Protocol
+    from gcsr.paper.reproduction import Experiment
     from gcsr.paper.tables import Compared
 
 CELLS_FAILED = 1
@@ -81,11 +82,11 @@ def reproduce(
     Finished cells are kept: a run that was interrupted continues where it was. Several runs may share
     a folder: each cell is measured by one of them.
     """
-    from gcsr.paper.cells import Protocol
+    from gcsr.benchmarking.cells import Protocol
+    from gcsr.benchmarking.store import Store
     from gcsr.paper.experiments import EXPERIMENTS, experiment
     from gcsr.paper.figures import graphs_folder, prepare_folder, rows_file, write_outputs
-    from gcsr.paper.runner import reproduce as run
-    from gcsr.paper.store import Store
+    from gcsr.paper.reproduction import reproduce as run
     from gcsr.paper.tables import compare, tally
 
     if listed:

@@ -6,14 +6,16 @@ A package registers methods by an entry point of the group ``gcsr.methods``, a p
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import fields
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
-from gcsr.utils.errors import require, require_one_of, require_setting
+from gcsr.utils.errors import InputError, require, require_one_of, require_setting
 from gcsr.utils.renamed import new_name
 
 if TYPE_CHECKING:
@@ -90,13 +92,32 @@ def method_names() -> list[str]:
 
 
 def method(name: str) -> type[Condenser]:
-    """The method of that name."""
+    """The method of that name, or a class as ``module:Class``."""
     if name in BUILT_IN:
         return _loaded(BUILT_IN[name])
     if name in _REGISTERED:
         return _REGISTERED[name]
+    if ":" in name:
+        return _of_module(name)
     require_one_of("method", name, method_names())
     return methods()[name]
+
+
+def _of_module(place: str) -> type[Condenser]:
+    """A class of an installed module, or of one in the working directory."""
+    folder = str(Path.cwd())
+    if folder not in sys.path:
+        sys.path.append(folder)
+    try:
+        found = _loaded(place)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise InputError(f"method: {place!r} cannot be imported ({error}).") from None
+    base = import_module("gcsr.methods.base").Condenser
+    require(
+        isinstance(found, type) and issubclass(found, base),
+        f"method must be the name of a method or module:Class of a gcsr.Condenser, got {place!r}.",
+    )
+    return found
 
 
 def _loaded(place: str) -> type[Condenser]:

@@ -1,10 +1,10 @@
 """Every table of the paper as data (settings and published numbers), and one runner."""
 
-from gcsr.paper.cells import Axis, Cell, Experiment, Line, Protocol
+from gcsr.benchmarking.cells import Cell, Protocol
+from gcsr.benchmarking.store import Store
+from gcsr.benchmarking.work import Outcome
 from gcsr.paper.experiments import EXPERIMENTS, experiment
-from gcsr.paper.runner import recall, reproduce
-from gcsr.paper.store import Store
-from gcsr.paper.work import Outcome
+from gcsr.paper.reproduction import Axis, Experiment, Line, recall, reproduce
 
 __all__ = [
     "EXPERIMENTS",

@@ -6,10 +6,7 @@ from collections.abc import Mapping
 from itertools import product
 from typing import Any
 
-from gcsr.datasets.registry import DATASETS
-from gcsr.methods.presets import SIZES, paper_settings
-from gcsr.paper import published
-from gcsr.paper.analyses import (
+from gcsr.benchmarking.analyses import (
     ADJACENCY,
     AS_FIRST,
     CORRELATION,
@@ -19,8 +16,12 @@ from gcsr.paper.analyses import (
     THREE,
     WITHIN,
 )
-from gcsr.paper.cells import STATISTICS, WHOLE_GRAPH, Axis, Cell, Experiment, Line, cell
+from gcsr.benchmarking.cells import STATISTICS, WHOLE_GRAPH, Cell, cell
+from gcsr.datasets.registry import DATASETS
+from gcsr.methods.presets import SIZES, paper_settings
+from gcsr.paper import published
 from gcsr.paper.published import Mean
+from gcsr.paper.reproduction import Axis, Experiment, Line
 from gcsr.utils.errors import require_one_of
 
 MIDDLE = {dataset: sizes[1] for dataset, sizes in SIZES.items()}

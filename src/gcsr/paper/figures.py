@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gcsr.paper.analyses import ADJACENCY, CORRELATION, GRAM, SILHOUETTE
-from gcsr.paper.cells import WHOLE_GRAPH, Axis, Experiment, Protocol
-from gcsr.paper.store import Row
+from gcsr.benchmarking.analyses import ADJACENCY, CORRELATION, GRAM, SILHOUETTE
+from gcsr.benchmarking.cells import WHOLE_GRAPH, Protocol
+from gcsr.benchmarking.store import Row
+from gcsr.paper.reproduction import Axis, Experiment
 from gcsr.paper.tables import Compared, Number, csv_text, markdown, size, title
 from gcsr.utils.errors import InputError
 from gcsr.utils.files import write_atomically

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field, fields
 from statistics import fmean, pstdev
 from typing import Any
 
-from gcsr.paper.cells import Cell, Experiment, Line, Protocol
-from gcsr.paper.store import Row
-from gcsr.paper.work import Outcome
+from gcsr.benchmarking.cells import Cell, Protocol
+from gcsr.benchmarking.store import Row
+from gcsr.benchmarking.work import Outcome
+from gcsr.paper.reproduction import Experiment, Line
 from gcsr.utils.formatting import counted, nouns
 
 NOT_SUPPORTED = "not supported"

@@ -10,12 +10,13 @@ from statistics import fmean
 
 from markupsafe import Markup
 
-from gcsr.paper.cells import Axis, Experiment, Protocol
+from gcsr.benchmarking.cells import Protocol
+from gcsr.benchmarking.store import Row, Store
+from gcsr.benchmarking.work import Outcome, recalled
 from gcsr.paper.experiments import EXPERIMENTS
 from gcsr.paper.figures import rows_file
-from gcsr.paper.store import Row, Store
+from gcsr.paper.reproduction import Axis, Experiment
 from gcsr.paper.tables import NUMERIC, SPREAD, Compared, Number, compare, reasons, size, text_table
-from gcsr.paper.work import Outcome, recalled
 from gcsr.reporting.charts import Dot, Series, line_chart, scatter
 from gcsr.reporting.page import Banner, Page, Panel, Tile, html
 from gcsr.utils.errors import require

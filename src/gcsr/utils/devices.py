@@ -18,6 +18,8 @@ from gcsr.utils.errors import InputError
 logger = logging.getLogger(__name__)
 # Assumed where the system does not report its memory.
 UNKNOWN_MEMORY = 2**31
+# The share of each CUDA device's memory that this process may take, where others use it as well.
+_SHARES: dict[int, float] = {}
 T = TypeVar("T")
 
 
@@ -111,10 +113,19 @@ def within_memory(work: Callable[[int], T], size: int, what: str) -> T:
     )
 
 
+def share_device(device: torch.device, processes: int) -> None:
+    """Let this process take only its share of the memory of a CUDA device."""
+    if device.type == "cuda":
+        torch.cuda.set_per_process_memory_fraction(0.95 / processes, device.index)
+        _SHARES[device.index or 0] = 0.95 / processes
+
+
 def free_memory_bytes(device: torch.device) -> int:
     """Memory that can still be taken on the device."""
     if device.type == "cuda":
-        return int(torch.cuda.mem_get_info(device)[0])
+        free, total = torch.cuda.mem_get_info(device)
+        share = _SHARES.get(device.index or 0, 1.0)
+        return int(min(free, share * total - torch.cuda.memory_allocated(device)))
     available = _proc_bytes("/proc/meminfo", "MemAvailable")
     if available is not None:
         return available

@@ -60,10 +60,11 @@ class Store:
             self._add(row)
 
     def append(self, row: Row) -> None:
-        """Add a row; an existing one of the same key stays."""
+        """Add a row; an existing one of the same key stays, unless only that one failed."""
         with self._locked(_APPENDING, wait=True):
             self.refresh()
-            if row["key"] in self._rows:
+            known = self._rows.get(row["key"])
+            if known is not None and (failed_row(row) or not failed_row(known)):
                 return
             try:
                 with self.path.open("a+b") as stream:
@@ -105,8 +106,15 @@ class Store:
             unlock_byte(self._lock_file, place)
 
     def _add(self, row: Row) -> None:
-        if self._rows.setdefault(row["key"], row) is row:
+        known = self._rows.get(row["key"])
+        if known is None or (failed_row(known) and not failed_row(row)):
+            self._rows[row["key"]] = row
             self._latest[str(row.get("cell", row["key"]))] = row
+
+
+def failed_row(row: Row) -> bool:
+    """Whether a row has the reason of a failure instead of numbers."""
+    return row.get("state") == "failed"
 
 
 def _read(path: Path) -> list[Row]:
@@ -181,6 +189,10 @@ _TYPES: dict[str, Callable[[object], bool]] = {
     "nodes": _is_count,
     "graphs": _is_count,
     "runs": _is_count,
+    **{name: lambda value: isinstance(value, str) for name in ("label", "test", "state", "reason")},
+    **dict.fromkeys(("scores", "validation"), _are_numbers),
+    **dict.fromkeys(("bytes", "condense_seconds", "evaluate_seconds"), _is_number),
+    "given": lambda value: isinstance(value, dict),
     "mean": _is_number,
     "std": _is_number,
     "values": lambda value: isinstance(value, dict) and all(map(_are_numbers, value.values())),

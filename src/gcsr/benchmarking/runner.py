@@ -1,4 +1,4 @@
-"""Measures the cells of an experiment that are not on disk: here, in several processes, or on Ray."""
+"""Measures cells that are not on disk: here, in several processes, or on Ray."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from pathlib import Path
 
 import torch
 
-from gcsr.data.condensed import CondensedGraph
-from gcsr.distributed.pool import Cluster, Unit, connected
-from gcsr.distributed.start import ClusterError
-from gcsr.distributed.worker import Shared
-from gcsr.paper.cells import Cell, Experiment, Protocol
-from gcsr.paper.store import Store
-from gcsr.paper.work import (
+from gcsr.benchmarking.cells import Cell, Protocol
+from gcsr.benchmarking.store import Store
+from gcsr.benchmarking.work import (
     Data,
     GraphCache,
+    Limits,
     Measurement,
     Outcome,
     Plan,
     Taken,
     Work,
     failed,
-    recalled,
 )
-from gcsr.utils.devices import pick_device
+from gcsr.data.condensed import CondensedGraph
+from gcsr.distributed.pool import Cluster, Unit, connected
+from gcsr.distributed.start import ClusterError
+from gcsr.distributed.worker import Shared
+from gcsr.utils.devices import pick_device, share_device
 from gcsr.utils.errors import InputError, require, require_integer
 from gcsr.utils.progress import Progress, silent
 
@@ -48,68 +48,57 @@ REPORT_EVERY, END_WITHIN = 0.2, 5.0
 Measured = Generator[tuple[Cell, Outcome], None, None]
 
 
-def reproduce(
-    experiment: Experiment,
+def measure(
+    cells: Sequence[Cell],
     store: Store,
     *,
+    stage: str,
     protocol: Protocol,
-    datasets: Sequence[str] = (),
-    methods: Sequence[str] = (),
-    root: Path | None = None,
-    download: bool | None = None,
+    data: Data,
     device: str = "auto",
     jobs: int = 1,
     keep_graphs: Path | None = None,
     bounds: Mapping[str, int] | None = None,
+    limits: Limits | None = None,
     progress: Progress = silent,
     cluster: str | Cluster | None = None,
 ) -> dict[Cell, Outcome]:
-    """Measure the cells of an experiment that ``store`` does not hold.
+    """Measure the cells that ``store`` does not hold, in their order.
 
     Every finished cell is in the store before the next begins. Outcomes also name datasets that are
     absent and cells that failed. Cells that other processes with the same store measure are waited
     for at the end.
 
     Args:
-        experiment: a table or figure.
+        cells: what to measure; those that share condensed graphs are measured together.
         store: the rows of finished cells.
+        stage: the name of the work for ``progress``, which gets the number of finished cells.
         protocol: how often cells are repeated.
-        datasets: only these.
-        methods: only these.
-        root: data folder.
-        download: whether missing datasets are fetched; by default unless the protocol is quick.
+        data: where graphs are.
         device: ``auto``, ``cpu`` or ``cuda``.
-        jobs: processes that measure at the same time.
+        jobs: processes that measure at the same time; on CUDA they share the device.
         keep_graphs: a folder for condensed graphs, which cells of other tables reuse.
         bounds: bytes that experts may take (``expert_memory``, ``expert_disk``) in each process.
+        limits: seconds of the run and of a cell, and whether failures are kept as rows.
         progress: called with the number of finished cells.
         cluster: ``local`` or the ``HOST:PORT`` of a Ray cluster's head, which measures instead.
     """
-    for name in datasets:
-        experiment.require_part("dataset", name, experiment.datasets)
-    for name in methods:
-        experiment.require_part("method", name, sorted({cell.method for cell in experiment.cells}))
     require_integer("jobs", jobs, 1)
     require(
         jobs == 1 or cluster is None,
         f"jobs must be 1 with a cluster, which uses all its CPUs, got {jobs}.",
     )
-    wanted = [
-        cell
-        for cell in experiment.cells
-        if (not datasets or cell.dataset in datasets) and (not methods or cell.method in methods)
-    ]
-    groups = _groups(wanted)
-    stage, total = f"cells of {experiment.name}", len(wanted)
+    limits = limits or Limits()
+    groups = _groups(cells, limits)
     found: dict[Cell, Outcome] = {}
-    progress(stage, 0, total)
+    progress(stage, 0, len(cells))
     with ExitStack() as stack:
         units = None if cluster is None else stack.enter_context(connected(cluster))
         target = pick_device(device) if units is None else units.device(device)
         plan = Plan(
             store.path,
-            Data(root, not protocol.quick if download is None else download),
-            Measurement(protocol, target, bounds or {}),
+            data,
+            Measurement(protocol, target, bounds or {}, limits),
             None if keep_graphs is None else GraphCache(keep_graphs),
         )
         if units is not None:
@@ -122,34 +111,40 @@ def reproduce(
             with closing(measured):  # at once: workers must not outlive an interruption
                 for cell, outcome in measured:
                     found[cell] = outcome
-                    progress(stage, len(found), total)
+                    progress(stage, len(found), len(cells))
         except ClusterError as error:
             sentence = str(error).rstrip(".")
             raise ClusterError(
-                f"{sentence}; {len(found)} of {total} cells are finished and kept."
+                f"{sentence}; {len(found)} of {len(cells)} cells are finished and kept."
             ) from None
         finally:
             store.refresh()
-    return recall(experiment, store, protocol) | found
+    return found
 
 
-def recall(experiment: Experiment, store: Store, protocol: Protocol) -> dict[Cell, Outcome]:
-    """What is known of every cell without computing anything."""
-    return {cell: recalled(cell, store, protocol) for cell in experiment.cells}
+class Waiting(deque[Sequence[Cell]]):
+    """Groups of cells that nobody has begun; none once the seconds of the run are over."""
+
+    def __init__(self, groups: Iterable[Sequence[Cell]], seconds: float) -> None:
+        super().__init__(groups)
+        self._end = time.monotonic() + seconds
+
+    def __bool__(self) -> bool:
+        if time.monotonic() >= self._end:
+            self.clear()
+        return len(self) > 0
 
 
-def _groups(cells: Iterable[Cell]) -> list[list[Cell]]:
-    """Cells that share condensed graphs together, datasets one after the other."""
-    by_dataset: dict[str, dict[Cell, list[Cell]]] = {}
+def _groups(cells: Iterable[Cell], limits: Limits) -> Waiting:
+    """Cells that share condensed graphs together."""
+    groups: dict[Cell, list[Cell]] = {}
     for cell in cells:
-        same = by_dataset.setdefault(cell.dataset, {})
-        same.setdefault(cell.condensation, []).append(cell)
-    return [group for same in by_dataset.values() for group in same.values()]
+        groups.setdefault(cell.condensation, []).append(cell)
+    return Waiting(groups.values(), limits.seconds)
 
 
-def _here(groups: Iterable[Sequence[Cell]], work: Work) -> Measured:
+def _here(waiting: Waiting, work: Work) -> Measured:
     """One group after the other; those that another process measures go to the end."""
-    waiting = deque(groups)
     busy = 0  # groups of others in a row
     while waiting:
         group = waiting.popleft()
@@ -168,11 +163,9 @@ def _here(groups: Iterable[Sequence[Cell]], work: Work) -> Measured:
 # -- On a cluster: a group that shares condensed graphs is a unit of work -----------------------------
 
 
-def _on_cluster(
-    groups: Sequence[Sequence[Cell]], plan: Plan, store: Store, cluster: Cluster
-) -> Measured:
+def _on_cluster(waiting: Waiting, plan: Plan, store: Store, cluster: Cluster) -> Measured:
     work = Work(plan, store, silent)
-    waiting, running = deque(groups), dict[Unit, Taken]()
+    running = dict[Unit, Taken]()
     # Put once per dataset; dropped with the last unit that reads it.
     graphs: dict[str, Shared] = {}
     most = cluster.cpus + SPARE_UNITS
@@ -203,7 +196,7 @@ def _on_cluster(
                     time.sleep(PATIENCE)
                 continue
             for unit in cluster.some_finished(list(running)):
-                yield from _collected(cluster, unit, running, work, store)
+                yield from _collected(cluster, unit, running, work)
     finally:
         cluster.cancel(list(running))
         for taken in running.values():
@@ -211,7 +204,7 @@ def _on_cluster(
 
 
 def _collected(
-    cluster: Cluster, unit: Unit, running: dict[Unit, Taken], work: Work, store: Store
+    cluster: Cluster, unit: Unit, running: dict[Unit, Taken], work: Work
 ) -> Iterator[tuple[Cell, Outcome]]:
     """The outcomes of a unit; rows are appended, and the claim is closed."""
     taken = running[unit]
@@ -223,9 +216,7 @@ def _collected(
             raise
         outcomes = failed(taken.missing, str(error))
     for cell, outcome in outcomes:
-        if outcome.row is not None:
-            store.append(outcome.row)
-        yield cell, outcome
+        yield cell, work.stored(outcome)
     # Rows are stored before saving the graphs can fail on a full disk.
     work.keep(taken, small)
     running.pop(unit).claim.close()
@@ -251,19 +242,17 @@ class WorkerError(RuntimeError):
     """A fault of this library in a worker process; the text is its traceback."""
 
 
-def _in_processes(
-    groups: Sequence[Sequence[Cell]], plan: Plan, jobs: int, progress: Progress
-) -> Measured:
+def _in_processes(waiting: Waiting, plan: Plan, jobs: int, progress: Progress) -> Measured:
     """Every cell once, in the order in which they are finished.
 
     If a worker dies, its cells fail. Workers end with this generator, and when the process that runs
     it dies.
     """
-    names = dict.fromkeys(group[0].dataset for group in groups)
+    names = dict.fromkeys(group[0].dataset for group in waiting)
     plan = replace(plan, data=plan.data.fetched(names))
-    waiting = deque(groups)
     threads = max(1, torch.get_num_threads() // jobs)
-    workers = [_Worker.start(number, plan, threads) for number in range(1, jobs + 1)]
+    shared = plan.measurement.device, jobs
+    workers = [_Worker.start(number, plan, threads, shared) for number in range(1, jobs + 1)]
     try:
         while any(worker.alive for worker in workers):
             ready = connection.wait([w.pipe for w in workers if w.alive])
@@ -289,17 +278,19 @@ class _Worker:
     finished: set[Cell] = field(default_factory=set)
 
     @classmethod
-    def start(cls, number: int, plan: Plan, threads: int) -> _Worker:
+    def start(
+        cls, number: int, plan: Plan, threads: int, shared: tuple[torch.device, int]
+    ) -> _Worker:
         # A fresh interpreter: CUDA cannot be used after a fork.
         context = get_context("spawn")
         ours, theirs = context.Pipe()
-        process = context.Process(target=_serve, args=(theirs, plan, threads), daemon=True)
+        process = context.Process(target=_serve, args=(theirs, plan, threads, shared), daemon=True)
         with _without_interrupts():
             process.start()
         theirs.close()
         return cls(number, process, ours)
 
-    def receive(self, waiting: deque[Sequence[Cell]], progress: Progress) -> Measured:
+    def receive(self, waiting: Waiting, progress: Progress) -> Measured:
         """Handle one message; a worker without work gets the next group."""
         try:
             message = self.pipe.recv()
@@ -351,10 +342,11 @@ def _without_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _serve(pipe: Connection, plan: Plan, threads: int) -> None:
+def _serve(pipe: Connection, plan: Plan, threads: int, shared: tuple[torch.device, int]) -> None:
     """In the worker: ask for groups and measure them until the pipe is closed."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(threads)
+    share_device(*shared)
     reported = 0.0
 
     def report(stage: str, done: int, total: int) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -10,60 +12,141 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from gcsr.benchmarking.analyses import WatchedGCSR, condensed_graphs, graph_statistics, whole_graph
+from gcsr.benchmarking.cells import PSEUDO_LABELS, STATISTICS, WHOLE_GRAPH, Cell, Protocol
+from gcsr.benchmarking.store import Row, Store, failed_row
 from gcsr.data.condensed import CondensedGraph
-from gcsr.data.graph import Graph
+from gcsr.data.graph import FEATURE_SCALINGS, Graph
+from gcsr.data.views import View
 from gcsr.datasets.loading import load
-from gcsr.datasets.registry import catalogue
+from gcsr.datasets.registry import DATASETS, catalogue
+from gcsr.evaluation.origin import used_pseudo_labels
 from gcsr.evaluation.protocol import evaluate, evaluate_full
 from gcsr.methods.base import code_versions
-from gcsr.paper.analyses import WatchedGCSR, condensed_graphs, graph_statistics, whole_graph
-from gcsr.paper.cells import STATISTICS, WHOLE_GRAPH, Cell, Protocol
-from gcsr.paper.store import Row, Store
+from gcsr.methods.registry import build
 from gcsr.utils.devices import machine_name
-from gcsr.utils.errors import InputError, InputWarning
+from gcsr.utils.errors import InputError, InputWarning, require
 from gcsr.utils.progress import Progress
 
 State = Literal["done", "absent", "failed", "not run"]
 # Errors that cost one cell and not the run; faults of this library are not caught.
 CELL_FAILS = (InputError, MemoryError, torch.OutOfMemoryError)
+# Bytes of features above which no further graph is kept in memory.
+KEPT_BYTES = 2**30
+_VARIANT = re.compile(r"(.+):(inductive|transductive|keep|rows|standardize|\d+-\d+-\d+)")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """No cell begins after ``seconds`` of a run, none takes more than ``cell`` seconds.
+
+    With ``keep_failures`` the reason of a failure is a row, which ``retry`` measures again.
+    """
+
+    seconds: float = math.inf
+    cell: float = math.inf
+    keep_failures: bool = False
+    retry: bool = False
+
+    def within(self, progress: Progress) -> Progress:
+        """The same callback, which raises an exception once a cell takes too long."""
+        if math.isinf(self.cell):
+            return progress
+        end = time.monotonic() + self.cell
+
+        def report(stage: str, done: int, total: int) -> None:
+            if time.monotonic() > end:
+                raise OverLimitError(f"over the limit of {self.cell:g} seconds ({stage}).")
+            progress(stage, done, total)
+
+        return report
+
+
+class OverLimitError(Exception):
+    """A cell took more seconds than it may take."""
 
 
 @dataclass
 class Data:
-    """Datasets under ``root``, at most one in memory; missing ones are downloaded if ``download``."""
+    """Graphs by name or path, with variants (:func:`variant_of`); files may also lie under ``root``.
+
+    Missing datasets are downloaded if ``download``. Graphs stay in memory up to ``KEPT_BYTES``.
+    """
 
     root: Path | None = None
     download: bool = True
     absent: dict[str, str] = field(default_factory=dict)
-    _loaded: tuple[str, Graph] | None = None
+    _loaded: dict[str, Graph] = field(default_factory=dict)
 
     def graph(self, name: str) -> Graph | str:
-        """The dataset, or the reason why it is absent."""
+        """The graph, or the reason why it is absent."""
         if name in self.absent:
             return self.absent[name]
-        if self._loaded is None or self._loaded[0] != name:
-            self._loaded = None  # free the memory of the previous one first
+        if name not in self._loaded:
+            while sum(one.nbytes for one in self._loaded.values()) > KEPT_BYTES:
+                del self._loaded[next(iter(self._loaded))]  # free memory first
             try:
-                if not (self.download or available(name, self.root)):
-                    raise InputError(
-                        f"{name}: not in the data folder, and a download was not asked for"
-                        " (--download)."
-                    )
-                self._loaded = name, load(name, self.root)
+                self._loaded[name] = self._load(name)
             except InputError as error:
                 self.absent[name] = str(error)
                 return str(error)
-        return self._loaded[1]
+        return self._loaded[name]
+
+    def _load(self, name: str) -> Graph:
+        base, shares, options = variant_of(name)
+        if base not in DATASETS:
+            places = [Path(base), *(self.root / base for _ in [0] if self.root)]
+            base = str(next((place for place in places if place.exists()), base))
+        elif not (self.download or available(base, self.root)):
+            raise InputError(
+                f"{base}: not in the data folder, and a download was not asked for (--download)."
+            )
+        graph = load(base, self.root, **options)
+        return graph if shares is None else resplit(graph, shares, name)
 
     def fetched(self, names: Iterable[str]) -> Data:
         """The same for other processes, after every download that may be needed."""
         for name in names:
-            if not available(name, self.root):
+            base = variant_of(name)[0]
+            if base in DATASETS and not available(base, self.root):
                 self.graph(name)
         return Data(self.root, download=False, absent=dict(self.absent))
+
+
+def variant_of(name: str) -> tuple[str, tuple[int, ...] | None, dict[str, Any]]:
+    """The parts of a name such as ``cora:60-20-20:inductive``.
+
+    A graph or its path, the percentages of labeled nodes that train, validate and test, and options of
+    :func:`gcsr.load`: ``inductive``, ``transductive``, or the scaling of features.
+    """
+    base, options, shares = name, dict[str, Any](), None
+    while match := _VARIANT.fullmatch(base):
+        base, word = match.groups()
+        if word in FEATURE_SCALINGS:
+            options["features"] = word
+        elif word[0].isdigit():
+            shares = tuple(map(int, word.split("-")))
+            require(
+                sum(shares) == 100 and min(shares) > 0,
+                f"data must have three shares > 0 of 100 in all, such as 60-20-20, got {name!r}.",
+            )
+        else:
+            options["inductive"] = word == "inductive"
+    return base, shares, options
+
+
+def resplit(graph: Graph, shares: Sequence[int], name: str) -> Graph:
+    """Another split: shares in percent of the labeled nodes, permuted with seed 0."""
+    labels = graph.y if graph.y.ndim == 1 else graph.y[:, 0]
+    labeled = np.flatnonzero(labels.numpy() >= 0)
+    order = labeled[np.random.default_rng(0).permutation(labeled.size)]
+    ends = [shares[0] * order.size // 100, (shares[0] + shares[1]) * order.size // 100]
+    train, val, test = (torch.from_numpy(np.sort(part)) for part in np.split(order, ends))
+    return replace(graph, train=train, val=val, test=test, name=name)
 
 
 def available(name: str, root: Path | None) -> bool:
@@ -128,7 +211,14 @@ Outcomes = Iterator[tuple[Cell, Outcome]]
 def recalled(cell: Cell, store: Store, protocol: Protocol) -> Outcome:
     """What is known of one cell without its data."""
     row = store.latest(cell.settings_key(protocol))
-    return Outcome("not run") if row is None else Outcome("done", row)
+    return Outcome("not run") if row is None else outcome_of(row)
+
+
+def outcome_of(row: Row) -> Outcome:
+    """What a row says."""
+    return (
+        Outcome("failed", row, row.get("reason", "")) if failed_row(row) else Outcome("done", row)
+    )
 
 
 def failed(cells: Iterable[Cell], why: str) -> list[tuple[Cell, Outcome]]:
@@ -146,6 +236,7 @@ class Measurement:
     protocol: Protocol
     device: torch.device
     bounds: Mapping[str, int] = field(default_factory=dict)
+    limits: Limits = field(default_factory=Limits)
 
     def outcomes(
         self,
@@ -160,24 +251,53 @@ class Measurement:
         regularizers: Mapping[int, Tensor] = {}
         try:
             if kept is None and cells[0].condenses:
-                small, regularizers = self._condense(cells, graph, progress)
+                small, regularizers = self._condense(cells, graph, self.limits.within(progress))
                 keep(small)
-        except CELL_FAILS as error:
-            yield from failed(cells, _sentence(error))
+        except Exception as error:
+            yield from self._failed(cells, graph, error)
             return
         for cell in cells:
             try:
-                row = self._measure(cell, graph, small, regularizers, progress)
-            except CELL_FAILS as error:
-                yield from failed([cell], _sentence(error))
+                report = self.limits.within(progress)
+                row = self._measure(cell, graph, small, regularizers, report)
+            except Exception as error:
+                yield from self._failed([cell], graph, error)
             else:
                 yield cell, Outcome("done", row)
+
+    def _failed(self, cells: Sequence[Cell], graph: Graph, error: Exception) -> Outcomes:
+        """What an error costs: these cells, unless it is a fault of this library or of the device."""
+        keep = self.limits.keep_failures and "CUDA error" not in str(error)
+        if not (keep or isinstance(error, CELL_FAILS)):
+            raise error
+        why = _sentence(error)
+        for cell in cells:
+            row = self._row(cell, graph) | {"state": "failed", "reason": why} if keep else None
+            yield cell, Outcome("failed", row, why)
 
     def _condense(
         self, group: Sequence[Cell], graph: Graph, progress: Progress
     ) -> tuple[Sequence[CondensedGraph], Mapping[int, Tensor]]:
         """The graphs of a group and, where one of its cells draws it, the P of every seed."""
-        condenser = group[0].condenser(self.protocol)
+        cell, context = group[0], dict[str, Any](preset=group[0].preset)
+        condenser = cell.condenser(self.protocol)
+        if cell.trials:
+            from gcsr.tuning.search import tune  # noqa: PLC0415 - needs Optuna
+
+            began = time.perf_counter()
+            best = tune(
+                graph,
+                nodes=cell.nodes,
+                method=cell.method,
+                preset=cell.preset,
+                trials=cell.trials,
+                device=self.device,
+                progress=progress,
+                **dict(cell.settings),
+            )
+            chosen = {**cell.base(), "nodes": cell.nodes, **dict(cell.settings), **best.settings}
+            condenser = build(cell.method, chosen)
+            context["tuning"] = {"seconds": time.perf_counter() - began, "score": best.score}
         known = {f.name for f in fields(condenser)}
         condenser = replace(condenser, **{k: v for k, v in self.bounds.items() if k in known})
         if draws_regularizer(group):
@@ -187,7 +307,7 @@ class Measurement:
             seeds=range(self.protocol.graphs),
             device=self.device,
             progress=progress,
-            context={"preset": "paper"},
+            context=context,
         )
         return small, getattr(condenser, "regularizers", {})
 
@@ -199,22 +319,13 @@ class Measurement:
         regularizers: Mapping[int, Tensor],
         progress: Progress,
     ) -> Row:
-        protocol = self.protocol
-        row: Row = {
-            "key": cell.key(protocol, graph.content_hash),
-            "cell": cell.settings_key(protocol),
-            **cell.identity(protocol),
-            "data": graph.content_hash,
-            "device": self.device.type,
-            "machine": machine_name(self.device),
-            "versions": code_versions(),
-            "command": cell.command(protocol),
-            "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        }
+        protocol, row = self.protocol, self._row(cell, graph)
         if small:
             first = small[0].provenance
             row["notes"] = first["notes"]
             row["condense_seconds"] = sum(g.provenance["measured"]["seconds"] for g in small)
+        if cell.preset != "paper":
+            row |= self._costs(cell, graph, small)
         if cell.method == STATISTICS:
             value = graph_statistics(graph)[row["statistic"]]
             return row | {"mean": value, "std": None, "leaks_test_labels": False}
@@ -230,12 +341,14 @@ class Measurement:
         options: dict[str, Any] = {
             "model": cell.test,
             "runs": protocol.runs,
-            "recipe": protocol.recipe(cell.dataset),
+            "recipe": cell.recipe(protocol),
             "device": self.device,
             "progress": progress,
         }
-        if cell.method == WHOLE_GRAPH:
-            outcome = evaluate_full(graph, **options)
+        if not cell.condenses:
+            outcome = evaluate_full(graph, pseudo_labels=cell.method == PSEUDO_LABELS, **options)
+            if outcome.pseudo_labels is not None:
+                row["pseudo_labels"] = outcome.pseudo_labels
         else:
             outcome = evaluate([_without_faint(one, cell.cut) for one in small], graph, **options)
         return row | {
@@ -245,6 +358,52 @@ class Measurement:
             "validation": outcome.validation,
             "leaks_test_labels": outcome.leaks_test_labels,
             "evaluate_seconds": outcome.seconds,
+        }
+
+    def _row(self, cell: Cell, graph: Graph) -> Row:
+        """What was asked for, with hashes of it, the data and the code."""
+        row: Row = {
+            "key": cell.key(self.protocol, graph.content_hash),
+            "cell": cell.settings_key(self.protocol),
+            **cell.identity(self.protocol),
+            "data": graph.content_hash,
+            "device": self.device.type,
+            "machine": machine_name(self.device),
+            "versions": code_versions(),
+            "command": cell.command(self.protocol),
+            "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        }
+        if cell.preset != "paper":
+            row |= {
+                "label": cell.label or cell.method,
+                "preset": cell.preset,
+                "given": dict(cell.settings),
+            }
+        return row
+
+    def _costs(self, cell: Cell, graph: Graph, small: Sequence[CondensedGraph]) -> Row:
+        """Bytes, memory and seconds per stage of a graph, and what it was measured on."""
+        labeled = graph.train.numel() / max(1, graph.num_nodes)
+        row: Row = {"labeled_share": labeled, "classes": graph.num_classes}
+        if not small:
+            return row | {"bytes": View(graph).stored_parts.total}
+        made = [one.provenance for one in small]
+        return row | {
+            "bytes": small[0].stored_bytes,
+            "condensed_nodes": small[0].num_nodes,
+            "peak_memory_bytes": made[0]["measured"]["peak_memory_bytes"],
+            "measured": made[0]["measured"],
+            "pseudo_labeled": used_pseudo_labels(small[0]),
+            **(
+                {"tuning": made[0]["tuning"], "settings": made[0]["settings"]}
+                if cell.trials
+                else {}
+            ),
+            **(
+                {"chosen": [m["automatic"]["chosen"] for m in made]}
+                if "automatic" in made[0]
+                else {}
+            ),
         }
 
 
@@ -261,7 +420,10 @@ def _without_faint(small: CondensedGraph, cut: float) -> CondensedGraph:
 
 
 def _sentence(error: BaseException) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
+    said = " ".join(str(error).split())
+    if isinstance(error, InputError | OverLimitError):
+        return said
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
 
 @dataclass(frozen=True)
@@ -343,16 +505,23 @@ class Work:
             for cell, outcome in self.plan.measurement.outcomes(
                 taken.missing, taken.graph, self.kept(taken), keep, self._progress
             ):
-                if outcome.row is not None:
-                    self._store.append(outcome.row)
-                yield cell, outcome
+                yield cell, self.stored(outcome)
+
+    def stored(self, outcome: Outcome) -> Outcome:
+        """The same outcome, its row appended to the store."""
+        if outcome.row is not None:
+            self._store.append(outcome.row)
+        return outcome
 
     def _known(
         self, group: Sequence[Cell], graph: Graph
     ) -> tuple[list[tuple[Cell, Outcome]], list[Cell]]:
         """Finished cells with their rows, and the others."""
-        rows = {
-            cell: self._store.get(cell.key(self._protocol, graph.content_hash)) for cell in group
-        }
-        known = [(cell, Outcome("done", row)) for cell, row in rows.items() if row is not None]
-        return known, [cell for cell, row in rows.items() if row is None]
+        known, missing = [], []
+        for cell in group:
+            row = self._store.get(cell.key(self._protocol, graph.content_hash))
+            if row is None or (self.plan.measurement.limits.retry and failed_row(row)):
+                missing.append(cell)
+            else:
+                known.append((cell, outcome_of(row)))
+        return known, missing

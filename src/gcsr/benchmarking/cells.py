@@ -1,23 +1,22 @@
-"""Measurements (cells), the published numbers they are compared with (lines), and experiments."""
+"""What is measured: a method on a graph at a size, and the network that is tested (a cell)."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from gcsr.methods.base import Condenser
-from gcsr.methods.presets import paper_settings
-from gcsr.methods.registry import build
+from gcsr.methods.presets import preset_settings
+from gcsr.methods.registry import build, method
 from gcsr.training.fit import TrainingRecipe, paper_recipe
-from gcsr.utils.errors import require, whole_number
+from gcsr.utils.errors import whole_number
 from gcsr.utils.renamed import generator_name, recorded_settings
 from gcsr.version import __version__
 
 # Cells that condense nothing.
-WHOLE_GRAPH, STATISTICS = "whole", "statistics"
+WHOLE_GRAPH, PSEUDO_LABELS, STATISTICS = "whole", "pseudo-labels", "statistics"
 # Upper limits of settings in a quick run.
 QUICK_CAPS = {
     "iterations": 5,
@@ -38,28 +37,33 @@ QUICK_EPOCHS = 10
 
 @dataclass(frozen=True)
 class Protocol:
-    """How often a cell is repeated; ``quick`` also limits every setting that costs time."""
+    """How often a cell is repeated; ``quick`` also limits every setting that costs time.
+
+    ``epochs`` of the test networks are by default those of the paper.
+    """
 
     graphs: int = 5
     runs: int = 10
     quick: bool = False
+    epochs: int | None = None
 
     def __post_init__(self) -> None:
-        whole_number(self, "graphs", "runs", least=1)
+        whole_number(self, "graphs", "runs", *(["epochs"] if self.epochs else []), least=1)
 
     def recipe(self, dataset: str) -> TrainingRecipe:
         """How test networks are trained."""
-        recipe = paper_recipe(dataset)
-        return replace(recipe, epochs=QUICK_EPOCHS) if self.quick else recipe
+        epochs = QUICK_EPOCHS if self.quick else self.epochs
+        return replace(paper_recipe(dataset), **({"epochs": epochs} if epochs else {}))
 
 
 @dataclass(frozen=True)
 class Cell:
     """One measurement: a method on a dataset, and the network that is tested.
 
-    ``settings`` are added to the authors' (``preset="paper"``). The methods ``whole`` and
-    ``statistics`` condense nothing. With an ``analysis`` (:mod:`gcsr.paper.analyses`) graphs are
-    analyzed instead of tested. Entries of A' below ``cut`` are zero when it is tested.
+    ``settings`` are added to those of the ``preset``; with ``trials`` others are tuned by
+    validation accuracy. The methods ``whole``, ``pseudo-labels`` and ``statistics`` condense
+    nothing. With an ``analysis`` (:mod:`gcsr.benchmarking.analyses`) graphs are analyzed instead of
+    tested. Entries of A' below ``cut`` are zero when it is tested. ``label`` is the name in tables.
     """
 
     method: str
@@ -69,25 +73,34 @@ class Cell:
     test: str = "gcn"
     analysis: str = ""
     cut: float = 0.0
+    preset: str = "paper"
+    trials: int = 0
+    label: str = field(default="", compare=False)
 
     @property
     def condenses(self) -> bool:
         """Whether the cell needs condensed graphs."""
-        return self.method not in (WHOLE_GRAPH, STATISTICS)
+        return self.method not in (WHOLE_GRAPH, PSEUDO_LABELS, STATISTICS)
 
     @property
     def condensation(self) -> Cell:
         """The same for all cells that can share condensed graphs."""
         return replace(self, test="", analysis="", cut=0.0)
 
-    def preset(self) -> dict[str, Any]:
-        """The authors' settings."""
+    def base(self) -> dict[str, Any]:
+        """The settings of the preset."""
+        if self.preset == "default":
+            return {}
+        presets = method(self.method).presets
+        if self.preset in presets:
+            return presets[self.preset]
         model = dict(self.settings).get("model", "sgc")
-        return paper_settings(self.method, self.dataset, self.nodes or 0, model=model)[0]
+        dataset = self.dataset.partition(":")[0]
+        return preset_settings(self.preset, self.method, dataset, self.nodes or 0, model=model)[0]
 
     def condenser(self, protocol: Protocol) -> Condenser:
         """The method with all its settings, checked."""
-        full = build(self.method, {**self.preset(), "nodes": self.nodes, **dict(self.settings)})
+        full = build(self.method, {**self.base(), "nodes": self.nodes, **dict(self.settings)})
         if not protocol.quick:
             return full
         known = {field.name for field in fields(full)}
@@ -98,14 +111,19 @@ class Cell:
             short["iterate"] = "last"
         return replace(full, **short)
 
+    def recipe(self, protocol: Protocol) -> TrainingRecipe:
+        """How test networks are trained; only the paper's own tables go by the name of a dataset."""
+        return protocol.recipe(self.dataset if self.preset == "paper" else "")
+
     def identity(self, protocol: Protocol) -> dict[str, Any]:
         """Everything that decides the outcome, except the data and the device."""
         found: dict[str, Any] = {
             "method": self.method,
             "dataset": self.dataset,
             "quick": protocol.quick,
-            "gcsr": __version__,
         }
+        if self.preset == "paper":  # elsewhere the revision of a method says whether results change
+            found["gcsr"] = __version__
         if self.method == STATISTICS:
             return found | {"statistic": dict(self.settings)["statistic"]}
         found["graphs"] = protocol.graphs if self.condenses else 1
@@ -114,7 +132,7 @@ class Cell:
         else:
             found |= {
                 "test": self.test,
-                "recipe": asdict(protocol.recipe(self.dataset)),
+                "recipe": asdict(self.recipe(protocol)),
                 "runs": protocol.runs,
                 **({"cut": self.cut} if self.cut else {}),
             }
@@ -124,6 +142,7 @@ class Cell:
                 "nodes": self.nodes,
                 "settings": made_by.settings,
                 "revisions": made_by.revisions,
+                **({"tuned": self.trials} if self.trials else {}),
             }
         return found
 
@@ -150,20 +169,25 @@ class Cell:
     def claim(self, protocol: Protocol) -> str:
         """The same for all cells that share condensed graphs: one process measures them."""
         found = self.recorded(protocol)
-        shared = ("method", "dataset", "quick", "gcsr", "nodes", "settings", "revisions", "graphs")
+        shared = (
+            *("method", "dataset", "quick", "gcsr", "nodes", "settings", "revisions", "graphs"),
+            *(["tuned"] if self.trials else []),
+        )
         return _digest({name: found.get(name) for name in shared})
 
     def command(self, protocol: Protocol) -> str:
         """The command line that gives the same numbers."""
+        if self.preset != "paper" or self.method == PSEUDO_LABELS:
+            return self._benchmark_command(protocol)
         if self.method == STATISTICS:
             return f"gcsr reproduce table1 --dataset {self.dataset}"
         if self.analysis and self.method == WHOLE_GRAPH:
             return f"gcsr reproduce {self.analysis} --dataset {self.dataset}"
-        epochs = protocol.recipe(self.dataset).epochs
+        epochs = self.recipe(protocol).epochs
         test = f"--data {self.dataset} --model {self.test} --runs {protocol.runs} --epochs {epochs}"
         if self.method == WHOLE_GRAPH:
             return f"gcsr evaluate --full {test}"
-        base, given = self.preset(), dict(self.settings)
+        base, given = self.base(), dict(self.settings)
         if protocol.quick:
             # What a quick run limits differs from the preset, or from the method's own default.
             full = self.condenser(Protocol(protocol.graphs, protocol.runs)).settings
@@ -185,6 +209,16 @@ class Cell:
             f" --preset paper{sets} --graphs {protocol.graphs} --out {name}.safetensors && {then}"
         )
 
+    def _benchmark_command(self, protocol: Protocol) -> str:
+        words = ["gcsr benchmark", "--data", self.dataset, "--model", self.test]
+        if self.condenses:
+            words += ["--method", self.method, "--nodes", str(self.nodes)]
+            words += [] if self.preset == "default" else ["--preset", self.preset]
+            words += ["--tune", str(self.trials)] if self.trials else []
+            words += [f"--set {key}={value}" for key, value in self.settings]
+        words += ["--seeds", str(protocol.graphs), "--runs", str(protocol.runs)]
+        return " ".join([*words, *(["--epochs", str(protocol.epochs)] if protocol.epochs else [])])
+
 
 def _digest(value: object) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:24]
@@ -203,70 +237,3 @@ def cell(
     """A cell with its settings as keywords; one with an analysis tests no network."""
     test = "" if analysis else test
     return Cell(method, dataset, nodes, tuple(settings.items()), test, analysis, cut)
-
-
-@dataclass(frozen=True)
-class Line:
-    """One number of the paper and what it is compared with: the mean over ``cells``.
-
-    ``without_leak`` are the same cells with the prior ``predicted``, where the paper's own counts
-    test labels. A line without cells gives the reason in ``missing``. ``x`` and ``series`` place it
-    in a figure. ``value`` names one of the numbers of an analysis.
-    """
-
-    dataset: str
-    nodes: int | None
-    label: str
-    published: float | None = None
-    published_std: float | None = None
-    cells: tuple[Cell, ...] = ()
-    without_leak: tuple[Cell, ...] = ()
-    missing: str = ""
-    digits: int = 1
-    x: float | None = None
-    series: str = ""
-    value: str = ""
-
-
-@dataclass(frozen=True)
-class Axis:
-    """The horizontal axis of a curve; ``even`` spaces its values evenly, as a table does."""
-
-    label: str
-    even: bool = True
-
-
-@dataclass(frozen=True)
-class Experiment:
-    """A table or a figure of the paper.
-
-    Experiments with an ``axis`` are drawn as curves, those with an ``analysis`` as pictures of
-    graphs, others as points.
-    """
-
-    name: str
-    title: str
-    lines: tuple[Line, ...]
-    notes: tuple[str, ...] = ()
-    axis: Axis | None = None
-    drawn: bool = True
-    analysis: str = ""
-
-    @property
-    def datasets(self) -> tuple[str, ...]:
-        """Datasets in the order of the table."""
-        return tuple(dict.fromkeys(line.dataset for line in self.lines))
-
-    @property
-    def cells(self) -> tuple[Cell, ...]:
-        """Every measurement once."""
-        found = (cell for line in self.lines for cell in (*line.cells, *line.without_leak))
-        return tuple(dict.fromkeys(found))
-
-    def require_part(self, field: str, name: str, parts: Iterable[str]) -> None:
-        """Refuse a dataset or method that this experiment does not contain."""
-        parts = list(parts)
-        require(
-            name in parts,
-            f"{field} must be one of {', '.join(parts)} in {self.name}, got {name!r}.",
-        )

@@ -1,0 +1,297 @@
+"""A benchmark: methods x graphs x sizes x test models as cells, from keywords or a TOML file."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Self
+
+from gcsr.benchmarking.cells import PSEUDO_LABELS, WHOLE_GRAPH, Cell, Protocol
+from gcsr.benchmarking.results import Results
+from gcsr.benchmarking.runner import measure
+from gcsr.benchmarking.store import Store, failed_row
+from gcsr.benchmarking.work import Data, Limits
+from gcsr.data.graph import Graph
+from gcsr.distributed.pool import Cluster
+from gcsr.methods.registry import method, method_names
+from gcsr.models.registry import testing_model
+from gcsr.utils.errors import InputError, require, require_integer, require_setting
+from gcsr.utils.progress import ProgressOption, shows_progress
+from gcsr.utils.safe_io import reason
+
+# What an entry of ``methods`` may have besides the settings of its method.
+ENTRY = ("method", "name", "preset", "tune")
+SIZES = ("nodes", "per_class", "ratio")
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What a benchmark measures.
+
+    Args:
+        data: dataset names or paths, with variants after a colon: ``cora:60-20-20`` (another split of
+            the labeled nodes), ``cora:inductive``, ``cora:standardize``.
+        methods: names, ``module:Class``, or mappings with ``method`` and optionally ``name``,
+            ``preset``, ``tune`` and settings; ``all`` are all registered ones. Without methods only
+            the references are measured: networks trained on the whole graph.
+        nodes, per_class, ratio: sizes, as nodes, nodes per class or a share; exactly one is given.
+        models: test models at every size.
+        more_models: test models at the first size only.
+        seeds: condensed graphs per cell.
+        runs: networks per condensed graph.
+        epochs: of a test network; by default those of :class:`gcsr.TrainingRecipe`.
+        preset: of the methods whose entry names none.
+        tune: trials per method and size, over the same number for all methods; 0 tunes nothing.
+        settings: by method, for methods given by name.
+    """
+
+    data: Sequence[str]
+    methods: Sequence[str | Mapping[str, Any]] = ()
+    nodes: Sequence[int] = ()
+    per_class: Sequence[int] = ()
+    ratio: Sequence[float] = ()
+    models: Sequence[str] = ("gcn",)
+    more_models: Sequence[str] = ()
+    seeds: int = 3
+    runs: int = 5
+    epochs: int | None = None
+    preset: str = "default"
+    tune: int = 0
+    settings: Mapping[str, Mapping[str, Any]] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("data", "methods", *SIZES, "models", "more_models"):
+            value = getattr(self, name)
+            one = isinstance(value, str | int | float | Mapping)
+            object.__setattr__(self, name, (value,) if one else tuple(value))
+        require(bool(self.data), "data must have at least one graph.")
+        require(bool(self.models), "models must have at least one test model.")
+        given = [name for name in SIZES if getattr(self, name)]
+        require(
+            len(given) == bool(self.methods),
+            "exactly one of nodes, per_class and ratio must be given with methods, got"
+            f" {', '.join(given) or 'none'}.",
+        )
+        for name in ("nodes", "per_class"):
+            for size in getattr(self, name):
+                require_integer(name, size, 1)
+        for share in self.ratio:
+            require(0 < share <= 1, f"ratio must be > 0 and <= 1, got {share}.")
+        for model in (*self.models, *self.more_models):
+            testing_model(model, 1)
+        require_integer("tune", self.tune, 0)
+        for entry in self.methods:
+            require(
+                isinstance(entry, str) or "method" in entry,
+                f"methods must be names or tables with a method, got {entry!r}.",
+            )
+        for name in self.settings or {}:
+            method(name)
+        list(self.entries())  # checks settings and numbers
+
+    @classmethod
+    def read(cls, path: Path, **changes: Any) -> Self:
+        """From a TOML file; ``changes`` replace what it says."""
+        try:
+            content = tomllib.loads(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise InputError(f"{path}: cannot be read ({error.strerror}).") from None
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{path}: is not TOML ({reason(error)}).") from None
+        known = [f.name for f in fields(cls)]
+        for name in content:
+            require_setting(str(path), name, known)
+        if any(changes.get(name) for name in SIZES):
+            content = {key: value for key, value in content.items() if key not in SIZES}
+        return cls(**{**content, **changes})
+
+    @property
+    def protocol(self) -> Protocol:
+        """How often a cell is repeated."""
+        return Protocol(self.seeds, self.runs, epochs=self.epochs)
+
+    def entries(self) -> Iterator[Cell]:
+        """A cell for each method, without a graph and a size; settings are checked."""
+        entries: list[Mapping[str, Any]] = []
+        for one in self.methods:
+            names = method_names() if one == "all" else [one]
+            entries += [{"method": one} if isinstance(one, str) else one for one in names]
+        known: set[str] = set()
+        for entry in entries:
+            name = str(entry["method"])
+            own = {key: value for key, value in entry.items() if key not in ENTRY}
+            settings = {**(self.settings or {}).get(name, {}), **own}
+            label = str(entry.get("name") or method(name).name)
+            require(label not in known, f"methods must have different names, got {label!r} twice.")
+            known.add(label)
+            cell = Cell(
+                name,
+                "",
+                1,
+                tuple((key, _plain(value)) for key, value in sorted(settings.items())),
+                preset=str(entry.get("preset", self.preset)),
+                trials=entry.get("tune", self.tune),
+                label=label,
+            )
+            if cell.preset == "default":
+                cell.condenser(self.protocol)
+            yield cell
+
+    def cells(self, data: Data) -> list[Cell]:
+        """What is measured: references, then every method at the first size, then at the others."""
+        graphs = {name: data.graph(name) for name in self.data}
+        for name, graph in graphs.items():
+            if not isinstance(graph, Graph):
+                raise InputError(graph if name in graph else f"{name}: {graph}")
+        found = []
+        for name in self.data:
+            for model in (*self.models, *self.more_models):
+                whole = Cell(
+                    WHOLE_GRAPH, name, None, test=model, preset="default", label="whole graph"
+                )
+                found.append(whole)
+                if few_labels(graphs[name]):
+                    label = "whole graph, pseudo-labels"
+                    found.append(replace(whole, method=PSEUDO_LABELS, label=label))
+        places = len(self.nodes or self.per_class or self.ratio)
+        for place in range(places):
+            models = self.models if place else (*self.models, *self.more_models)
+            for entry in self.entries():
+                for name in self.data:
+                    nodes = self._size(graphs[name], place)
+                    found += [replace(entry, dataset=name, nodes=nodes, test=one) for one in models]
+        return found
+
+    def _size(self, graph: Any, place: int) -> int:
+        if self.nodes:
+            return int(self.nodes[place])
+        if self.per_class:
+            return self.per_class[place] * int(graph.num_classes)
+        visible: int = graph.train.numel() if graph.inductive else graph.num_nodes
+        return max(1, round(self.ratio[place] * int(visible)))
+
+
+def _plain(value: Any) -> Any:
+    return tuple(map(_plain, value)) if isinstance(value, list) else value
+
+
+def few_labels(graph: Any) -> bool:
+    """Whether pseudo-labels are a reference: under half of the nodes that may be seen are labeled."""
+    return (
+        not graph.inductive and not graph.multi_label and graph.train.numel() < graph.num_nodes / 2
+    )
+
+
+@shows_progress
+def benchmark(
+    grid: Grid | str | Path | None = None,
+    *,
+    out: str | Path = "benchmark.jsonl",
+    root: str | Path | None = None,
+    device: str = "auto",
+    jobs: int = 1,
+    cluster: str | Cluster | None = None,
+    time_limit: float | None = None,
+    cell_limit: float | None = None,
+    retry: bool = False,
+    keep_graphs: str | Path | None = None,
+    download: bool = True,
+    progress: ProgressOption = None,
+    **changes: Any,
+) -> Results:
+    """Measure methods on graphs, sizes and test models, and compare them.
+
+    Rows are appended to ``out`` as they come. The same call continues where an earlier one was
+    stopped; several processes may work on one file.
+
+    Args:
+        grid: what to measure: a :class:`Grid`, the path of a TOML file, or nothing, with the fields
+            of :class:`Grid` as keywords.
+        out: the JSON Lines file of rows.
+        root: folder of the datasets; paths in ``data`` may be relative to it.
+        device: ``auto``, ``cpu`` or ``cuda``.
+        jobs: processes that measure at the same time; on CUDA each takes its share of the memory.
+        cluster: ``local`` or the ``HOST:PORT`` of a Ray cluster's head.
+        time_limit: no cell begins after that many seconds.
+        cell_limit: seconds after which a cell is given up; its row has the reason.
+        retry: measure cells again that failed before.
+        keep_graphs: a folder for the condensed graphs.
+        download: whether missing datasets are fetched.
+        progress: as in :func:`gcsr.condense`.
+        changes: fields of :class:`Grid`; they replace those of ``grid``.
+
+    Returns:
+        The rows of the benchmark, as tables, ranks and pages.
+    """
+    if isinstance(grid, Grid):
+        grid = replace(grid, **changes)
+    else:
+        grid = Grid(**changes) if grid is None else Grid.read(Path(grid), **changes)
+    for name, seconds in (("time_limit", time_limit), ("cell_limit", cell_limit)):
+        require(seconds is None or seconds > 0, f"{name} must be > 0, got {seconds}.")
+    path = Path(out)
+    require(path.suffix == ".jsonl", f"out must end in .jsonl, got {str(path)!r}.")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"out: {path.parent} cannot be made a folder ({error.strerror})."
+        ) from None
+    data = Data(None if root is None else Path(root), download)
+    store, cells = Store(path), grid.cells(data)
+    limits = Limits(
+        math.inf if time_limit is None else time_limit,
+        math.inf if cell_limit is None else cell_limit,
+        keep_failures=True,
+        retry=retry,
+    )
+    outcomes = measure(
+        cells,
+        store,
+        stage="cells",
+        protocol=grid.protocol,
+        data=data,
+        device=device,
+        jobs=jobs,
+        keep_graphs=None if keep_graphs is None else Path(keep_graphs),
+        limits=limits,
+        progress=progress,
+        cluster=cluster,
+    )
+    unstored = [one.reason for one in outcomes.values() if one.row is None]
+    return Results.of(store, missing=len(cells) - len(outcomes), faults=unstored)
+
+
+def estimate(grid: Grid, store: Store, data: Data) -> list[tuple[Cell, float | None]]:
+    """Seconds of every cell that is not measured yet, where they are known.
+
+    They are those of the same method on the same graph at the nearest size that was measured or, if
+    there is none, the estimate of the method itself, an order of magnitude.
+    """
+    measured: dict[tuple[str, str], list[tuple[int, float]]] = {}
+    for row in store:
+        if "condense_seconds" in row and not failed_row(row):
+            place = measured.setdefault((str(row.get("label")), str(row.get("dataset"))), [])
+            place.append((row.get("nodes") or 0, row["condense_seconds"]))
+    found: list[tuple[Cell, float | None]] = []
+    begun: set[Cell] = set()
+    for cell in grid.cells(data):
+        graph = data.graph(cell.dataset)
+        if isinstance(graph, str) or store.get(cell.key(grid.protocol, graph.content_hash)):
+            continue
+        if not cell.condenses or cell.condensation in begun:
+            found.append((cell, 0.0))  # training networks takes seconds
+            continue
+        begun.add(cell.condensation)
+        near = measured.get((cell.label, cell.dataset))
+        if near:
+            found.append((cell, min(near, key=lambda one: abs(one[0] - (cell.nodes or 0)))[1]))
+            continue
+        try:
+            found.append((cell, cell.condenser(grid.protocol).estimate(graph).seconds * grid.seeds))
+        except InputError:
+            found.append((cell, None))
+    return found

@@ -1,0 +1,221 @@
+"""``gcsr benchmark``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gcsr.cli import options
+from gcsr.cli.data import checked_device
+from gcsr.cli.output import print_json, print_table, progress_bars, remember_written
+from gcsr.utils.errors import InputError, require
+from gcsr.utils.formatting import counted
+
+if TYPE_CHECKING:
+    from gcsr.benchmarking.grid import Grid
+    from gcsr.benchmarking.results import Results
+
+CELLS_FAILED = 1
+# Cases side by side in the terminal.
+WIDE = 5
+Words = list[str] | None
+
+
+def benchmark(
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="[FILE]", help="A TOML file; options replace its fields."),
+    ] = None,
+    data: Annotated[
+        Words,
+        typer.Option(
+            "--data",
+            metavar="DATA",
+            help="Graphs: names or files, with variants such as cora:60-20-20 (split of the labeled"
+            " nodes) or cora:inductive. Lists may have commas, options may be repeated.",
+        ),
+    ] = None,
+    method: Annotated[Words, typer.Option(help="Methods: names, module:Class, or all.")] = None,
+    nodes: Annotated[str | None, typer.Option(help="Sizes, such as 35,70,140.")] = None,
+    per_class: Annotated[str | None, typer.Option(help="Sizes as nodes per class.")] = None,
+    ratio: Annotated[str | None, typer.Option(help="Sizes as shares of the visible nodes.")] = None,
+    model: Annotated[Words, typer.Option(help="Test models at every size.")] = None,
+    more_model: Annotated[Words, typer.Option(help="Test models at the first size only.")] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Condensed graphs per cell.")] = None,
+    runs: Annotated[int | None, typer.Option(min=1, help="Networks per condensed graph.")] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, help="Epochs of a test network.")] = None,
+    preset: Annotated[
+        str | None, typer.Option(help="Settings: default, paper or official.")
+    ] = None,
+    tune: Annotated[
+        int | None,
+        typer.Option(min=0, help="Tune by validation accuracy, with so many trials per cell."),
+    ] = None,
+    set_: Annotated[
+        Words, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the given methods.")
+    ] = None,
+    out: Annotated[
+        Path, typer.Option(help="The file of rows (.jsonl); tables and a page are beside it.")
+    ] = Path("benchmark.jsonl"),
+    jobs: Annotated[
+        int, typer.Option(min=1, help="Processes that measure at the same time, on CUDA too.")
+    ] = 1,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Begin no cell after so many seconds.")
+    ] = None,
+    cell_limit: Annotated[
+        float | None, typer.Option(help="Give a cell up after so many seconds; the row says so.")
+    ] = None,
+    retry: Annotated[bool, typer.Option("--retry", help="Measure failed cells again.")] = False,
+    keep_graphs: Annotated[
+        Path | None,
+        typer.Option(help="Keep condensed graphs in this folder, and take them from it."),
+    ] = None,
+    estimate: Annotated[
+        bool, typer.Option("--estimate", help="Print expected seconds and measure nothing.")
+    ] = False,
+    download: Annotated[
+        bool, typer.Option("--download/--no-download", help="Whether missing datasets are fetched.")
+    ] = True,
+    device: options.Device = "auto",
+    cluster: options.Cluster = None,
+    root: options.Root = None,
+    as_json: options.Json = False,
+) -> None:
+    """Compare methods on graphs, sizes and test models; the same command continues a stopped run.
+
+    Without FILE and --data, the rows of OUT are shown and its tables are written again.
+    """
+    from gcsr.benchmarking.grid import Grid
+    from gcsr.benchmarking.grid import benchmark as run
+    from gcsr.benchmarking.results import Results
+    from gcsr.benchmarking.store import Store
+
+    named = [word for word in _words(method) or () if word != "all"]
+    changes: dict[str, Any] = {
+        "data": _words(data),
+        "methods": _words(method),
+        "nodes": _numbers("--nodes", nodes, int),
+        "per_class": _numbers("--per-class", per_class, int),
+        "ratio": _numbers("--ratio", ratio, float),
+        "models": _words(model),
+        "more_models": _words(more_model),
+        "settings": {name: options.parse_settings(name, set_) for name in named} if set_ else None,
+        "seeds": seeds,
+        "runs": runs,
+        "epochs": epochs,
+        "preset": preset,
+        "tune": tune,
+    }
+    require(not set_ or bool(named), "--set needs --method, whose settings are meant.")
+    changes = {name: value for name, value in changes.items() if value is not None}
+    if file is None and data is None:
+        require(not changes, f"--data or FILE is needed with {', '.join(changes)}.")
+        require(out.is_file(), f"{out}: there are no rows; give FILE or --data.")
+        results = Results.of(Store(out))
+    else:
+        checked_device(device, cluster)
+        grid = Grid(**changes) if file is None else Grid.read(file, **changes)
+        if estimate:
+            _print_estimate(grid, out, root, download, as_json)
+            return
+        with progress_bars() as progress:
+            results = run(
+                grid,
+                out=out,
+                root=root,
+                device=device,
+                jobs=jobs,
+                cluster=cluster,
+                time_limit=time_limit,
+                cell_limit=cell_limit,
+                retry=retry,
+                keep_graphs=keep_graphs,
+                download=download,
+                progress=progress,
+            )
+    files = write_outputs(results, out)
+    remember_written([out, *files])
+    if as_json:
+        print_json(
+            {
+                "rows": results.rows,
+                "ranks": [vars(rank) for rank in results.ranks],
+                "missing": results.missing,
+                "files": [str(path) for path in (out, *files)],
+            }
+        )
+    else:
+        _print_results(results, [out, *files])
+    if results.failures or results.faults:
+        raise typer.Exit(CELLS_FAILED)
+
+
+def _words(given: Words) -> list[str] | None:
+    return None if given is None else [word for text in given for word in text.split(",") if word]
+
+
+def _numbers(option: str, given: str | None, kind: type[int] | type[float]) -> list[Any] | None:
+    try:
+        return None if given is None else [kind(word) for word in given.split(",")]
+    except ValueError:
+        raise InputError(f"{option} must be numbers such as 35,70, got {given!r}.") from None
+
+
+def write_outputs(results: Results, out: Path) -> list[Path]:
+    """The tables beside the file of rows."""
+    from gcsr.utils.files import write_atomically
+
+    files = {".csv": results.csv(), ".tex": results.latex(), ".md": results.markdown()}
+    for suffix, text in files.items():
+        write_atomically(out.with_suffix(suffix), text.encode())
+    return [out.with_suffix(suffix) for suffix in files]
+
+
+def _print_results(results: Results, files: Sequence[Path]) -> None:
+    cases = results.cases()
+    for first in range(0, len(cases), WIDE):
+        head, *lines = results.matrix(cases[first : first + WIDE], ("*", ""))
+        print_table(head, lines, head[1:], f"test accuracy (%) of {results.model}")
+    if cases:
+        print(
+            "*: best, or not distinguishable from it (95 %); ±: 95 % interval; † leaks test labels"
+        )
+    if results.ranks:
+        head, *lines = results.rank_table()
+        print_table(head, lines, head[1:], "average ranks")
+        print(results.rank_sentence)
+    for why, places in results.failures.items():
+        print(f"failed: {'; '.join(places)}: {why}")
+    for why in dict.fromkeys(results.faults):
+        print(f"not measured: {why}")
+    if results.missing:
+        print(f"{counted(results.missing, 'cell')} not begun; the same command continues")
+    for path in files:
+        print(f"wrote {path}")
+
+
+def _print_estimate(
+    grid: Grid, out: Path, root: Path | None, download: bool, as_json: bool
+) -> None:
+    from gcsr.benchmarking.grid import estimate
+    from gcsr.benchmarking.store import Store
+    from gcsr.benchmarking.work import Data
+
+    found = estimate(grid, Store(out), Data(root, download))
+    lines = []
+    for label in dict.fromkeys(cell.label for cell, _ in found):
+        own = [seconds for cell, seconds in found if cell.label == label]
+        known = [seconds for seconds in own if seconds is not None]
+        lines.append((label, len(own), sum(known), len(own) - len(known)))
+    if as_json:
+        names = ("method", "cells", "seconds", "unknown")
+        print_json([dict(zip(names, line, strict=True)) for line in lines])
+        return
+    head = ("method", "cells to measure", "seconds of condensing", "cells of unknown seconds")
+    print_table(head, [(a, str(b), f"{c:,.0f}", str(d)) for a, b, c, d in lines], head[1:])
+    total = sum(seconds or 0 for _, seconds in found)
+    print(f"about {total:,.0f} seconds in one process, from measured rows where there are any")

@@ -1,0 +1,219 @@
+"""``gcsr benchmark``: what is measured, what a row has, limits, and outputs."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+import torch
+
+import gcsr
+from gcsr.benchmarking.grid import Grid, estimate
+from gcsr.benchmarking.results import Results
+from gcsr.benchmarking.store import Store
+from gcsr.benchmarking.work import Data, resplit, variant_of
+from gcsr.cli.app import main
+from gcsr.engines.result import CondensationResult, Context
+from helpers import planted_graph
+
+BRIEF: dict[str, Any] = {"seeds": 2, "runs": 2, "epochs": 3, "device": "cpu"}
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    planted_graph(per_class=20).renamed("one").to_npz(tmp_path / "one.npz")
+    return tmp_path
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slow(gcsr.Condenser):
+    """Reports progress and fails."""
+
+    name: ClassVar[str] = "slow"
+    summary: ClassVar[str] = "fails"
+    fault: str = "limit"
+
+    def run(self, ctx: Context) -> list[CondensationResult]:
+        if self.fault == "error":
+            raise RuntimeError("no such thing")
+        while True:
+            ctx.progress("steps", 1, 2)
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_a_benchmark_has_references_rows_and_tables_and_continues(data, capsys, monkeypatch):
+    monkeypatch.chdir(data)
+    out = data / "out" / "rows.jsonl"
+    argv = "benchmark --data one.npz --method random,kcenter --nodes 6,3 --more-model sgc --seeds 2"
+    argv += f" --runs 2 --epochs 3 --device cpu --out {out}"
+    assert main(argv.split()) == 0
+    shown = capsys.readouterr().out
+    found = rows(out)
+    # Two references with two models; two methods at two sizes, the first with two models.
+    assert len(found) == 2 * 2 + 2 * (2 + 1)
+    one = next(row for row in found if row["label"] == "random" and row["test"] == "sgc")
+    assert one["nodes"] == 6 and len(one["scores"]) == 4 and len(one["validation"]) == 4
+    needed = ("bytes", "peak_memory_bytes", "condense_seconds", "evaluate_seconds", "settings")
+    assert all(name in one for name in (*needed, "data", "versions", "revisions", "machine"))
+    assert "whole graph, pseudo-labels" in shown and "average ranks" in shown
+    table = list(csv.DictReader(out.with_suffix(".csv").open()))
+    assert len(table) == len(found) and float(table[-1]["mean"]) == found[-1]["mean"]
+    assert "\\toprule" in out.with_suffix(".tex").read_text()
+    before = out.read_bytes()
+    assert main(argv.split()) == 0 and out.read_bytes() == before
+    # The command of a row measures it again.
+    capsys.readouterr()
+    for row in (one, found[0]):
+        again = data / "again.jsonl"
+        assert main([*row["command"].split()[1:], "--out", str(again), "--device", "cpu"]) == 0
+        keys = {other["key"]: other["scores"] for other in rows(again)}
+        assert keys[row["key"]] == row["scores"]
+
+
+def test_a_class_of_a_module_and_entries_with_settings(data, monkeypatch):
+    monkeypatch.chdir(data)
+    source = (
+        "from gcsr.methods.random import Random\n"
+        "class Mine(Random):\n    name = 'mine'\n    summary = 'a test'\n"
+    )
+    (data / "my_method.py").write_text(source)
+    entry = {"method": "clusters", "name": "short", "num_hops": 1}
+    found = gcsr.benchmark(data="one.npz", methods=["my_method:Mine", entry], nodes=6, **BRIEF)
+    assert found.methods == ["mine", "short"] and found.changed == {"short": "num_hops = 1"}
+    with pytest.raises(gcsr.InputError, match=r"'my_method:Other' cannot be imported"):
+        Grid(data=["one.npz"], methods=["my_method:Other"], nodes=[6])
+
+
+def test_failures_and_cells_over_the_limit_are_rows_until_they_are_retried(data, monkeypatch):
+    monkeypatch.chdir(data)
+    name = f"{__name__}:Slow"
+    options: dict[str, Any] = {"data": "one.npz", "nodes": 6, "cell_limit": 1.0, **BRIEF}
+    entries = [{"method": name, "name": fault, "fault": fault} for fault in ("limit", "error")]
+    found = gcsr.benchmark(methods=entries, **options)
+    assert list(found.failures) == [
+        "over the limit of 1 seconds (steps).",
+        "RuntimeError: no such thing",
+    ]
+    assert len(rows(data / "benchmark.jsonl")) == 4
+    gcsr.benchmark(methods=entries, **options)
+    assert len(rows(data / "benchmark.jsonl")) == 4
+    monkeypatch.setattr(Slow, "run", lambda self, ctx: gcsr.Random(nodes=6).run(ctx))
+    assert gcsr.benchmark(methods=entries, retry=True, **options).failures == {}
+
+
+def test_no_cell_begins_after_the_time_limit(data, monkeypatch):
+    monkeypatch.chdir(data)
+    found = gcsr.benchmark(data="one.npz", methods="random", nodes=[6, 3], time_limit=1e-9, **BRIEF)
+    assert found.rows == [] and found.missing == 4
+
+
+def test_variants_of_a_graph():
+    assert variant_of("a:b.npz:60-20-20:inductive") == (
+        "a:b.npz",
+        (60, 20, 20),
+        {"inductive": True},
+    )
+    assert variant_of("cora:rows") == ("cora", None, {"features": "rows"})
+    graph = planted_graph(per_class=20)
+    other = resplit(graph, (60, 20, 20), "x")
+    parts = [other.train, other.val, other.test]
+    assert torch.equal(torch.cat(parts).sort().values, torch.arange(graph.num_nodes))
+    assert [len(part) for part in parts] == [
+        36,
+        12,
+        12,
+    ] and other.content_hash != graph.content_hash
+    with pytest.raises(gcsr.InputError, match=r"three shares > 0 of 100"):
+        variant_of("cora:60-20-30")
+
+
+def _row(label: str, dataset: str, scores: list[float], **more: Any) -> dict[str, Any]:
+    return {
+        "key": f"{label} {dataset}",
+        "method": label,
+        "label": label,
+        "dataset": dataset,
+        "nodes": 6,
+        "test": "gcn",
+        "graphs": 2,
+        "scores": scores,
+        **more,
+    }
+
+
+def test_ranks_wins_and_what_is_bold():
+    found = [
+        _row(label, dataset, [mean - 0.1, mean + 0.1])
+        for dataset in ("a", "b", "c")
+        for label, mean in (("good", 80.0), ("bad", 60.0))
+    ]
+    found += [_row("leak", "a", [99.0, 99.0], leaks_test_labels=True)]
+    found += [{**_row("broken", d, []), "state": "failed", "reason": "no"} for d in "abc"]
+    results = Results.of(found)
+    assert [(rank.label, rank.mean, rank.low, rank.high) for rank in results.ranks] == [
+        ("good", 1.0, 1.0, 1.0),
+        ("bad", 2.0, 2.0, 2.0),
+        ("broken", 3.0, 3.0, 3.0),
+    ]
+    assert results.wins == {("good", "bad"): 3}
+    assert results.best(("a", 6, "gcn")) == {"good"}
+    assert "**80.0 ± 1.3**" in results.markdown() and "99.0 ± 0.0 †" in results.markdown()
+
+
+def test_within_noise_is_not_told_from_the_best():
+    rows = [_row("one", "a", [70.0, 80.0]), _row("two", "a", [69.0, 79.0])]
+    assert Results.of(rows).best(("a", 6, "gcn")) == {"one", "two"}
+
+
+def test_estimate_uses_measured_rows(data, monkeypatch):
+    monkeypatch.chdir(data)
+    grid = Grid(data=["one.npz"], methods=["random"], nodes=[6, 3], seeds=2, runs=2, epochs=3)
+    gcsr.benchmark(grid, nodes=[6], device="cpu")
+    store = Store(data / "benchmark.jsonl")
+    [(cell, seconds)] = estimate(grid, store, Data())
+    measured = next(row for row in store if row["label"] == "random")
+    assert cell.nodes == 3 and seconds == measured["condense_seconds"]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (
+            "--data digits --method random",
+            "exactly one of nodes, per_class and ratio must be given",
+        ),
+        ("--data digits --method randm --nodes 5", "method must be one of"),
+        ("--data digits --method random --nodes five", "--nodes must be numbers such as 35,70"),
+        ("--data digits --method random,random --nodes 5", "methods must have different names"),
+        ("--data nosuch --method random --nodes 5", "dataset must be one of"),
+        ("--data digits --method random --nodes 5 --model gnn", "model must be one of"),
+        ("--data digits --method random --nodes 5 --out x.csv", "out must end in .jsonl"),
+        ("nosuch.toml", "nosuch.toml: cannot be read"),
+        ("", "benchmark.jsonl: there are no rows"),
+    ],
+)
+def test_bad_input_is_one_sentence(tmp_path, monkeypatch, capsys, words, sentence):
+    monkeypatch.chdir(tmp_path)
+    assert main(["benchmark", *words.split()]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_a_file_says_what_is_measured(tmp_path):
+    path = tmp_path / "grid.toml"
+    path.write_text(
+        'data = ["digits"]\nmethods = ["random", {method = "dcg", epochs = 2}]\nnodes = [5]\n'
+    )
+    grid = Grid.read(path, runs=1)
+    assert [cell.settings for cell in grid.entries()] == [(), (("epochs", 2),)] and grid.runs == 1
+    path.write_text("datas = []")
+    with pytest.raises(
+        gcsr.InputError, match=r"datas is not a setting of .* \(did you mean data\?\)"
+    ):
+        Grid.read(path)
