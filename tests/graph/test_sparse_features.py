@@ -12,8 +12,11 @@ import pytest
 import scipy.sparse as sp
 import torch
 
+import gcsr
 from gcsr import Graph, InputError
 from gcsr.data import features
+from gcsr.data.folder import verify
+from gcsr.data.stored_graph import in_memory_bytes, open_folder
 from gcsr.data.views import View
 from gcsr.models.registry import MODELS
 from gcsr.models.registry import testing_model as model_of
@@ -129,3 +132,38 @@ def test_models_agree(pair: tuple[Graph, Graph], name: str) -> None:
             logits = model.logits(params, model.prepare(x, topology, nodes))
             found.append((logits, *torch.autograd.grad(logits.square().sum(), params)))
         torch.testing.assert_close(found[1], found[0])
+
+
+def test_graph_folders_stay_sparse(pair: tuple[Graph, Graph], tmp_path: Path) -> None:
+    dense, sparse = pair
+    folder = sparse.to_folder(tmp_path / "sparse")
+    assert not (folder / "features.npy").exists()
+    assert verify(folder).content_hash == dense.content_hash
+    stored = open_folder(folder, memory=2**20)
+    assert stored.is_sparse
+    assert stored.stored_bytes == dense.stored_bytes
+    assert in_memory_bytes(stored) == in_memory_bytes(sparse)
+    inside = stored.to_memory()
+    assert features.is_sparse(inside.x)
+    assert inside.content_hash == dense.content_hash
+    nodes = torch.tensor([7, 2])
+    assert torch.equal(View(stored).condensing().visible.features[nodes], dense.x[nodes])
+    plain = open_folder(dense.to_folder(tmp_path / "dense"), memory=2**20)
+    for model in ("gcn", "sgc", "sgc-linear", "mlp"):
+        found = [
+            gcsr.evaluate(gcsr.condense(one, nodes=6, method="random"), one, model=model, runs=1)
+            for one in (stored, plain)
+        ]
+        assert found[0].mean == found[1].mean, model
+
+
+def test_damaged_sparse_folder(pair: tuple[Graph, Graph], tmp_path: Path) -> None:
+    folder = pair[1].to_folder(tmp_path / "sparse")
+    path = folder / "features_indices.npy"
+    columns = np.load(path)
+    columns[3] = 40
+    np.save(path, columns)
+    with pytest.raises(InputError, match=r"features_indices.npy: must be 0..39"):
+        open_folder(folder, memory=2**20).to_memory()
+    with pytest.raises(InputError, match=r"features_indices.npy"):
+        verify(folder)

@@ -1,7 +1,10 @@
 """Graph folders: plain ``.npy`` arrays beside a manifest, written whole or not at all.
 
 ===================  ==============================================================================
-``features.npy``     float32, one row per node
+``features.npy``     float32, one row per node; sparse features are three files instead:
+``features_indptr``  int64 row pointers of the features in CSR form
+``features_indices`` their column indices, int32 (int64 from 2^31 columns on), sorted within a row
+``features_values``  float32 values, none of them zero
 ``indptr.npy``       int64 row pointers of the symmetric adjacency in CSR form
 ``indices.npy``      its column indices, int32 (int64 from 2^31 nodes on), sorted within a row
 ``weights.npy``      float32 edge weights; absent where all are one
@@ -28,7 +31,9 @@ from typing import Any, get_type_hints
 import numpy as np
 
 from gcsr.data.array_file import WALK_BYTES, ArrayFile, ArrayWriter
+from gcsr.data.features import csr_matrix, is_sparse
 from gcsr.data.graph import FEATURE_SCALINGS, MOST_CLASSES, SPLITS, Graph
+from gcsr.data.stored_matrix import SPARSE_FILES, StoredFeatures
 from gcsr.utils.errors import InputError, require
 from gcsr.utils.files import current_umask, write_atomically
 from gcsr.utils.safe_io import expanded, is_file
@@ -40,6 +45,9 @@ MOST_BYTES = 2**16
 # The only files that are ever opened, with the types they may have.
 FILES: dict[str, tuple[str, ...]] = {
     "features": ("<f4",),
+    "features_indptr": ("<i8",),
+    "features_indices": ("<i4", "<i8"),
+    "features_values": ("<f4",),
     "indptr": ("<i8",),
     "indices": ("<i4", "<i8"),
     "weights": ("<f4",),
@@ -71,6 +79,7 @@ class Manifest:
     filled: int
     content_hash: str
     sha256: dict[str, str]
+    sparse: bool = False
 
     @classmethod
     def read(cls, folder: Path) -> Manifest:
@@ -95,7 +104,7 @@ class Manifest:
     def _checked(cls, path: Path, stored: dict[str, Any]) -> Manifest:
         types = get_type_hints(cls) | {"sha256": dict}
         for name, kind in types.items():
-            value = stored.get(name)
+            value = stored.setdefault(name, False) if name == "sparse" else stored.get(name)
             require(
                 type(value) is kind,
                 f"{path}: {name} must be of type {kind.__name__}, got {value!r:.60}{_AGAIN}",
@@ -124,11 +133,14 @@ class Manifest:
     @property
     def files(self) -> tuple[str, ...]:
         """Names of the arrays that belong to the folder, without ``.npy``."""
-        return tuple(name for name in FILES if name != "weights" or self.weighted)
+        absent = {"features"} if self.sparse else set(SPARSE_FILES)
+        absent |= set() if self.weighted else {"weights"}
+        return tuple(name for name in FILES if name not in absent)
 
     def open_files(self, folder: Path) -> dict[str, ArrayFile]:
         """Every array, its header checked against this manifest; none is read."""
         rows = {"indptr": self.nodes + 1, "indices": self.edges, "weights": self.edges}
+        rows |= dict.fromkeys(SPARSE_FILES, self.filled) | {"features_indptr": self.nodes + 1}
         found = {}
         for name in self.files:
             file = ArrayFile.open(folder / f"{name}.npy")
@@ -184,7 +196,14 @@ def write_folder(graph: Graph, out: str | Path) -> Path:
     graph.require_single_label("a graph folder")
     a = graph.adjacency
     with new_folder(out) as folder:
-        write_list(folder, "features", graph.x.contiguous().numpy())
+        if is_sparse(graph.x):
+            matrix = csr_matrix(graph.x)
+            for part, array in zip(
+                SPARSE_FILES, (matrix.indptr, matrix.indices, matrix.data), strict=True
+            ):
+                write_list(folder, part, array)
+        else:
+            write_list(folder, "features", graph.x.contiguous().numpy())
         write_list(folder, "indptr", a.indptr.astype(np.int64))
         index = np.int32 if graph.num_nodes < 2**31 else np.int64
         write_list(folder, "indices", a.indices.astype(index, copy=False))
@@ -196,6 +215,7 @@ def write_folder(graph: Graph, out: str | Path) -> Path:
         seal(
             folder,
             name=graph.name,
+            width=graph.num_features,
             num_classes=graph.num_classes,
             inductive=graph.inductive,
             scaling=graph.feature_scaling,
@@ -203,19 +223,21 @@ def write_folder(graph: Graph, out: str | Path) -> Path:
     return out
 
 
-def seal(folder: Path, *, name: str, num_classes: int, inductive: bool, scaling: str) -> Manifest:
+def seal(
+    folder: Path, *, name: str, width: int, num_classes: int, inductive: bool, scaling: str
+) -> Manifest:
     """Count and hash the arrays of a folder, and write its manifest."""
     files = {
         part: ArrayFile.open(folder / f"{part}.npy")
         for part in FILES
-        if part != "weights" or (folder / "weights.npy").is_file()
+        if part not in ("features", "weights", *SPARSE_FILES) or (folder / f"{part}.npy").is_file()
     }
-    sha256, content_hash, filled = _hashed(files, num_classes)
+    sha256, content_hash, filled = _hashed(files, width, num_classes)
     manifest = Manifest(
         name=name,
-        nodes=files["features"].rows,
+        nodes=files["labels"].rows,
         edges=files["indices"].rows,
-        feature_count=files["features"].shape[1],
+        feature_count=width,
         num_classes=num_classes,
         weighted="weights" in files,
         inductive=inductive,
@@ -223,6 +245,7 @@ def seal(folder: Path, *, name: str, num_classes: int, inductive: bool, scaling:
         filled=filled,
         content_hash=content_hash,
         sha256=sha256,
+        sparse="features" not in files,
     )
     text = json.dumps({"format": FORMAT, **asdict(manifest)}, indent=1) + "\n"
     write_atomically(folder / MANIFEST, text.encode())
@@ -233,7 +256,9 @@ def verify(folder: str | Path) -> Manifest:
     """Read every byte of a folder and compare it with the manifest."""
     folder = expanded(folder)
     manifest = Manifest.read(folder)
-    sha256, content_hash, filled = _hashed(manifest.open_files(folder), manifest.num_classes)
+    sha256, content_hash, filled = _hashed(
+        manifest.open_files(folder), manifest.feature_count, manifest.num_classes
+    )
     for name in manifest.files:
         require(
             sha256[name] == manifest.sha256[name],
@@ -246,12 +271,21 @@ def verify(folder: str | Path) -> Manifest:
     return manifest
 
 
-def _hashed(files: dict[str, ArrayFile], num_classes: int) -> tuple[dict[str, str], str, int]:
+def _hashed(
+    files: dict[str, ArrayFile], width: int, num_classes: int
+) -> tuple[dict[str, str], str, int]:
     """Hashes of files, :attr:`gcsr.Graph.content_hash`, and the features that are not zero."""
     sha256: dict[str, str] = {}
     content = hashlib.sha256()
     filled = 0
     for name in FILES:
+        if name not in files and "features" in name:
+            if name == "features":
+                rows = StoredFeatures.of(files, width)
+                content.update(str(rows.shape).encode())
+                for block in rows.blocks():
+                    content.update(block.data)
+            continue
         if name not in files:  # unweighted: in memory every edge has the weight one
             count = files["indices"].rows
             content.update(str((count,)).encode())
@@ -262,12 +296,15 @@ def _hashed(files: dict[str, ArrayFile], num_classes: int) -> tuple[dict[str, st
         file, digest = files[name], hashlib.sha256()
         with file.path.open("rb") as stream:
             digest.update(stream.read(file.offset))
-        content.update(str(file.shape).encode())
+        own = name not in SPARSE_FILES  # which are part of the content as unfolded rows
+        content.update(str(file.shape).encode() if own else b"")
         for block in file.blocks():
             digest.update(block.data)
-            if name == "features":
+            if name in ("features", "features_values"):
                 require(bool(np.isfinite(block).all()), "x must be finite, got NaN or infinity.")
                 filled += int(np.count_nonzero(block))
+            if not own:
+                continue
             hashed = block.astype(np.int64) if name == "indices" else block
             content.update(np.ascontiguousarray(hashed).data)
         sha256[name] = digest.hexdigest()

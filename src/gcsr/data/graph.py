@@ -688,6 +688,11 @@ class Graph:
             label_bytes=self.label_bytes,
         )
 
+    @property
+    def is_sparse(self) -> bool:
+        """Whether ``x`` is a CSR tensor."""
+        return is_sparse(self.x)
+
     @cached_property
     def filled(self) -> int:
         """How many feature entries are not zero."""

@@ -3,116 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
 
-import numpy as np
-import scipy.sparse as sp
 import torch
-from numpy.typing import ArrayLike
 
 from gcsr.data.array_file import ArrayFile
+from gcsr.data.features import from_csr
 from gcsr.data.folder import Manifest
 from gcsr.data.graph import SPLITS, FeatureScaling, Graph, scaling_name
+from gcsr.data.stored_matrix import NEEDS_MEMORY, StoredFeatures, StoredMatrix
 from gcsr.utils.errors import InputError, require
-from gcsr.utils.safe_io import expanded, never_falls
+from gcsr.utils.safe_io import expanded
 
 SCRATCH_VARIABLE = "GCSR_SCRATCH"
-NEEDS_MEMORY = (
-    "this needs the whole graph in memory, and it was opened to stay on disk; open it with more memory"
-    " (gcsr.load(..., memory=...); condense and evaluate: --memory), or choose what works in blocks."
-)
-_AGAIN = "gcsr convert writes the folder again."
 # In memory an entry of the adjacency is stored as given, with loops, normalized, and on the device; the
 # features as they are and after each of two hops; and class scores while they are added.
 ENTRY_COPIES, FEATURE_COPIES, SCORE_COPIES = 48, 3, 3
-
-
-@dataclass(frozen=True)
-class StoredAdjacency:
-    """A symmetric CSR matrix on disk; blocks of its rows are scipy matrices."""
-
-    indptr: ArrayFile
-    indices: ArrayFile
-    weights: ArrayFile | None
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
-        return self.indptr.rows - 1, self.indptr.rows - 1
-
-    @property
-    def nnz(self) -> int:
-        """Stored entries."""
-        return self.indices.rows
-
-    def __getattr__(self, name: str) -> NoReturn:
-        # Code that expects a matrix in memory gets a clear error.
-        if name.startswith("_"):
-            raise AttributeError(name)
-        raise InputError(f"edges: {NEEDS_MEMORY}")
-
-    def __getitem__(self, _: object) -> NoReturn:
-        raise InputError(f"edges: {NEEDS_MEMORY}")
-
-    def rows(self, start: int, stop: int) -> sp.csr_array:
-        """Rows ``start`` up to, not including, ``stop``; every column."""
-        pointers = self.indptr.read(start, stop + 1)
-        first, last = int(pointers[0]), int(pointers[-1])
-        self._require_pointers(0 <= first <= last <= self.nnz and never_falls(pointers))
-        values = None if self.weights is None else self.weights.read(first, last)
-        return self._matrix(pointers - first, self.indices.read(first, last), values)
-
-    def take(self, ids: ArrayLike) -> sp.csr_array:
-        """The rows of some nodes."""
-        ids = np.asarray(ids, np.int64)
-        if ids.size and bool((np.diff(ids) == 1).all()):
-            return self.rows(int(ids[0]), int(ids[-1]) + 1)
-        starts, stops = self.indptr.take(ids), self.indptr.take(ids + 1)
-        sizes = stops - starts
-        fine = (stops >= starts) & (starts >= 0) & (stops <= self.nnz)
-        self._require_pointers(bool(fine.all()))
-        pointers = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
-        places = np.arange(int(pointers[-1])) + np.repeat(starts - pointers[:-1], sizes)
-        values = None if self.weights is None else self.weights.take(places)
-        return self._matrix(pointers, self.indices.take(places), values)
-
-    def among(self, ids: ArrayLike) -> sp.csr_array:
-        """The edges among some nodes, in memory."""
-        ids = np.asarray(ids, np.int64)
-        return sp.csr_array(self.take(ids)[:, ids])
-
-    def cuts(self, most_rows: int, most_entries: int) -> Iterator[tuple[int, int]]:
-        """Blocks of rows within both bounds; a row beyond the second is a block of its own."""
-        nodes, window = self.shape[0], 2**20
-        start = 0
-        while start < nodes:
-            stop = min(nodes, start + min(window, most_rows))
-            pointers = self.indptr.read(start, stop + 1)
-            room = int(np.searchsorted(pointers, int(pointers[0]) + most_entries, "right")) - 1
-            stop = start + min(stop - start, max(1, room))
-            yield start, stop
-            start = stop
-
-    def _require_pointers(self, fine: bool) -> None:
-        require(fine, f"{self.indptr.path}: must describe {self.nnz} entries; {_AGAIN}")
-
-    def _matrix(
-        self, pointers: np.ndarray, columns: np.ndarray, values: np.ndarray | None
-    ) -> sp.csr_array:
-        nodes = self.shape[0]
-        require(
-            columns.size == 0 or (int(columns.min()) >= 0 and int(columns.max()) < nodes),
-            f"{self.indices.path}: must be node ids 0..{nodes - 1}; {_AGAIN}",
-        )
-        if values is None:
-            values = np.ones(columns.size, np.float32)
-        index = np.int32 if max(columns.size, nodes) < 2**31 else np.int64
-        arrays = (values, columns.astype(index, copy=False), pointers.astype(index))
-        return sp.csr_array(arrays, shape=(pointers.size - 1, nodes))
 
 
 @dataclass(frozen=True)
@@ -123,8 +32,8 @@ class OnDisk:
     ``content_hash``. Blocks may take ``memory`` bytes together.
     """
 
-    features: ArrayFile
-    adjacency: StoredAdjacency
+    features: ArrayFile | StoredFeatures
+    adjacency: StoredMatrix
     filled: int
     content_hash: str
     scratch: Path
@@ -154,7 +63,12 @@ class StoredGraph(Graph):
     def to_memory(self) -> Graph:
         """The same graph in memory, checked like any other."""
         own = {f.name: getattr(self, f.name) for f in fields(Graph)}
-        own["x"] = torch.from_numpy(self.disk.features.read())
+        stored = self.disk.features
+        own["x"] = (
+            from_csr(stored.matrix.rows(0, self.num_nodes))
+            if isinstance(stored, StoredFeatures)
+            else torch.from_numpy(stored.read())
+        )
         own["adjacency"] = self.disk.adjacency.rows(0, self.num_nodes)
         return Graph(**own)
 
@@ -194,6 +108,11 @@ class StoredGraph(Graph):
         return self.disk.features.nbytes + self.y.nbytes + arrays
 
     @property
+    def is_sparse(self) -> bool:
+        """Whether the folder has sparse features."""
+        return self.manifest.sparse
+
+    @property
     def filled(self) -> int:
         """As the manifest says."""
         return self.disk.filled
@@ -220,12 +139,20 @@ def open_folder(
     manifest = Manifest.read(folder)
     files = manifest.open_files(folder)
     pointers = files["indptr"]
-    adjacency = StoredAdjacency(pointers, files["indices"], files.get("weights"))
+    adjacency = StoredMatrix(pointers, files["indices"], files.get("weights"))
     ends = int(pointers.read(0, 1)[0]), int(pointers.read(manifest.nodes)[0])
-    adjacency._require_pointers(ends == (0, manifest.edges))
+    adjacency.require_pointers(ends == (0, manifest.edges))
+    features: ArrayFile | StoredFeatures
+    if manifest.sparse:
+        features = StoredFeatures.of(files, manifest.feature_count)
+        pointers = files["features_indptr"]
+        ends = int(pointers.read(0, 1)[0]), int(pointers.read(manifest.nodes)[0])
+        features.matrix.require_pointers(ends == (0, manifest.filled))
+    else:
+        features = files["features"]
     scratch = os.environ.get(SCRATCH_VARIABLE)
     disk = OnDisk(
-        features=files["features"],
+        features=features,
         adjacency=adjacency,
         filled=manifest.filled,
         content_hash=manifest.content_hash,
@@ -235,7 +162,7 @@ def open_folder(
     lists: dict[str, Any] = {split: torch.from_numpy(files[split].read()) for split in SPLITS}
     try:
         return StoredGraph(
-            x=torch.empty(files["features"].shape, dtype=torch.float32, device="meta"),
+            x=torch.empty(features.shape, dtype=torch.float32, device="meta"),
             adjacency=adjacency,
             y=torch.from_numpy(files["labels"].read()),
             num_classes=manifest.num_classes,
@@ -250,9 +177,17 @@ def open_folder(
         raise InputError(f"{folder}: {error}") from None
 
 
+def feature_numbers(graph: Graph) -> int:
+    """Numbers of a feature row in memory; of a sparse one after a hop, with their columns."""
+    if not graph.is_sparse:
+        return graph.num_features
+    reached = graph.filled * (graph.num_edges + graph.num_nodes) // graph.num_nodes**2
+    return min(graph.num_features, 2 * reached + 1)
+
+
 def in_memory_bytes(graph: Graph) -> int:
     """About the bytes that condensing and testing take in memory."""
-    x = graph.num_nodes * graph.num_features * 4
+    x = graph.num_nodes * feature_numbers(graph) * 4
     scores = graph.num_nodes * graph.num_classes * 4
     entries = graph.num_edges + graph.num_nodes
     return FEATURE_COPIES * x + ENTRY_COPIES * entries + SCORE_COPIES * scores

@@ -30,6 +30,7 @@ from gcsr.data.array_file import ArrayFile
 from gcsr.data.features import SparseRows, is_sparse, select_rows
 from gcsr.data.graph import Graph, StoredParts, real_bytes
 from gcsr.data.stored_graph import OnDisk, StoredGraph
+from gcsr.data.stored_matrix import StoredFeatures
 from gcsr.utils.checkpoint import CheckpointLog
 from gcsr.utils.errors import require
 from gcsr.utils.progress import Watch
@@ -39,7 +40,7 @@ from gcsr.utils.progress import Watch
 class StoredRows:
     """Rows of a file."""
 
-    file: ArrayFile
+    file: ArrayFile | StoredFeatures
 
     @property
     def device(self) -> torch.device:

@@ -75,7 +75,15 @@ def convert_tables(
         for split in SPLITS:
             write_list(folder, split, np.sort(tables.split[split]))
         classes = int(tables.labels.max()) + 1
-        seal(folder, name=name, num_classes=classes, inductive=inductive, scaling=scaling)
+        width = ArrayFile.open(folder / "features.npy").shape[1]
+        seal(
+            folder,
+            name=name,
+            width=width,
+            num_classes=classes,
+            inductive=inductive,
+            scaling=scaling,
+        )
         # Check the folder before it gets its name.
         open_folder(folder, memory=2**20)
     return out

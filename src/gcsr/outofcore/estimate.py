@@ -10,7 +10,13 @@ from typing import Any
 import torch
 
 from gcsr.data.graph import Graph
-from gcsr.data.stored_graph import FEATURE_COPIES, SCRATCH_VARIABLE, StoredGraph, in_memory_bytes
+from gcsr.data.stored_graph import (
+    FEATURE_COPIES,
+    SCRATCH_VARIABLE,
+    StoredGraph,
+    feature_numbers,
+    in_memory_bytes,
+)
 from gcsr.utils.devices import free_memory_bytes
 from gcsr.utils.errors import require
 
@@ -108,11 +114,12 @@ def estimate(graph: Graph, work: Work) -> Estimate:
         )
     weights = (width + classes) * work.hidden_channels * 4
     kept = work.experts * work.expert_epochs * weights
-    at_hand = (train + reached) * width * 4 + reached * work.hidden_channels * 4 + kept
+    numbers = feature_numbers(graph)
+    at_hand = (train + reached) * numbers * 4 + reached * work.hidden_channels * 4 + kept
     if not isinstance(graph, StoredGraph):
         # What is copied of the features and what is held otherwise is not there at the same time.
         usual = in_memory_bytes(graph)
-        copied = (FEATURE_COPIES - 1) * nodes * width * 4
+        copied = (FEATURE_COPIES - 1) * nodes * numbers * 4
         memory = GROUND_BYTES + at_hand + max(usual, usual - copied + work.held)
         return Estimate(seconds, memory, 0, in_blocks=False, disk_folder="")
     blocks = min(graph.disk.memory, 2 * nodes * width * 4 + 16 * entries)

@@ -15,7 +15,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from gcsr.data.array_file import HEADER_BYTES, ArrayFile, ArrayWriter
-from gcsr.data.stored_graph import SCRATCH_VARIABLE, OnDisk, StoredAdjacency
+from gcsr.data.stored_graph import SCRATCH_VARIABLE, OnDisk
+from gcsr.data.stored_matrix import StoredFeatures, StoredMatrix
 from gcsr.distributed.pool import Cluster
 from gcsr.distributed.worker import Shared
 from gcsr.models.sparse import scaled_both_sides, symmetric_scale
@@ -40,7 +41,7 @@ Dense = DenseRows | Ones
 class NormalizedRows:
     """Rows of the normalized adjacency (Eq. 2); the scale of every node is computed once."""
 
-    def __init__(self, adjacency: StoredAdjacency, scale: np.ndarray | None = None) -> None:
+    def __init__(self, adjacency: StoredMatrix, scale: np.ndarray | None = None) -> None:
         self.adjacency, self._scale = adjacency, scale
 
     @cached_property
@@ -81,7 +82,7 @@ class NormalizedRows:
 
 
 @lru_cache(maxsize=1)
-def _normalized_rows(adjacency: StoredAdjacency, content_hash: str) -> NormalizedRows:
+def _normalized_rows(adjacency: StoredMatrix, content_hash: str) -> NormalizedRows:
     """The same object for the same content, so that the scale is computed once."""
     return NormalizedRows(adjacency)
 
@@ -153,7 +154,7 @@ class Propagated:
         self.disk, self._progress, self._cluster = disk, progress, cluster
         self.normalized = _normalized_rows(disk.adjacency, disk.content_hash)
 
-    def features(self, hops: int) -> ArrayFile:
+    def features(self, hops: int) -> ArrayFile | StoredFeatures:
         """Features after so many hops; computed if no earlier run did."""
         return self._files(hops)[0] if hops else self.disk.features
 

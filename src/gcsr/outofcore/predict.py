@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from gcsr.data.stored_graph import OnDisk
+from gcsr.data.stored_matrix import StoredFeatures
 from gcsr.data.views import Target, VisibleGraph
 from gcsr.models import base
 from gcsr.models.appnp import APPNP
@@ -89,7 +90,7 @@ def hops_of(model: Model) -> int:
 def prefers_sparse(disk: OnDisk, device: torch.device) -> bool:
     """As :func:`gcsr.models.base.prefers_sparse` decides for the same features in memory."""
     nodes, width = disk.features.shape
-    return (
+    return isinstance(disk.features, StoredFeatures) or (
         device.type == "cpu"
         and nodes >= base.SPARSE_ROWS
         and disk.filled * base.SPARSE_COST < nodes * width
@@ -98,7 +99,10 @@ def prefers_sparse(disk: OnDisk, device: torch.device) -> bool:
 
 def sparse_rows(disk: OnDisk, nodes: Tensor, device: torch.device) -> SparseOperator:
     """Feature rows of some nodes as a sparse matrix."""
-    parts = [sp.csr_array(disk.features.take(ids)) for ids in _parts(nodes.numpy())]
+    stored = disk.features
+    if isinstance(stored, StoredFeatures):
+        return SparseOperator(stored.matrix.take(nodes.numpy()), device)
+    parts = [sp.csr_array(stored.take(ids)) for ids in _parts(nodes.numpy())]
     return SparseOperator(sp.csr_array(sp.vstack(parts, format="csr")), device)
 
 

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from gcsr.data.array_file import ArrayFile, ArrayWriter
 from gcsr.data.stored_graph import SCRATCH_VARIABLE, OnDisk
+from gcsr.data.stored_matrix import StoredFeatures
 from gcsr.utils.errors import InputError
 from gcsr.utils.products import RowBlock, Table
 
@@ -42,7 +43,7 @@ class ArrayRows:
         return self.array
 
 
-DenseRows = ArrayFile | ArrayRows
+DenseRows = ArrayFile | ArrayRows | StoredFeatures
 
 
 @dataclass(frozen=True)
