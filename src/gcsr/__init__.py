@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # `as` exports a name to type checkers
     from gcsr.evaluation.protocol import train as train
     from gcsr.methods.base import Condenser as Condenser
     from gcsr.methods.bilevel import Bilevel as Bilevel
+    from gcsr.methods.bonsai import Bonsai as Bonsai
     from gcsr.methods.cgc import CGC as CGC
     from gcsr.methods.cgc_x import CGCX as CGCX
     from gcsr.methods.clusters import Clusters as Clusters
@@ -73,6 +74,7 @@ _EXPORTS = {
     "Analysis": "gcsr.analysis.analysis",
     "Automatic": "gcsr.auto.automatic",
     "Bilevel": "gcsr.methods.bilevel",
+    "Bonsai": "gcsr.methods.bonsai",
     "Checkpoint": "gcsr.utils.checkpoint",
     "Clusters": "gcsr.methods.clusters",
     "Coarsening": "gcsr.methods.coarsening",

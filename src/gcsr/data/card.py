@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gcsr.data.condensed import CondensedGraph
 
 # Their nodes are real ones.
-SELECTIONS = ("random", "herding", "kcenter")
+SELECTIONS = ("random", "herding", "kcenter", "bonsai")
 
 
 def card(small: CondensedGraph, accuracies: Sequence[object], license_name: str) -> str:

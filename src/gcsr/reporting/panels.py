@@ -52,6 +52,7 @@ LEARNS_NOTHING = {
     "random": SELECTS,
     "herding": SELECTS,
     "kcenter": SELECTS,
+    "bonsai": SELECTS,
     "coarsening": "it merges real nodes and learns nothing",
     **dict.fromkeys(("cgc-x", "cgc", "clusters"), CENTERS),
 }
