@@ -26,6 +26,14 @@ import torch
 from torch import Tensor
 
 from gcsr.data.condensed import CondensedGraph
+from gcsr.data.features import (
+    csr_matrix,
+    dense,
+    is_sparse,
+    propagated,
+    take_columns,
+    take_rows,
+)
 from gcsr.data.views import VisibleGraph
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.methods.base import Condenser
@@ -83,8 +91,11 @@ class Bonsai(Condenser):
         class_budget(visible.train_labels, visible.num_classes, ctx.nodes)
         rows = _representations(visible, ctx.device)
         columns = _tree_columns(rows, visible.train_labels, self.depth)
-        chosen = rows if columns is None else rows[:, torch.from_numpy(columns).to(rows.device)]
-        order = coverage_order(nearest_neighbors(chosen, self.neighbors, progress))
+        if columns is not None:
+            rows = take_columns(rows, torch.from_numpy(columns))
+        order = coverage_order(
+            nearest_neighbors(dense(rows, self.name).to(ctx.device), self.neighbors, progress)
+        )
         made = self._fitting(visible, visible.train.numpy()[order], ctx.nodes)
         details = {
             "real_nodes": made.nodes.tolist(),
@@ -121,7 +132,8 @@ def _representations(visible: VisibleGraph, device: torch.device) -> Tensor:
     scale = 1 / np.asarray(looped.sum(1), dtype=np.float64).ravel()
     train = visible.train.numpy()
     reached = sp.diags_array(scale[train]) @ looped[train] @ sp.diags_array(scale)
-    return SparseOperator(sp.csr_array(reached), device)(visible.x.to(device))
+    x = visible.x if is_sparse(visible.x) else visible.x.to(device)
+    return propagated(SparseOperator(sp.csr_array(reached), device), x)
 
 
 def _tree_columns(rows: Tensor, labels: Tensor, depth: int) -> np.ndarray | None:
@@ -131,7 +143,8 @@ def _tree_columns(rows: Tensor, labels: Tensor, depth: int) -> np.ndarray | None
     from sklearn.tree import DecisionTreeClassifier  # noqa: PLC0415 - takes a second to import
 
     tree = DecisionTreeClassifier(max_depth=depth, random_state=0)
-    used = tree.fit(rows.cpu().numpy(), labels.numpy()).tree_.feature
+    given = csr_matrix(rows) if is_sparse(rows) else rows.cpu().numpy()
+    used = tree.fit(given, labels.numpy()).tree_.feature
     columns = np.unique(used[used >= 0])
     return columns if columns.size else None
 
@@ -201,7 +214,7 @@ class _Subgraph:
         nodes = torch.from_numpy(kept)
         adjacency = torch.from_numpy(visible.among(nodes).toarray()).float()
         small = CondensedGraph(
-            visible.x[nodes].clone(), adjacency, visible.labels[nodes], visible.num_classes
+            take_rows(visible.x, nodes), adjacency, visible.labels[nodes], visible.num_classes
         )
         return cls(kept, small)
 
@@ -244,7 +257,7 @@ def pagerank(adjacency: sp.csr_array, seeds: np.ndarray) -> np.ndarray:
     degree = np.asarray(adjacency.sum(1), dtype=np.float64).ravel()
     step = sp.csr_array(adjacency.T) @ sp.diags_array(1 / np.where(degree > 0, degree, 1))
     start = seeds / seeds.sum()
-    rank = start
+    rank: np.ndarray = start
     for _ in range(PAGERANK_STEPS):
         lost = rank[degree == 0].sum()
         rank = DAMPING * (step @ rank + lost * start) + (1 - DAMPING) * start
