@@ -8,6 +8,8 @@ from gcsr.version import __version__ as __version__
 if TYPE_CHECKING:  # `as` exports a name to type checkers
     from gcsr.analysis.analysis import Analysis as Analysis
     from gcsr.analysis.analysis import analyze as analyze
+    from gcsr.analysis.privacy import Privacy as Privacy
+    from gcsr.analysis.privacy import privacy as privacy
     from gcsr.api import condense as condense
     from gcsr.api import condense_many as condense_many
     from gcsr.api import sparsify as sparsify
@@ -90,6 +92,7 @@ _EXPORTS = {
     "InputError": "gcsr.utils.errors",
     "InputWarning": "gcsr.utils.errors",
     "KCenter": "gcsr.methods.kcenter",
+    "Privacy": "gcsr.analysis.privacy",
     "Random": "gcsr.methods.random",
     "ScalingChoice": "gcsr.auto.scaling",
     "SearchResult": "gcsr.tuning.architecture",
@@ -106,6 +109,7 @@ _EXPORTS = {
     "evaluate": "gcsr.evaluation.protocol",
     "evaluate_full": "gcsr.evaluation.protocol",
     "load": "gcsr.datasets.loading",
+    "privacy": "gcsr.analysis.privacy",
     "report": "gcsr.reporting.report",
     "search": "gcsr.tuning.architecture",
     "sparsify": "gcsr.api",

@@ -59,6 +59,10 @@ def report(
         int,
         typer.Option(min=0, max=20_000, help="At most so many real nodes in the map; 0: no map."),
     ] = 2000,
+    privacy: Annotated[
+        bool,
+        typer.Option("--privacy", help="Also attack networks trained on RESULT (`gcsr privacy`)."),
+    ] = False,
     seed: options.Seed = 0,
     device: options.Device = "auto",
     root: options.Root = None,
@@ -95,6 +99,7 @@ def report(
         return
     files = condensed_files(results, SUFFIX)
     require(len(files) > 1 or not compare, "--compare needs at least two results, got one.")
+    require(len(files) == 1 or not privacy, "--privacy is for a single result, got several.")
     testing_model(model)
     target = pick_device(device)
     small = [gcsr.CondensedGraph.load(path) for path in files]
@@ -116,6 +121,7 @@ def report(
                     require_origin(small, graph, not any_graph)
                 except InputError as error:
                     graph, absent = None, f"{name} could not be used: {error}"
+        require(not privacy or graph is not None, f"--privacy needs the real graph: {absent}")
         page = gcsr.report(
             small if len(files) > 1 else small[0],
             graph,
@@ -125,6 +131,7 @@ def report(
             runs=runs,
             recipe=gcsr.TrainingRecipe(epochs=epochs) if epochs != EPOCHS else None,
             tsne_nodes=tsne_nodes,
+            privacy=privacy,
             seed=seed,
             device=target,
             check_origin=not any_graph,

@@ -17,7 +17,12 @@ if TYPE_CHECKING:
 SELECTIONS = ("random", "herding", "kcenter", "bonsai")
 
 
-def card(small: CondensedGraph, accuracies: Sequence[object], license_name: str) -> str:
+def card(
+    small: CondensedGraph,
+    accuracies: Sequence[object],
+    license_name: str,
+    privacy: Sequence[str] = (),
+) -> str:
     """The card, with a header that hubs of datasets read."""
     plain = re.fullmatch(r"[\w.+-]+", license_name) is not None
     lines = (
@@ -29,7 +34,7 @@ def card(small: CondensedGraph, accuracies: Sequence[object], license_name: str)
         *_sizes(small),
         *_accuracies(small, accuracies),
         *_source(small, license_name),
-        *_leaks(small),
+        *_leaks(small, privacy),
         *_loading(),
     )
     return "\n".join(lines) + "\n"
@@ -110,7 +115,7 @@ def _source(small: CondensedGraph, license_name: str) -> Iterator[str]:
     )
 
 
-def _leaks(small: CondensedGraph) -> Iterator[str]:
+def _leaks(small: CondensedGraph, privacy: Sequence[str]) -> Iterator[str]:
     made = small.provenance
     method = part(part(made, "automatic"), "chosen").get("method", made.get("method"))
     yield from ("", "## Leaks", "")
@@ -128,6 +133,9 @@ def _leaks(small: CondensedGraph) -> Iterator[str]:
         yield (
             "- Its features were computed from those of real nodes, without any guarantee of privacy."
         )
+    yield from (f"- {_text(one)}." for one in privacy)
+    if not privacy:
+        yield "- What networks trained on it give away: not measured; `gcsr privacy FILE` measures it."
 
 
 def _loading() -> Iterator[str]:

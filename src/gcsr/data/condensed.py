@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -446,13 +446,15 @@ class CondensedGraph:
             "provenance": self.provenance,
         }
 
-    def card(self, *accuracies: object, license: str = "unknown") -> str:
+    def card(
+        self, *accuracies: object, license: str = "unknown", privacy: Sequence[str] = ()
+    ) -> str:
         """A card in Markdown, to be shared with the file: sizes, source, accuracy, leaks, how to load.
 
         ``accuracies`` are results of :func:`gcsr.evaluate`, or sentences. ``license`` is the name of
-        one, such as ``cc-by-4.0``.
+        one, such as ``cc-by-4.0``. ``privacy`` is :attr:`Privacy.sentences` of :func:`gcsr.privacy`.
         """
-        return card(self, accuracies, license)
+        return card(self, accuracies, license, privacy)
 
     def _nodes_per_class(self) -> Tensor:
         if self.multi_label:

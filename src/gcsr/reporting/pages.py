@@ -40,7 +40,9 @@ def single_page(found: Result, full_epochs: int) -> Page:
         lead=_lead(found),
         banners=list(_banners([found], found.scores, full_epochs)),
         tiles=list(_single_tiles(found)),
-        panels=[make(found) for make in (*SINGLE_PANELS, *automatic, panels.settings)],
+        panels=[
+            make(found) for make in (*SINGLE_PANELS, *automatic, panels.privacy, panels.settings)
+        ],
         data={"classes": small.num_classes},
     )
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from gcsr.analysis.privacy import COLUMNS, STATEMENT
 from gcsr.analysis.statistics import GraphStatistics
 from gcsr.data.condensed import stored_matrix_bytes
 from gcsr.evaluation.cost import verdict
@@ -428,6 +429,19 @@ def _cost_remarks(found: Result) -> Iterator[str]:
         "`gcsr cost` measures more: a random subset of the same bytes, sparsified and half precision"
         " forms with their accuracy, and training without validation."
     )
+
+
+def privacy(found: Result) -> Panel:
+    """Membership inference and memorized rows, if they were measured; and what is not promised."""
+    measured = found.privacy
+    if measured is None:
+        body = html.absent("Not measured for this page; `gcsr report --privacy` measures it.")
+    else:
+        names = ("trained on", *COLUMNS)
+        table = html.data_table(names, measured.rows, "Membership inference", range(1, len(names)))
+        remarks = (*measured.sentences, measured.distances)
+        body = joined(table, *(html.remark(f"{one[0].upper()}{one[1:]}.") for one in remarks))
+    return Panel("What the file gives away", body, STATEMENT, short="Privacy")
 
 
 OF_THE_RESULT = (

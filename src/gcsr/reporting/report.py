@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 
 from gcsr.analysis.analysis import analyze, ordered_matrices
+from gcsr.analysis.privacy import privacy as attack
 from gcsr.analysis.statistics import LabeledGraph, statistics_of
 from gcsr.data.condensed import CondensedGraph
 from gcsr.data.graph import Graph
@@ -93,6 +94,7 @@ def report(
     recipe: TrainingRecipe | None = None,
     subsets: int = 3,
     tsne_nodes: int = 2000,
+    privacy: bool = False,
     seed: int = 0,
     device: str | torch.device = "auto",
     check_origin: bool = True,
@@ -112,6 +114,7 @@ def report(
         recipe: how they are trained; by default as in the paper.
         subsets: random subsets of the same size.
         tsne_nodes: at most so many real nodes in the map, up to 20,000; 0 makes no map.
+        privacy: whether :func:`gcsr.privacy` attacks networks trained on a single result.
         seed: of networks, sample and map.
         device: where networks are trained.
         check_origin: ``False`` accepts a graph that the results were not made from.
@@ -179,7 +182,19 @@ def report(
         )
         of_one = (own[place], *shared) if scores else ()
         parts = (analysis.condensed, analysis.matrices, analysis)
-        found.append(Result(name, small, *parts, of_one, untested=untested))
+        attacked = None
+        if privacy and not several:
+            attacked = attack(
+                small,
+                graph,
+                model=model,
+                recipe=recipe,
+                seed=seed,
+                device=device,
+                check_origin=check_origin,
+                progress=progress,
+            )
+        found.append(Result(name, small, *parts, of_one, untested=untested, privacy=attacked))
     page = HtmlReport(_render(found, scores, several, full.epochs))
     page.scores = tuple(scores)
     return page

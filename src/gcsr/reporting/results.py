@@ -8,6 +8,7 @@ from statistics import fmean
 from typing import Any
 
 from gcsr.analysis.analysis import Analysis, OrderedMatrices
+from gcsr.analysis.privacy import Privacy
 from gcsr.analysis.statistics import GraphStatistics
 from gcsr.api import condense_many
 from gcsr.data.condensed import CondensedGraph
@@ -88,6 +89,7 @@ class Result:
     scores: tuple[Score, ...]
     absent: str = ""
     untested: str = ""
+    privacy: Privacy | None = None
 
     @property
     def original_bytes(self) -> float | None:
