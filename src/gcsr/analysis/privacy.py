@@ -13,6 +13,7 @@ from torch import Tensor
 
 from gcsr.analysis.nearest import nearest_rows, sample_nodes
 from gcsr.data.condensed import CondensedGraph
+from gcsr.data.features import select_rows, take_rows
 from gcsr.data.graph import Graph
 from gcsr.data.stored_graph import require_in_memory
 from gcsr.data.views import Target, View
@@ -354,20 +355,22 @@ def memorization(small: CondensedGraph, view: View, seed: int, progress: Progres
     training, test = view.training(), view.test()
     count = min(training.nodes.numel(), test.nodes.numel(), MOST_COMPARED)
     train_rows, test_rows = (
-        one.x[one.nodes[sample_nodes(one.nodes.numel(), count, seed)]] for one in (training, test)
+        select_rows(one.x, one.nodes[sample_nodes(one.nodes.numel(), count, seed)])
+        for one in (training, test)
     )
     rows = small.x.detach().cpu().float()
-    every = training.x[training.nodes]
+    every = select_rows(training.x, training.nodes)
+    places, _ = nearest_rows(rows, every, progress=progress)
+    nearest = take_rows(every, places[:, 0])
     # A file in half precision holds rounded copies.
-    every = every.half().float() if small.half else every
-    _, exact = nearest_rows(rows, every, progress=progress)
+    nearest = nearest.half().float() if small.half else nearest
     _, near = nearest_rows(rows, train_rows)
     _, far = nearest_rows(rows, test_rows)
-    queries = test_rows[: small.num_nodes]
+    queries = take_rows(test_rows, torch.arange(min(count, small.num_nodes)))
     _, baseline = nearest_rows(queries, train_rows)
     nearer = (near < far).double() + 0.5 * (near == far).double()
     return Memorization(
-        copies=int((exact == 0).sum()),
+        copies=int((rows == nearest).all(1).sum()),
         rows=small.num_nodes,
         to_training=float(near.median()),
         to_held_out=float(far.median()),
