@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # `as` exports a name to type checkers
     from gcsr.auto.scaling import ScalingChoice as ScalingChoice
     from gcsr.auto.scaling import choose_scaling as choose_scaling
     from gcsr.benchmarking.grid import benchmark as benchmark
+    from gcsr.auto.update import update as update
     from gcsr.data.condensed import CondensedGraph as CondensedGraph
     from gcsr.data.graph import Graph as Graph
     from gcsr.data.views import View as View
@@ -115,6 +116,7 @@ _EXPORTS = {
     "sparsify": "gcsr.api",
     "train": "gcsr.evaluation.protocol",
     "tune": "gcsr.tuning.search",
+    "update": "gcsr.auto.update",
     "__version__": "gcsr.version",
 }
 

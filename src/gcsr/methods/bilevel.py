@@ -151,15 +151,15 @@ class Bilevel(Condenser):
             hidden_channels=self.hidden_channels,
         )
 
-    def run(self, ctx: Context) -> list[CondensationResult]:
-        """One condensed graph per seed."""
+    def run(self, ctx: Context, starts: Sequence[Start] | None = None) -> list[CondensationResult]:
+        """One condensed graph per seed, from its own start or from the given ones."""
         visible, device = ctx.view.visible, ctx.device
         require(
             self.structure == "none" or not visible.multi_label,
             f"structure must be 'none' for a multi-label graph, got {self.structure!r}.",
         )
         known = Targets.of(self, ctx)
-        starts = self._starts(ctx, known)
+        starts = self.starts(ctx, known) if starts is None else starts
         columns = self._columns(visible)
         real = None
         if self.iterations:
@@ -207,14 +207,16 @@ class Bilevel(Condenser):
             return None
         return most_varied_columns(visible.x, self.max_columns)
 
-    def _start_key(self, nodes: int, seed: int, device: torch.device) -> Hashable:
+    def _start_key(self, budget: tuple[int, ...], seed: int, device: torch.device) -> Hashable:
         """What determines a start."""
         labels = (self.pseudo_labels, self.expert_seed)
-        return nodes, seed, self.init, self.num_hops, *labels, str(device)
+        return budget, seed, self.init, self.num_hops, *labels, str(device)
 
-    def _starts(self, ctx: Context, known: Targets) -> list[Start]:
+    def starts(self, ctx: Context, known: Targets, budget: Tensor | None = None) -> list[Start]:
+        """The start of every seed; ``budget`` are its nodes per class."""
         visible, device = ctx.view.visible, known.shares.device
-        budget = class_budget(visible.train_strata, visible.num_classes, ctx.nodes)
+        if budget is None:
+            budget = class_budget(visible.train_strata, visible.num_classes, ctx.nodes)
 
         @cache
         def features() -> Tensor | SparseRows:
@@ -233,7 +235,7 @@ class Bilevel(Condenser):
 
         cached = partial(_STARTS.get, visible, ctx.view.validation)
         return [
-            cached(self._start_key(ctx.nodes, seed, device), partial(start, seed))
+            cached(self._start_key(tuple(budget.tolist()), seed, device), partial(start, seed))
             for seed in ctx.seeds
         ]
 
@@ -278,7 +280,7 @@ class Bilevel(Condenser):
         y = torch.stack([_targets(start) for start in starts])
         step = BilevelStep(x, y, schedule, real, seeds, structure, view.visible.multi_label)
         edges = structure is not None
-        keys = [(edges, self._start_key(int(x.shape[1]), seed, x.device)) for seed in seeds]
+        keys = [(edges, start) for start in starts]
         chooser = None if self.iterate == "last" else BestIterate(view, x.device, keys)
         watch = None if view.watch is None else in_order(view.watch)
 

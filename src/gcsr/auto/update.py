@@ -1,0 +1,297 @@
+"""Update: a condensed graph of a graph that has grown, learned from the one before.
+
+1. X' and Y' of the previous graph are the start. A class that has none of its nodes gets its share, by
+   clusters of its real nodes; where there is no room, nodes that are most alike in classes with more
+   than their share are removed.
+2. Bilevel condensation goes on from there, for an eighth of the outer steps of the automatic mode, and
+   keeps its best validated iterate, the start included.
+3. The result, its start and the previous graph are compared by other networks on validation nodes.
+   The best one is returned.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from gcsr.auto.automatic import (
+    FINAL_NETWORKS,
+    FINAL_SEED,
+    LEAST_ITERATIONS,
+    Automatic,
+)
+from gcsr.data.condensed import CondensedGraph
+from gcsr.data.graph import FEATURE_SCALINGS, Graph
+from gcsr.data.interop import graph_of, recordable_options
+from gcsr.data.views import CondensingView, VisibleGraph
+from gcsr.engines.iterates import QuickScore
+from gcsr.engines.result import CondensationResult, Context
+from gcsr.methods.base import Condenser
+from gcsr.methods.bilevel import QUICK, QUICK_HIDDEN, Bilevel, Targets
+from gcsr.starts.sample import Start, class_budget
+from gcsr.training.fit import topology_of
+from gcsr.utils.checkpoint import Checkpoint
+from gcsr.utils.errors import require, whole_number
+from gcsr.utils.progress import ProgressOption
+from gcsr.utils.safe_io import part
+
+# Of the outer steps that condensing anew would take.
+SHARE_OF_STEPS = 8
+
+
+def update(
+    small: CondensedGraph,
+    graph: object,
+    *,
+    nodes: int | None = None,
+    iterations: int | None = None,
+    seed: int = 0,
+    device: str | torch.device = "auto",
+    checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
+    progress: ProgressOption = None,
+) -> CondensedGraph:
+    """A condensed graph for ``graph``, learned from that of an earlier state of it.
+
+    For graphs to which nodes, edges, labels or classes were added. Features mean the same as before,
+    and classes keep their numbers; new classes have the next ones.
+
+    Args:
+        small: the condensed graph of the earlier state.
+        graph: the real graph now, or an object that :func:`gcsr.load` converts. Features that are not
+            scaled are scaled as those behind ``small``.
+        nodes: number of condensed nodes; by default as many as ``small`` has.
+        iterations: outer steps; by default an eighth of those of condensing anew.
+        seed: the same seed on the same machine gives the same bytes.
+        device: ``auto`` (CUDA where there is one), ``cpu`` or ``cuda``.
+        checkpoint: as in :func:`gcsr.condense`.
+        progress: as in :func:`gcsr.condense`.
+
+    Returns:
+        The condensed graph. It never validates worse than the start. ``provenance["update"]`` records
+        what was kept and added, and ``provenance["history"]`` all graphs before it.
+    """
+    require(
+        isinstance(small, CondensedGraph),
+        f"small must be a CondensedGraph, got {type(small).__name__}; CondensedGraph.load reads one.",
+    )
+    before = part(small.provenance, "dataset")
+    if not isinstance(graph, Graph):
+        options = recordable_options(part(small.provenance, "loading"))
+        graph = graph_of(graph, **options, inductive=before.get("inductive") is True)
+    scaling = before.get("features")
+    if graph.feature_scaling == "keep" and scaling in FEATURE_SCALINGS:
+        graph = graph.scaled(scaling)
+    method = Update(nodes=nodes or small.num_nodes, previous=small, iterations=iterations)
+    return method.condense(
+        graph, seed=seed, device=device, checkpoint=checkpoint, progress=progress
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Update(Condenser):
+    """Bilevel condensation from a condensed graph of an earlier state of the graph.
+
+    Args:
+        previous: that condensed graph.
+        iterations: outer steps; by default an eighth of those of condensing anew.
+    """
+
+    name: ClassVar[str] = "update"
+    summary: ClassVar[str] = "bilevel condensation from an earlier condensed graph"
+    same_on_every_device: ClassVar[bool] = False
+    beyond_training_nodes: ClassVar[bool] = True
+    exact_class_budget: ClassVar[bool] = False
+    multi_label: ClassVar[bool] = True
+    works_in_blocks: ClassVar[bool] = Bilevel.works_in_blocks
+    includes: ClassVar[tuple[type[Condenser], ...]] = (Bilevel,)
+
+    previous: CondensedGraph = field(metadata={"resource": True})
+    iterations: int | None = None
+
+    def _check(self) -> None:
+        if self.iterations is not None:
+            whole_number(self, "iterations")
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What determines the result, by name; the previous graph as a hash."""
+        return super().settings | {"previous": content_hash(self.previous)}
+
+    def run(self, ctx: Context) -> list[CondensationResult]:
+        """One condensed graph per seed."""
+        view, device = ctx.view, ctx.device
+        self._require_fits(view)
+        plan = Automatic(nodes=ctx.nodes)._plan(view, ctx.nodes, device.type)
+        steps = max(LEAST_ITERATIONS, plan.iterations // SHARE_OF_STEPS)
+        steps = steps if self.iterations is None else self.iterations
+        method = Bilevel(nodes=ctx.nodes, iterations=steps)
+        old = _Old.of(self.previous, view.visible.num_classes, device)
+        kept, added = old.fitted(view.visible, ctx.nodes)
+        new: list[Start | None] = [None for _ in ctx.seeds]
+        if added.any():
+            new = [*method.starts(ctx, Targets.of(method, ctx), added)]
+        starts = [old.start(kept, one) for one in new]
+        made = method.run(ctx, starts)
+        score = QuickScore(view.validation, device)
+        learned = {"kept": int(kept.sum()), "added": added.tolist(), "iterations": steps}
+        return [
+            self._best(start, one, score, learned) for start, one in zip(starts, made, strict=True)
+        ]
+
+    def _require_fits(self, view: CondensingView) -> None:
+        small, visible, name = self.previous, view.visible, view.source.name
+        features = int(visible.x.shape[1])
+        require(
+            small.x.shape[1] == features,
+            f"data: the condensed graph has {small.x.shape[1]} features, {name} has {features}; a"
+            " graph that has grown has the same ones.",
+        )
+        require(
+            small.num_classes <= visible.num_classes,
+            f"data: the condensed graph has {small.num_classes} classes, {name} has"
+            f" {visible.num_classes}; a graph that has grown has as many or more.",
+        )
+        require(
+            small.multi_label == visible.multi_label,
+            f"data: the condensed graph and {name} must both be multi-label or neither, got one.",
+        )
+
+    def _best(
+        self, start: Start, made: CondensationResult, score: QuickScore, learned: dict[str, Any]
+    ) -> CondensationResult:
+        """The result, its start or the previous graph, whichever validates best."""
+        small, device = self.previous, start.x.device
+        assert start.targets is not None
+        order = start.targets.argmax(1).sort(stable=True).indices
+        eye = torch.eye(len(start.x), device=device)
+        finalists = {
+            "start": replace(made, x=start.x[order], adjacency=eye, y=start.targets[order])
+        }
+        if learned["kept"] == small.num_nodes == len(start.x):
+            shares = _padded(small.targets, int(start.targets.shape[1]))
+            parts = (small.x.float(), small.adjacency.float(), shares.float())
+            x, a, y = (one.to(device) for one in parts)
+            finalists["previous"] = replace(made, x=x, adjacency=a, y=y)
+        finalists["updated"] = made
+        validation = {
+            name: score.score(
+                *(one.x.float(), one.adjacency.float(), one.y.float()),
+                *(FINAL_NETWORKS, FINAL_SEED),
+                hidden_channels=QUICK_HIDDEN,
+                recipe=QUICK,
+            )
+            for name, one in finalists.items()
+        }
+        # Of equals what was learned.
+        chosen = max(reversed(finalists), key=validation.__getitem__)
+        notes = made.notes
+        if chosen != "updated":
+            notes = (*notes, f"no outer step validated better than the {chosen} graph")
+        details = {
+            **made.details,
+            "update": {**learned, "chosen": chosen, "validation": validation},
+            "history": [*_list(small.provenance.get("history")), _record(small)],
+            **({"leaks_test_labels": True} if small.leaks_test_labels else {}),
+        }
+        return replace(finalists[chosen], notes=notes, details=details)
+
+
+@dataclass(frozen=True, eq=False)
+class _Old:
+    """Labeled nodes of the previous graph: features as networks see them, class shares, strata."""
+
+    x: Tensor
+    shares: Tensor
+    strata: Tensor
+
+    @classmethod
+    def of(cls, small: CondensedGraph, num_classes: int, device: torch.device) -> _Old:
+        # A' = I while learning: features are those after a hop on the previous A'.
+        x = topology_of(small.adjacency.float()).normalized(small.x.float())[small.labeled]
+        shares = _padded(small.targets.float(), num_classes)[small.labeled]
+        strata = torch.zeros(len(x)) if small.multi_label else shares.argmax(1)
+        return cls(x.to(device), shares.to(device), strata.long().cpu())
+
+    def fitted(self, visible: VisibleGraph, nodes: int) -> tuple[Tensor, Tensor]:
+        """Which nodes are kept, and how many are added to every class: ``nodes`` in all.
+
+        A class without nodes gets its share (:func:`class_budget`). Beyond that as few nodes as
+        possible are added or removed, in the class that is farthest from its share.
+        """
+        classes = visible.num_classes
+        share = class_budget(visible.train_strata, classes, nodes)
+        kept = torch.bincount(self.strata, minlength=classes)
+        added = torch.where(kept == 0, share, 0)
+        while int(kept.sum() + added.sum()) > nodes:
+            surplus = torch.where(kept > 1, (kept - share).double(), -torch.inf)
+            kept[int(surplus.argmax())] -= 1
+        while int(kept.sum() + added.sum()) < nodes:
+            added[int((share - kept - added).argmax())] += 1
+        mask = torch.ones(len(self.x), dtype=torch.bool)
+        for label, count in enumerate(kept.tolist()):
+            members = (self.strata == label).nonzero().flatten()
+            mask[members[_redundant(self.x[members.to(self.x.device)], len(members) - count)]] = (
+                False
+            )
+        return mask, added
+
+    def start(self, kept: Tensor, new: Start | None) -> Start:
+        """The nodes that are kept and new ones."""
+        places = kept.to(self.x.device)
+        x, shares = self.x[places], self.shares[places]
+        notes: tuple[str, ...] = ()
+        if new is not None:
+            assert new.targets is not None
+            x, shares = torch.cat([x, new.x]), torch.cat([shares, new.targets])
+            notes = new.notes
+        return Start(x, torch.empty(0, dtype=torch.int64), notes, shares)
+
+
+def _redundant(x: Tensor, count: int) -> Tensor:
+    """Places of ``count`` rows to remove: again and again the later one of the nearest two."""
+    removed: list[int] = []
+    if count:
+        distances = torch.cdist(x.double(), x.double()).tril(-1)
+        distances[distances.new_ones(distances.shape).triu().bool()] = torch.inf
+        for _ in range(count):
+            place = int(distances.argmin()) // len(x)
+            removed.append(place)
+            distances[place], distances[:, place] = torch.inf, torch.inf
+    return torch.tensor(removed, dtype=torch.int64)
+
+
+def _padded(shares: Tensor, num_classes: int) -> Tensor:
+    return torch.nn.functional.pad(shares, (0, num_classes - int(shares.shape[1])))
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def content_hash(small: CondensedGraph) -> str:
+    """SHA-256 of features, adjacency and labels."""
+    digest = hashlib.sha256()
+    for tensor in (small.x, small.adjacency, small.y):
+        digest.update(f"{tuple(tensor.shape)} {tensor.dtype}".encode())
+        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _record(small: CondensedGraph) -> dict[str, Any]:
+    """What a later file says of this one."""
+    made = small.provenance
+    plan = part(part(made, "automatic"), "plan") or part(made, "update") or part(made, "settings")
+    source = part(made, "dataset")
+    return {
+        "graph": content_hash(small),
+        "nodes": small.num_nodes,
+        **{name: made.get(name) for name in ("method", "settings", "seed")},
+        "dataset": {name: source.get(name) for name in ("name", "content_hash", "num_nodes")},
+        "iterations": plan.get("iterations"),
+        "seconds": part(made, "measured").get("seconds"),
+    }
