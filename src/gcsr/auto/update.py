@@ -19,12 +19,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from gcsr.auto.automatic import (
-    FINAL_NETWORKS,
-    FINAL_SEED,
-    LEAST_ITERATIONS,
-    Automatic,
-)
+from gcsr.auto.automatic import FINAL_NETWORKS, FINAL_SEED, LEAST_ITERATIONS, Automatic
 from gcsr.data.condensed import CondensedGraph
 from gcsr.data.graph import FEATURE_SCALINGS, Graph
 from gcsr.data.interop import graph_of, recordable_options
@@ -172,11 +167,14 @@ class Update(Condenser):
         finalists = {
             "start": replace(made, x=start.x[order], adjacency=eye, y=start.targets[order])
         }
-        if learned["kept"] == small.num_nodes == len(start.x):
+        # Without edges the previous graph is the start.
+        structured = not torch.equal(
+            small.adjacency, torch.eye(small.num_nodes).to(small.adjacency)
+        )
+        if structured and learned["kept"] == small.num_nodes == len(start.x):
             shares = _padded(small.targets, int(start.targets.shape[1]))
-            parts = (small.x.float(), small.adjacency.float(), shares.float())
-            x, a, y = (one.to(device) for one in parts)
-            finalists["previous"] = replace(made, x=x, adjacency=a, y=y)
+            x, a, y = (one.float().to(device) for one in (small.x, small.adjacency, shares))
+            finalists["previous graph"] = replace(made, x=x, adjacency=a, y=y)
         finalists["updated"] = made
         validation = {
             name: score.score(
@@ -191,7 +189,7 @@ class Update(Condenser):
         chosen = max(reversed(finalists), key=validation.__getitem__)
         notes = made.notes
         if chosen != "updated":
-            notes = (*notes, f"no outer step validated better than the {chosen} graph")
+            notes = (*notes, f"no outer step validated better than the {chosen}")
         details = {
             **made.details,
             "update": {**learned, "chosen": chosen, "validation": validation},

@@ -28,6 +28,7 @@ from gcsr.cli import (
     reproduce,
     search,
     tune,
+    update,
 )
 from gcsr.cli.output import forget_written, interrupted, show_warning, with_verbosity
 from gcsr.utils.errors import InputError, InputWarning
@@ -75,6 +76,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "methods": listing.methods,
     "convert": convert.convert,
     "condense": condense.condense,
+    "update": update.update,
     "evaluate": evaluate.evaluate,
     "cost": cost.cost,
     "inspect": inspect.inspect,

@@ -36,6 +36,7 @@ from gcsr.data.features import (
     nbytes,
     row_blocks,
     row_scale,
+    select_rows,
     take_rows,
 )
 from gcsr.utils.errors import InputError, require, require_one_of, warn_user
@@ -627,6 +628,16 @@ class Graph:
         for note in notes if warn else ():
             warn_user(f"{note}.")
         return replace(self, notes=(*self.notes, *notes))
+
+    def subgraph(self, nodes: ArrayLike | Tensor) -> Graph:
+        """The graph among some nodes, ids or a boolean mask; classes keep their numbers."""
+        kept = torch.zeros(self.num_nodes, dtype=torch.bool)
+        kept[torch.as_tensor(nodes)] = True
+        ids, places = kept.nonzero().flatten(), kept.cumsum(0) - 1
+        train, val, test = (places[one[kept[one]]] for one in (self.train, self.val, self.test))
+        edges = sp.csr_array(self.adjacency[ids.numpy()][:, ids.numpy()])
+        x = select_rows(self.x, ids)
+        return replace(self, x=x, adjacency=edges, y=self.y[ids], train=train, val=val, test=test)
 
     def renamed(self, name: str) -> Graph:
         """The same graph under another name."""
