@@ -12,10 +12,9 @@ import typer
 
 from gcsr.cli import options
 from gcsr.cli.app import run
-from gcsr.cli.options import parse_bytes
 from gcsr.cli.output import console, print_json, progress_bars, table
 from gcsr.utils.errors import require
-from gcsr.utils.formatting import byte_count
+from gcsr.utils.formatting import byte_count, parse_bytes
 from gcsr.utils.progress import prefixed
 
 if TYPE_CHECKING:

@@ -9,11 +9,12 @@ from fuzz.target import Target
 from fuzz.targets.small import small_graph, written
 from gcsr import InputError
 from gcsr.api import make_condenser
-from gcsr.cli.options import SIZES, parse_bytes, parse_settings
+from gcsr.cli.options import SIZES, parse_settings
 from gcsr.evaluation.sparsify import Sparsifier
 from gcsr.methods.registry import methods
 from gcsr.tuning.space import Space
 from gcsr.tuning.study import StudySpec
+from gcsr.utils.formatting import parse_bytes
 
 _GRAPH = small_graph()
 

@@ -13,15 +13,19 @@ import torch
 
 import gcsr
 from gcsr import Graph, InputError, TrainingRecipe
+from gcsr.auto import automatic
 from gcsr.data.folder import write_folder
 from gcsr.data.stored_graph import StoredGraph, open_folder
 from gcsr.data.views import View
+from gcsr.methods import bilevel
 from gcsr.models import base
 from gcsr.models.base import init_batch
 from gcsr.models.registry import condensing_model
 from gcsr.models.sparse import SparseTopology
+from gcsr.outofcore import parts
 from gcsr.outofcore.hops import Propagated
 from gcsr.outofcore.prior import ClassesInBlocks
+from gcsr.starts import consistent, pseudo_labels
 from gcsr.training.experts import MeanPrediction
 from gcsr.training.obtain_experts import forget_experts
 from helpers import CPU, planted_graph
@@ -45,7 +49,10 @@ QUICK: dict[str, dict[str, Any]] = {
         "hidden_channels": 16,
     },
     "random": {},
+    "herding": {"epochs": 4, "hidden_channels": 8},
+    "kcenter": {"epochs": 4, "hidden_channels": 8},
 }
+OUTER = {"iterations": 3, "window": 2, "burn_in": 1, "longest": 6, "students": 2}
 
 
 @pytest.fixture
@@ -76,7 +83,10 @@ def sparse_featured() -> Graph:
 
 
 def same(first: gcsr.CondensedGraph, second: gcsr.CondensedGraph) -> bool:
-    told = ("settings", "dataset", "notes", "class_correlation", "matching_loss", "validation")
+    told = (
+        *("settings", "dataset", "notes", "class_correlation", "matching_loss", "validation"),
+        *("real_loss", "pseudo_labels", "automatic"),
+    )
     return all(
         torch.equal(a, b)
         for a, b in (
@@ -130,6 +140,54 @@ def test_condensing(
 
 
 @pytest.mark.parametrize(
+    ("method", "settings", "make", "sampling"),
+    [
+        ("auto", OUTER, large, False),  # few labels: both pseudo-labelers
+        ("auto", OUTER, large, True),
+        ("bilevel", {**OUTER, "pseudo_labels": "none"}, sparse_featured, False),
+        ("bilevel", {**OUTER, "models": "gcn,appnp", "max_columns": 5}, large, True),
+        ("clusters", {"num_hops": 2, "pseudo_labels": "appnp"}, large, False),
+        ("mtt", {**QUICK["mtt"], "init": "clusters"}, large, False),
+    ],
+)
+def test_the_default_mode(
+    opened: Opened,
+    monkeypatch: pytest.MonkeyPatch,
+    method: str,
+    settings: dict[str, Any],
+    make: Callable[[], Graph],
+    sampling: bool,
+) -> None:
+    brief = TrainingRecipe(epochs=4, dropout=0.5, validate_every=2)
+    for module in (consistent, pseudo_labels):
+        monkeypatch.setattr(module, "RECIPE", brief)
+    for module in (automatic, bilevel):
+        monkeypatch.setattr(module, "QUICK", brief)
+    monkeypatch.setattr(base, "ROWS_AT_ONCE", 64)
+    if sampling:
+        for name, number in (("ROWS", 200), ("TRAINED", 40), ("VALIDATED", 30)):
+            monkeypatch.setattr(parts, f"ALWAYS_{name}", number)
+        for name, number in (("NUMBERS", 0), ("TRAINED", 20), ("VALIDATED", 16)):
+            monkeypatch.setattr(parts, f"MOST_{name}", number)
+    stored = opened(make(), TINY)
+    results = []
+    for graph in (stored, stored.to_memory()):
+        forget_experts()
+        results.append(
+            gcsr.condense(graph, nodes=9, method=method, seed=3, device="cpu", **settings)
+        )
+    assert same(*results)
+    sampled = results[0].provenance.get("sampled", {})
+    assert sampled == results[1].provenance.get("sampled", {})
+    if sampling:
+        assert {name: one["read"] for name, one in sampled.items()} == {
+            "training": 20,
+            "validation": 16,
+            "known": 200,
+        }
+
+
+@pytest.mark.parametrize(
     "model", ["gcn", "gcn-linear", "sage-paper", "sgc", "sgc-linear", "appnp", "mlp"]
 )
 @pytest.mark.parametrize("make", [large, sparse_featured])
@@ -162,7 +220,7 @@ def test_scores_are_those_of_memory_bit_by_bit(opened: Opened) -> None:
     """Accuracies could agree where scores do not."""
     from gcsr.models.base import init_batch
     from gcsr.models.registry import testing_model
-    from gcsr.outofcore.predict import _scores
+    from gcsr.outofcore.predict import scores_in_blocks
 
     for make in (large, sparse_featured):
         graph = make()
@@ -179,9 +237,8 @@ def test_scores_are_those_of_memory_bit_by_bit(opened: Opened) -> None:
             topology = SparseTopology(graph.adjacency, CPU)
             with torch.no_grad():
                 expected = model.logits(params, model.prepare(graph.x, topology, nodes))[0]
-                parts = list(
-                    _scores(model, params, Propagated(folder_graph.disk), nodes.numpy(), CPU)
-                )
+                work = Propagated(folder_graph.disk)
+                parts = list(scores_in_blocks(model, params, work, nodes.numpy(), CPU))
             assert torch.equal(torch.cat(parts), expected), (make.__name__, name)
 
 
@@ -202,8 +259,6 @@ def test_inductive(opened: Opened) -> None:
     ("settings", "word"),
     [
         ({"method": "gcond"}, "gcond"),
-        ({"method": "auto"}, "auto"),
-        ({"method": "gcsr", "init": "clusters"}, "init"),
         ({"method": "gcsr", "dtype": "float64"}, "dtype"),
         ({"method": "gcsr", "model": "cheby-paper"}, "cheby-paper"),
         ({"method": "gcsr", "model": "gcn", "prior": "predicted"}, "prior"),

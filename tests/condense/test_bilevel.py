@@ -24,6 +24,7 @@ from gcsr.engines.iterates import QuickScore
 from gcsr.engines.result import Context
 from gcsr.engines.structure import SelfExpressiveStructure
 from gcsr.models.sparse import SparseOperator
+from gcsr.outofcore.real import real_graph
 from gcsr.training.fit import TrainingRecipe
 from gcsr.utils.progress import silent
 from helpers import (
@@ -390,7 +391,7 @@ def test_students_have_the_ages_of_the_schedule(graph):
     plan = schedule(iterations=9, students=2, hidden_channels=4, window=2, burn_in=3, longest=12)
     view = View(graph).condensing()
     shares = torch.nn.functional.one_hot(graph.y.clamp_min(0), 3).float()
-    real = RealLoss(view.visible, shares, graph.train, ["gcn"], 4, CPU)
+    real = RealLoss(real_graph(view.visible, CPU), shares[graph.train], graph.train, ["gcn"], 4)
     x, y = graph.x[None, :6].clone(), shares[None, :6]
     step = BilevelStep(x, y, plan, real, [0])
     seen = []
@@ -412,7 +413,7 @@ def test_rates_fall_to_zero():
 # -- the real loss -------------------------------------------------------------------------------------
 
 
-def real_graph(*, sparse: bool) -> Graph:
+def random_real_graph(*, sparse: bool) -> Graph:
     rng = np.random.default_rng(5)
     n, d = (520, 200) if sparse else (60, 12)
     x = rng.normal(size=(n, d)) * (rng.random((n, d)) < (0.01 if sparse else 1))
@@ -431,7 +432,7 @@ def real_graph(*, sparse: bool) -> Graph:
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 @pytest.mark.parametrize("models", [*[(name,) for name in STUDENT_MODELS], ("gcn", "mlp")])
 def test_the_real_loss_is_that_of_the_plain_formulas(models, sparse):
-    graph = real_graph(sparse=sparse)
+    graph = random_real_graph(sparse=sparse)
     visible = View(graph).condensing().visible
     generator = torch.Generator().manual_seed(6)
     shares = torch.randn(graph.num_nodes, 4, generator=generator).double().softmax(-1)
@@ -440,7 +441,8 @@ def test_the_real_loss_is_that_of_the_plain_formulas(models, sparse):
     unasked[nodes] = False
     shares[unasked] = torch.nan
     students = some_students(2, 3, (graph.num_features, 5, 4), ages=[[1, 2, 3], [4, 5, 6]])
-    real = RealLoss(visible, shares, nodes, models, 5, CPU, torch.float64)
+    seen = real_graph(visible, CPU, torch.float64)
+    real = RealLoss(seen, shares[nodes], nodes, models, 5, dtype=torch.float64)
     (batch,) = real._batches
     assert all(isinstance(one.inputs, SparseOperator) == sparse for one in batch.prepared)
     losses, gradients = real.losses_and_gradients(students, 7)
@@ -464,18 +466,19 @@ def test_minibatches_take_turns_among_the_nodes_asked_for(graph):
     visible = View(graph).condensing().visible
     numbered = torch.arange(graph.num_nodes).double()[:, None].expand(-1, 3)
     nodes = torch.arange(5, 60)
-    some = {"batch_nodes": 16, "batches": 2}
-    real = RealLoss(visible, numbered, nodes, ["gcn"], 4, CPU, torch.float64, **some)
+    some = {"batch_nodes": 16, "batches": 2, "dtype": torch.float64}
+    seen = real_graph(visible, CPU, torch.float64)
+    real = RealLoss(seen, numbered[nodes], nodes, ["gcn"], 4, **some)
     drawn = [batch.targets[:, 0].long().tolist() for batch in real._batches]
     assert [len(set(batch)) for batch in drawn] == [14, 14]
     assert not set(drawn[0]) & set(drawn[1]) and set(drawn[0]) | set(drawn[1]) <= set(range(5, 60))
-    everyone = [part.tolist() for part in minibatches(nodes, 16, 4)]
+    everyone = [nodes[part].tolist() for part in minibatches(nodes, 16, 4)]
     assert sorted(node for part in everyone for node in part) == nodes.tolist()
     assert sorted(map(len, everyone)) == [13, 14, 14, 14]
     students = some_students(1, 1, (12, 4, 3), ages=[[1]])
     losses = [float(real.losses_and_gradients(students, number)[0]) for number in range(4)]
     assert losses[0] == losses[2] != losses[1] == losses[3]
-    whole = RealLoss(visible, numbered, nodes[:16], ["gcn"], 4, CPU, torch.float64, **some)
+    whole = RealLoss(seen, numbered[nodes[:16]], nodes[:16], ["gcn"], 4, **some)
     assert [batch.targets[:, 0].tolist() for batch in whole._batches] == [list(range(5, 21))]
 
 
@@ -625,9 +628,9 @@ def asked_for(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
     found: list[list[int]] = []
 
     class Watched(RealLoss):
-        def __init__(self, visible: Any, targets: Tensor, nodes: Tensor, *rest: Any) -> None:
+        def __init__(self, real: Any, targets: Tensor, nodes: Tensor, *rest: Any, **named: Any):
             found.append(nodes.tolist())
-            super().__init__(visible, targets, nodes, *rest)
+            super().__init__(real, targets, nodes, *rest, **named)
 
     monkeypatch.setattr(method_module, "RealLoss", Watched)
     return found

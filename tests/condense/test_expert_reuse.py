@@ -13,8 +13,8 @@ import torch
 
 from gcsr import GCSR, MTT, CondensedGraph, InputError
 from gcsr.cli.app import main
-from gcsr.cli.options import parse_bytes
 from gcsr.training.obtain_experts import forget_experts
+from gcsr.utils.formatting import parse_bytes
 from helpers import planted_graph
 
 SMALL: dict[str, Any] = {

@@ -106,7 +106,7 @@ def test_unfolding_is_bounded(pair: tuple[Graph, Graph], monkeypatch: pytest.Mon
 
 def test_invalid_sparse_features(pair: tuple[Graph, Graph]) -> None:
     x = pair[1].x.clone()
-    with pytest.raises(InputError, match=r"x must be dense or a CSR tensor, got torch.sparse_coo"):
+    with pytest.raises(InputError, match=r"x must be dense or a CSR tensor, got torch\.sparse_coo"):
         replace(pair[1], x=pair[0].x.to_sparse())
     x.values()[0] = torch.nan
     first = int((pair[0].x != 0).any(1).nonzero()[0])

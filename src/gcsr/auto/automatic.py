@@ -19,8 +19,7 @@ import torch
 
 from gcsr.auto.costs import Costs
 from gcsr.data.graph import Graph
-from gcsr.data.stored_graph import StoredGraph
-from gcsr.data.views import CondensingView
+from gcsr.data.views import CondensingView, View
 from gcsr.engines.divergence import RUN_ERRORS, reason_of
 from gcsr.engines.iterates import QuickScore
 from gcsr.engines.result import CondensationResult, Context
@@ -136,6 +135,7 @@ class Automatic(Condenser):
     # The pseudo-labeler sees another draw of dropout on another device.
     same_on_every_device: ClassVar[bool] = False
     beyond_training_nodes: ClassVar[bool] = True
+    works_in_blocks: ClassVar[bool] = True
     exact_class_budget: ClassVar[bool] = False
     multi_label: ClassVar[bool] = True
     delegates: ClassVar[tuple[type[Condenser], ...]] = (Bilevel,)
@@ -184,12 +184,10 @@ class Automatic(Condenser):
         return Bilevel(nodes=nodes, **(chosen | self._fixed))
 
     def _work(self, nodes: int) -> Work:
-        return Work(nodes, hops=2, least=self.budget)
+        return replace(self._bilevel(nodes)._work(nodes), iterations=0, least=self.budget)
 
     def _estimated_work(self, work: Work, graph: Graph, kind: str) -> Work:
-        if isinstance(graph, StoredGraph):
-            return work  # of what stays on disk nothing is read for an estimate
-        view = self._seen(graph)
+        view = View(graph).condensing()
         plan = self._plan(view, work.nodes, kind)
         return replace(work, least=plan.expected_seconds, held=self._costs(view, work.nodes).held)
 

@@ -6,10 +6,10 @@ core of a current server, or of a data-center GPU.
 
 from __future__ import annotations
 
-from gcsr.data import features
 from gcsr.data.views import CondensingView
-from gcsr.engines.bilevel.real_loss import BATCH_NODES, BATCHES
+from gcsr.engines.bilevel.real_loss import BATCH_NODES, BATCHES, MOST_NUMBERS
 from gcsr.methods.bilevel import COMPARISONS, QUICK, QUICK_HIDDEN, QUICK_NETWORKS, Bilevel
+from gcsr.outofcore.parts import is_large, most_rows, trained_places, validation_part
 from gcsr.starts import consistent
 
 # Operations per second of small matrix products; large ones run faster, tall ones leave the cache.
@@ -59,14 +59,18 @@ class Costs:
         self._learned = method.learned_columns(self._features)
         self._classes = visible.num_classes
         self._edges = int(visible.adjacency.nnz) + self._all
-        self._train, self._validated = visible.train.numel(), validation.nodes.numel()
+        # Of very many nodes a random part is read.
+        self._train = trained_places(visible).numel()
+        self._validated = validation_part(validation).nodes.numel()
+        self._known = min(self._all, most_rows(max(self._features, self._classes)))
         degree = self._edges / max(1, self._all)
-        filled = features.filled(visible.x) / max(1, self._all)
+        filled = visible.filled / max(1, self._all)
         sparse = kind == "cpu" and 10 * filled < self._features
         # Work per row of the features, and of propagated ones.
         self._row = SPARSE_FACTOR * filled if sparse else self._features / LARGE
         propagated = min(self._features, filled * degree)
         self._propagated_row = SPARSE_FACTOR * propagated if sparse else self._features / LARGE
+        self._large = is_large(visible)
         self._scan = self._all * self._features / SCANNED if sparse else 0.0
         known = int(validation.x.shape[0])
         self._scored = min(known, self._validated * degree)
@@ -101,9 +105,10 @@ class Costs:
     @property
     def held(self) -> int:
         """Bytes of the largest moment: the pseudo-labeler's draws, or minibatches and a window."""
-        nodes = self._all if self.labeler else self._train
+        nodes = self._known if self.labeler else self._train
         batches = min(BATCHES, -(-nodes // BATCH_NODES))
         reached = batches * self._reached * min(self._features, self._propagated_row * LARGE)
+        reached = min(reached, MOST_NUMBERS)
         learned = self._method.held_bytes(self._nodes, self._learned, self._classes)
         columns = consistent.columns_read(self._all, self._features)
         rows = self._train + min(consistent.POOL, self._all - self._train)
@@ -122,6 +127,7 @@ class Costs:
         seconds = propagated + trained / self._speed + 10 * epochs * self._epoch
         if self._method.pseudo_labels != "auto":
             return seconds
+        seconds = 0.0 if self._large else seconds
         # GCNs that are compared with it: five for 200 epochs, validated every second epoch.
         work = 64 * self._row * (6000 * self._trained_on + 1000 * self._scored)
         return seconds + work / self._speed + 200 * self._epoch
@@ -136,7 +142,7 @@ class Costs:
         return seconds + self._scan + 100 * self._epoch
 
     def _start(self) -> float:
-        return 1400.0 * self._all * self._features / self._speed
+        return 1400.0 * self._known * self._features / self._speed
 
     def comparison(self) -> float:
         """Networks trained on the condensed graph and validated on the real one."""

@@ -11,7 +11,7 @@ import typer
 import gcsr
 from gcsr.cli import options
 from gcsr.cli.data import checked_device, load_graph, output_paths, replaced, write_graphs
-from gcsr.cli.options import expert_bounds, parse_bytes, parse_settings
+from gcsr.cli.options import expert_bounds, parse_settings
 from gcsr.cli.output import (
     new_notes,
     print_json,
@@ -21,7 +21,7 @@ from gcsr.cli.output import (
     uninterrupted,
 )
 from gcsr.utils.errors import InputError, require, require_one_of
-from gcsr.utils.formatting import byte_count, counted
+from gcsr.utils.formatting import byte_count, counted, parse_bytes
 from gcsr.utils.progress import prefixed
 
 if TYPE_CHECKING:

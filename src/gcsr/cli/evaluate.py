@@ -12,10 +12,9 @@ import typer
 import gcsr
 from gcsr.cli import options
 from gcsr.cli.data import checked_device, load_graph, print_found
-from gcsr.cli.options import parse_bytes
 from gcsr.cli.output import print_json, print_leak, print_table, progress_bars
 from gcsr.utils.errors import require
-from gcsr.utils.formatting import counted, printable
+from gcsr.utils.formatting import counted, parse_bytes, printable
 
 METRICS = {
     "micro_f1": "micro-F1",

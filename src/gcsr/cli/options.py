@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from gcsr.utils.errors import InputError, require
+from gcsr.utils.errors import require
+from gcsr.utils.formatting import parse_bytes
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Quiet = Annotated[
@@ -100,24 +99,6 @@ ExpertDisk = Annotated[
 
 # Settings that have options of their own.
 SIZES = ("nodes", "ratio")
-_UNITS = {
-    "": 1,
-    "b": 1,
-    **{f"{prefix}b": 1000**i for i, prefix in enumerate("kmgt", 1)},
-    **{f"{prefix}ib": 1024**i for i, prefix in enumerate("kmgt", 1)},
-}
-_SIZE = re.compile(r"(\d+(?:\.\d+)?(?:e\+?\d{1,2})?)\s*([kmgt]?i?b)?", re.ASCII)
-
-
-def parse_bytes(option: str, text: str) -> int:
-    """``500MB``, ``2GiB``, ``1e9`` or plain bytes."""
-    match = _SIZE.fullmatch(text.strip().lower())
-    if match is not None and (match[2] or "") in _UNITS:
-        size = Decimal(match[1]) * _UNITS[match[2] or ""]
-        # Half a byte is a forgotten unit.
-        if (match[2] or size == int(size)) and size < 2**63:
-            return int(size)
-    raise InputError(f"{option} must be a size such as 500MB, 2GiB or 1e9 (bytes), got {text!r}.")
 
 
 def expert_bounds(memory: str | None, disk: str | None) -> dict[str, int]:

@@ -187,10 +187,15 @@ def feature_numbers(graph: Graph) -> int:
 
 def in_memory_bytes(graph: Graph) -> int:
     """About the bytes that condensing and testing take in memory."""
-    x = graph.num_nodes * feature_numbers(graph) * 4
     scores = graph.num_nodes * graph.num_classes * 4
     entries = graph.num_edges + graph.num_nodes
-    return FEATURE_COPIES * x + ENTRY_COPIES * entries + SCORE_COPIES * scores
+    numbers = feature_numbers(graph)
+    return matrix_bytes(graph.num_nodes, numbers, entries) + SCORE_COPIES * scores
+
+
+def matrix_bytes(nodes: int, features: int, entries: int) -> int:
+    """About the bytes of features, two hops of them, and an adjacency with so many entries."""
+    return FEATURE_COPIES * nodes * features * 4 + ENTRY_COPIES * entries
 
 
 def require_in_memory(graph: Graph, what: str) -> None:

@@ -27,7 +27,7 @@ import torch
 from torch import Tensor
 
 from gcsr.data.array_file import ArrayFile
-from gcsr.data.features import SparseRows, is_sparse, select_rows
+from gcsr.data.features import SparseRows, filled, is_sparse, select_rows
 from gcsr.data.graph import Graph, StoredParts, real_bytes
 from gcsr.data.stored_graph import OnDisk, StoredGraph
 from gcsr.data.stored_matrix import StoredFeatures
@@ -38,9 +38,10 @@ from gcsr.utils.progress import Watch
 
 @dataclass(frozen=True)
 class StoredRows:
-    """Rows of a file."""
+    """Rows of a file; ``columns`` of them, or all."""
 
     file: ArrayFile | StoredFeatures
+    columns: Tensor | None = None
 
     @property
     def device(self) -> torch.device:
@@ -49,7 +50,8 @@ class StoredRows:
 
     def __getitem__(self, nodes: Tensor, /) -> Tensor:
         """The rows of some nodes."""
-        return torch.from_numpy(self.file.take(nodes.cpu().numpy()))
+        found = torch.from_numpy(self.file.take(nodes.cpu().numpy()))
+        return found if self.columns is None else found[:, self.columns]
 
 
 # Feature rows that are indexed by node.
@@ -83,6 +85,11 @@ class VisibleGraph:
         if self.disk is not None:
             return StoredRows(self.disk.features)
         return rows_by_number(self.x, self.x.device)
+
+    @property
+    def filled(self) -> int:
+        """Entries of the features that are not zero."""
+        return filled(self.x) if self.disk is None else self.disk.filled
 
     def among(self, nodes: Tensor) -> sp.csr_array:
         """The edges among some nodes."""

@@ -9,9 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gcsr.data.views import CondensingView, Target
+from gcsr.data.views import CondensingView, Target, ViewCache
+from gcsr.models.base import Prepared
 from gcsr.models.registry import testing_model
-from gcsr.outofcore.predict import prepare_on
+from gcsr.outofcore.parts import validation_part
+from gcsr.outofcore.real import prepare_on
 from gcsr.training.fit import TrainingRecipe, fit, topology_of
 from gcsr.utils.progress import Watch
 
@@ -109,9 +111,12 @@ class QuickScore:
         self, validation: Target, device: torch.device, *, networks: int = QUICK_RUNS, seed: int = 0
     ) -> None:
         self.networks, self.seed = networks, seed
-        # The prepared inputs do not depend on the number of hidden channels.
-        self.validate = prepare_on(testing_model("gcn"), validation, validation.nodes, device)
-        self.labels = validation.labels.to(device)
+        self.validate, self.labels = _PREPARED.get(
+            validation,
+            validation,
+            str(device),
+            lambda: _prepared(validation_part(validation), device),
+        )
         self.features = int(validation.x.shape[1])
 
     def __call__(self, x: Tensor, a: Tensor, targets: Tensor) -> float:
@@ -144,6 +149,16 @@ class QuickScore:
             seed=seed,
         )
         return float(fitted.validation.mean())
+
+
+def _prepared(validation: Target, device: torch.device) -> tuple[Prepared, Tensor]:
+    """What validating reads, and the labels. It does not depend on the number of hidden channels."""
+    prepared = prepare_on(testing_model("gcn"), validation, validation.nodes, device)
+    return prepared, validation.labels.to(device)
+
+
+# Several starts and iterates of a run are scored.
+_PREPARED: ViewCache[tuple[Prepared, Tensor]] = ViewCache()
 
 
 class BestValidated(Best):

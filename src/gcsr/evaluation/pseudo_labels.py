@@ -49,6 +49,7 @@ class PseudoLabels:
                 seed=SEED,
                 device=trial.device,
                 tempered=True,
+                everyone=True,
                 progress=progress,
             )
         return cls(condensing.visible, found.shares)

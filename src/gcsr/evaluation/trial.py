@@ -17,8 +17,8 @@ from gcsr.evaluation.networks import NOTHING, Keep, Scores, TrainedNetwork
 from gcsr.models.base import Model, Prepared, joined
 from gcsr.models.gat import GAT
 from gcsr.models.registry import testing_model
-from gcsr.models.sparse import SparseTopology
-from gcsr.outofcore.predict import accuracy_in_blocks, prepare_on
+from gcsr.outofcore.predict import accuracy_in_blocks
+from gcsr.outofcore.real import RealGraph, real_graph
 from gcsr.training.classification import targets_of
 from gcsr.training.fit import (
     Fitted,
@@ -146,7 +146,7 @@ class Trial:
         self, model: Model, view: View, device: torch.device, recipe: TrainingRecipe, seed: int
     ) -> None:
         self.model, self.device, self.recipe, self.seed = model, device, recipe, seed
-        self._topologies: dict[int, SparseTopology] = {}
+        self._real: list[RealGraph] = []
         self.view = view
         self.validation = view.validation()
         self.validate = self.prepare(self.validation)
@@ -160,12 +160,9 @@ class Trial:
 
     def prepare(self, target: Target) -> Prepared:
         """What the model needs to predict a target's nodes."""
-        if target.disk is not None:
-            return prepare_on(self.model, target, target.nodes, self.device)
-        key = id(target.adjacency)
-        if key not in self._topologies:
-            self._topologies[key] = SparseTopology(target.adjacency, self.device)
-        return self.model.prepare(target.x.to(self.device), self._topologies[key], target.nodes)
+        # Kept, so that the same graph is normalized once.
+        self._real.append(real_graph(target, self.device))
+        return self._real[-1].prepared(self.model, target.nodes)
 
     def scores(self, batches: Sequence[Batch], progress: Progress, keep: Keep = NOTHING) -> Scores:
         """What every network scores, in their order.

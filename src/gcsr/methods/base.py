@@ -68,7 +68,6 @@ def _with_edges(
     made: CondensationResult, view: CondensingView, seed: int, device: torch.device
 ) -> CondensationResult:
     """The same result with the edges for unweighted layers in its details, where A' has weights."""
-    disk = view.visible.disk or view.validation.disk
     small = CondensedGraph(
         made.x,
         made.adjacency,
@@ -76,7 +75,7 @@ def _with_edges(
         view.visible.num_classes,
         multi_label=view.visible.multi_label,
     )
-    if disk is not None or not small.has_weights or not view.validation.nodes.numel():
+    if not small.has_weights or not view.validation.nodes.numel():
         return made
     quick = QuickScore(view.validation, device)
     x, adjacency, targets = (p.to(device) for p in (small.x, small.adjacency, small.targets))
@@ -383,8 +382,8 @@ class Condenser(ABC):
         """Refuse a graph that stays on disk where these settings need it in memory."""
         require(
             self.works_in_blocks,
-            f"method must be gcsr, mtt or random for a graph on disk, got {self.name!r}; or open the"
-            " graph with more memory (command line: --memory).",
+            "method must be auto, bilevel, clusters, gcsr, herding, kcenter, mtt or random for a graph"
+            f" on disk, got {self.name!r}; or open it with more memory (command line: --memory).",
         )
 
     def _with_provenance(

@@ -10,32 +10,33 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor
 
-from gcsr.data.features import SparseRows, take_columns
-from gcsr.data.views import CondensingView, ViewCache, VisibleGraph
+from gcsr.data.views import CondensingView, RowsByNumber, ViewCache, VisibleGraph
 from gcsr.engines.bilevel.engine import CHECK_EVERY, BilevelSchedule, BilevelStep
-from gcsr.engines.bilevel.real_loss import STUDENT_MODELS, RealLoss
+from gcsr.engines.bilevel.real_loss import BATCH_NODES, BATCHES, STUDENT_MODELS, RealLoss
 from gcsr.engines.bilevel.window import InnerAdam
 from gcsr.engines.divergence import DivergenceGuard, reason_of
 from gcsr.engines.iterates import CURVE_POINTS, Best, QuickScore, in_order, recorded
 from gcsr.engines.loop import advance_together, optimize
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.engines.structure import SelfExpressiveStructure
-from gcsr.equations.prior import class_correlation, class_prior
+from gcsr.equations.prior import class_prior
 from gcsr.methods.base import Condenser
 from gcsr.outofcore.estimate import Work
+from gcsr.outofcore.parts import known_nodes, parts_read
+from gcsr.outofcore.real import real_graph
 from gcsr.starts.clusters import cluster_start
-from gcsr.starts.consistent import most_varied_columns
+from gcsr.starts.consistent import varied_columns_of
 from gcsr.starts.pseudo_labels import class_shares
 from gcsr.starts.sample import (
     Start,
     block_labels,
     class_budget,
-    propagated_features,
+    rows_after,
     sample_training_rows,
+    taken,
 )
 from gcsr.training.classification import targets_of
 from gcsr.training.fit import TrainingRecipe
-from gcsr.utils.csr import csr_tensor
 from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import InputError, real_number, require, require_one_of, whole_number
 from gcsr.utils.progress import Progress
@@ -93,6 +94,7 @@ class Bilevel(Condenser):
     # Labels are learned too: a node may end in another class than it began in.
     exact_class_budget: ClassVar[bool] = False
     multi_label: ClassVar[bool] = True
+    works_in_blocks: ClassVar[bool] = True
 
     num_hops: int = 1
     init: Literal["clusters", "sample"] = "clusters"
@@ -149,6 +151,8 @@ class Bilevel(Condenser):
             iterations=self.iterations,
             steps=steps,
             hidden_channels=self.hidden_channels,
+            clustered=self.init == "clusters",
+            outer_nodes=BATCHES * BATCH_NODES,
         )
 
     def run(self, ctx: Context, starts: Sequence[Start] | None = None) -> list[CondensationResult]:
@@ -163,11 +167,13 @@ class Bilevel(Condenser):
         columns = self._columns(visible)
         real = None
         if self.iterations:
-            narrow = visible
-            if columns is not None:
-                narrow = replace(visible, x=take_columns(visible.x, columns))
             real = RealLoss(
-                narrow, known.shares, known.nodes, self._models, self.hidden_channels, device
+                real_graph(visible, device, progress=ctx.progress, columns=columns),
+                known.shares,
+                known.nodes,
+                self._models,
+                self.hidden_channels,
+                multi_label=visible.multi_label,
             )
 
         def run(group: slice, report: Progress) -> list[CondensationResult]:
@@ -175,7 +181,7 @@ class Bilevel(Condenser):
             found = self._run(part, known, real, chosen, None, columns)
             if self.structure == "none":
                 return found
-            closed_form = self._structure(visible, known, chosen)
+            closed_form = self._structure(visible, known, chosen, device)
             try:
                 other = self._run(part, known, real, chosen, closed_form)
             except (InputError, torch.linalg.LinAlgError) as error:  # type: ignore[attr-defined]
@@ -205,7 +211,7 @@ class Bilevel(Condenser):
         features = int(visible.x.shape[1])
         if self.learned_columns(features) == features or not self.iterations:
             return None
-        return most_varied_columns(visible.x, self.max_columns)
+        return varied_columns_of(visible, self.max_columns)
 
     def _start_key(self, budget: tuple[int, ...], seed: int, device: torch.device) -> Hashable:
         """What determines a start."""
@@ -219,8 +225,8 @@ class Bilevel(Condenser):
             budget = class_budget(visible.train_strata, visible.num_classes, ctx.nodes)
 
         @cache
-        def features() -> Tensor | SparseRows:
-            return propagated_features(visible, self.num_hops, device)
+        def features() -> RowsByNumber:
+            return rows_after(visible, self.num_hops, device, progress=ctx.progress)
 
         def start(seed: int) -> Start:
             if self.init == "sample":
@@ -228,10 +234,12 @@ class Bilevel(Condenser):
                 generator = make_generator(seed, "initial rows")
                 found = sample_training_rows(features(), visible, labels, generator)
                 targets = targets_of(visible.labels[found.nodes], visible.num_classes)
-                return replace(found, targets=targets.to(found.x))
-            rows, shares = features()[known.nodes.to(device)], known.shares[known.nodes.to(device)]
+                return replace(found, x=found.x.to(device), targets=targets.to(device))
+            rows = taken(features(), known.nodes, device)
             generator = make_generator(seed, "clusters")
-            return cluster_start(rows, shares, budget, generator, multi_label=visible.multi_label)
+            return cluster_start(
+                rows, known.shares, budget, generator, multi_label=visible.multi_label
+            )
 
         cached = partial(_STARTS.get, visible, ctx.view.validation)
         return [
@@ -240,14 +248,14 @@ class Bilevel(Condenser):
         ]
 
     def _structure(
-        self, visible: VisibleGraph, known: Targets, starts: Sequence[Start]
+        self, visible: VisibleGraph, known: Targets, starts: Sequence[Start], device: torch.device
     ) -> tuple[SelfExpressiveStructure, tuple[Tensor, ...]]:
         """The closed form of GCSR with its prior over true and pseudo-labels (Eq. 5-8)."""
         x = torch.stack([start.x for start in starts])
         classes = torch.full((visible.num_nodes,), -1)
-        classes[known.nodes] = known.shares[known.nodes.to(known.shares.device)].argmax(1).cpu()
-        adjacency = csr_tensor(visible.adjacency, x.device, torch.float32)
-        correlation = class_correlation(adjacency, classes, visible.num_classes).cpu()
+        classes[known.nodes] = known.shares.argmax(1).cpu()
+        correlation = real_graph(visible, device).class_correlation(classes, visible.num_classes)
+        correlation = correlation.cpu()
         priors = [class_prior(correlation, _targets(start).argmax(1).cpu()) for start in starts]
         history = torch.eye(x.shape[1]).to(x).repeat(x.shape[0], 1, 1)
         unit = x.square().sum(-1).mean(-1).view(-1, 1, 1)
@@ -323,10 +331,13 @@ class Bilevel(Condenser):
                 **({} if chooser is None else {chooser.measure: chooser.curve(g)}),
                 "bilevel": {"structure": "none" if structure is None else "self-expressive"},
                 **({} if known.provenance is None else {"pseudo_labels": known.provenance}),
+                **parts_read(view, known.nodes),
             }
             x, y, a = (part[g] for part in found)
             order = y.argmax(1).sort(stable=True).indices  # nodes in blocks by class
             notes = (*starts[g].notes, *guard.notes(g))
+            if real is not None and real.note is not None:
+                notes = (*notes, real.note)
             a = a[order][:, order]
             results.append(CondensationResult(x[order], a, y[order], notes, details))
         return results
@@ -348,10 +359,10 @@ def few_labels(visible: VisibleGraph) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """What the outer loss is computed on: class shares ``(n, C)``, and the nodes that have any."""
+    """What starts and the outer loss are computed on: nodes, and their class shares ``(m, C)``."""
 
-    shares: Tensor
     nodes: Tensor
+    shares: Tensor
     provenance: dict[str, Any] | None
 
     @classmethod
@@ -360,12 +371,12 @@ class Targets:
         visible, device = ctx.view.visible, ctx.device
         labeler = labeler_of(method, visible)
         if labeler is None:
-            shares = torch.zeros((visible.num_nodes, visible.num_classes))
-            shares[visible.train] = targets_of(visible.train_labels, visible.num_classes)
-            return cls(shares.to(device), visible.train, None)
+            nodes = known_nodes(visible, visible.train)
+            shares = targets_of(visible.labels[nodes], visible.num_classes)
+            return cls(nodes, shares.to(device), None)
         seed = method.expert_seed
         labels = class_shares(ctx.view, labeler, seed=seed, device=device, progress=ctx.progress)
-        return cls(labels.shares, torch.arange(visible.num_nodes), labels.provenance)
+        return cls(labels.nodes, labels.shares, labels.provenance)
 
 
 # The automatic mode makes and scores the starts before it optimizes one of them.

@@ -42,6 +42,7 @@ class Clusters(Condenser):
     # Dropout of the pseudo-labeler is another draw on another device.
     same_on_every_device: ClassVar[bool] = False
     beyond_training_nodes: ClassVar[bool] = True
+    works_in_blocks: ClassVar[bool] = True
 
     num_hops: int = 1
     pseudo_labels: Labeler = "consistent"
@@ -54,7 +55,7 @@ class Clusters(Condenser):
         Clustering.of(self)
 
     def _work(self, nodes: int) -> Work:
-        return Work(nodes, hops=self.num_hops, real_epochs=LABELER_EPOCHS)
+        return Work(nodes, hops=self.num_hops, real_epochs=LABELER_EPOCHS, clustered=True)
 
     def run(self, ctx: Context) -> list[CondensationResult]:
         """One condensed graph per seed."""

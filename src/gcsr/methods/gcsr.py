@@ -11,12 +11,11 @@ from torch import Tensor
 
 from gcsr.engines.result import Context
 from gcsr.engines.structure import SelfExpressiveStructure, State, Structure
-from gcsr.equations.prior import class_correlation, class_prior
+from gcsr.equations.prior import class_prior
 from gcsr.methods.trajectory_matching import TrajectoryCondenser
-from gcsr.outofcore.prior import class_correlation_in_blocks
+from gcsr.outofcore.real import real_graph
 from gcsr.starts.sample import Start
 from gcsr.training.obtain_experts import Experts
-from gcsr.utils.csr import csr_tensor
 from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import InputError, real_number, require
 
@@ -84,13 +83,8 @@ class GCSR(TrajectoryCondenser):
             labels = ctx.view.every_label
         elif self.prior == "predicted":
             labels = torch.where(labels >= 0, labels, experts.predicted_classes.cpu())
-        if visible.disk is not None:
-            correlation = class_correlation_in_blocks(
-                visible.disk, labels, visible.num_classes, ctx.progress
-            )
-        else:
-            adjacency = csr_tensor(visible.adjacency, ctx.device, torch.float32)
-            correlation = class_correlation(adjacency, labels, visible.num_classes)
+        real = real_graph(visible, ctx.device, progress=ctx.progress)
+        correlation = real.class_correlation(labels, visible.num_classes)
         return {"class_correlation": correlation.tolist()}
 
     def _structure(

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from gcsr.engines.result import Context
-from gcsr.methods.selection import EmbeddedSelection, embed_training_nodes
+from gcsr.methods.selection import EmbeddedSelection, embed_training_nodes, picked_by
 from gcsr.starts.sample import Start, pick_training_rows, propagated_features
 from gcsr.utils.devices import make_generator
 from gcsr.utils.parallel import run_jobs_on
@@ -69,7 +69,7 @@ def k_center_starts(
             visible,
             labels,
             make_generator(seed, "initial rows"),
-            lambda places, count: k_center(embeddings[places], count),
+            picked_by(k_center, embeddings, visible),
         )
 
     return run_jobs_on(ctx.device, [partial(start, seed) for seed in ctx.seeds], ctx.progress)

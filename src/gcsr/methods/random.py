@@ -20,7 +20,6 @@ class Random(SelectionCondenser):
 
     name: ClassVar[str] = "random"
     summary: ClassVar[str] = "a random subset of the training nodes, class by class"
-    works_in_blocks: ClassVar[bool] = True
 
     def _work(self, nodes: int) -> Work:
         return Work(nodes)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 
-from gcsr.data.views import CondensingView
+from gcsr.data.views import CondensingView, VisibleGraph
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.methods.base import Condenser
 from gcsr.models.gcn import GCN
-from gcsr.models.sparse import SparseTopology
 from gcsr.outofcore.estimate import Work
+from gcsr.outofcore.parts import trained_places, validation_part
+from gcsr.outofcore.real import real_graph
 from gcsr.starts.sample import Pick, block_labels, class_budget, pick_training_rows
 from gcsr.training.classification import targets_of
 from gcsr.training.fit import TrainingRecipe, fit
@@ -37,24 +39,20 @@ def embed_training_nodes(
     hidden_channels: int = 256,
     progress: Progress = silent,
 ) -> Tensor:
-    """One row per training node, in the order of ``view.visible.train``.
+    """One row per training node that is embedded (:func:`trained_places`), in their order.
 
     A two-layer GCN (dropout 0.5, Adam at 0.01, from the middle on at a tenth of it) is trained on the
     visible graph and kept as it was when it validated best. Rows are its log-softmax ``scores`` (of a
     multi-label graph the probabilities of every label) or the activations of its ``hidden`` layer,
     without dropout.
     """
-    visible, validation = view.visible, view.validation
+    visible, validation = view.visible, validation_part(view.validation)
     model = GCN(hidden_channels=hidden_channels)
-    topology = SparseTopology(visible.adjacency, device)
-    train = model.prepare(visible.x.to(device), topology, visible.train)
-    same_graph = validation.adjacency is visible.adjacency
-    validate = model.prepare(
-        validation.x.to(device),
-        topology if same_graph else SparseTopology(validation.adjacency, device),
-        validation.nodes,
-    )
-    targets = targets_of(visible.train_labels, visible.num_classes)
+    nodes = visible.train[trained_places(visible)]
+    real = real_graph(visible, device)
+    train = real.prepared(model, nodes)
+    validate = real_graph(validation, device).prepared(model, validation.nodes)
+    targets = targets_of(visible.labels[nodes], visible.num_classes)
     fitted = fit(
         model,
         train,
@@ -75,6 +73,22 @@ def embed_training_nodes(
         return logits.sigmoid() if visible.multi_label else logits.log_softmax(-1)
 
 
+def picked_by(
+    choose: Callable[[Tensor, int], Tensor], embeddings: Tensor, visible: VisibleGraph
+) -> Pick:
+    """Chooses among the members of a class that are embedded; of the others where these are too few."""
+    embedded = trained_places(visible)
+
+    def pick(places: Tensor, count: int) -> Tensor:
+        inside = torch.isin(places, embedded)
+        rows = embeddings[torch.searchsorted(embedded, places[inside])]
+        chosen = inside.nonzero().flatten()[choose(rows, min(count, rows.shape[0]))]
+        others = (~inside).nonzero().flatten()[: count - chosen.numel()]
+        return torch.cat([chosen, others])
+
+    return pick
+
+
 @dataclass(frozen=True, kw_only=True)
 class SelectionCondenser(Condenser):
     """Real training nodes, class by class, with their features and the edges among them.
@@ -83,6 +97,7 @@ class SelectionCondenser(Condenser):
     """
 
     multi_label: ClassVar[bool] = True
+    works_in_blocks: ClassVar[bool] = True
 
     @abstractmethod
     def _picker(
@@ -148,4 +163,4 @@ class EmbeddedSelection(SelectionCondenser):
             hidden_channels=self.hidden_channels,
             progress=progress,
         ).cpu()
-        return lambda places, count: self._choose(embeddings[places], count)
+        return picked_by(self._choose, embeddings, ctx.view.visible)

@@ -17,6 +17,13 @@ from gcsr.data.stored_graph import (
     feature_numbers,
     in_memory_bytes,
 )
+from gcsr.outofcore.parts import (
+    ALWAYS_TRAINED,
+    ALWAYS_VALIDATED,
+    MOST_TRAINED,
+    MOST_VALIDATED,
+    most_rows,
+)
 from gcsr.utils.devices import free_memory_bytes
 from gcsr.utils.errors import require
 
@@ -37,7 +44,8 @@ class Work:
     ``nodes`` of the condensed graph, ``hops`` over the real one, ``experts`` that also predict every
     node, student ``steps`` per iteration, networks that are quickly trained on the condensed graph
     (``comparisons``), ``real_epochs`` of a GCN on the real graph, ``least`` seconds in any case, and
-    bytes that are ``held`` while the features are in memory once.
+    bytes that are ``held`` while the features are in memory once. Rows may be ``clustered``, and the
+    neighborhoods of ``outer_nodes`` be kept as minibatches.
     """
 
     nodes: int
@@ -51,6 +59,8 @@ class Work:
     real_epochs: int = 0
     least: float = 0.0
     held: int = 0
+    clustered: bool = False
+    outer_nodes: int = 0
 
 
 @dataclass(frozen=True)
@@ -92,9 +102,10 @@ def estimate(graph: Graph, work: Work) -> Estimate:
     """Time, memory and disk of condensing a graph, in memory or in blocks as it was opened."""
     nodes, width, classes = graph.num_nodes, graph.num_features, graph.num_classes
     entries = graph.num_edges + nodes
-    train = int(graph.train.numel())
+    train, val = int(graph.train.numel()), int(graph.val.numel())
     degree = entries / nodes
-    reached = min(nodes, int(graph.val.numel() * degree))
+    val = MOST_VALIDATED if val > ALWAYS_VALIDATED else val
+    reached = min(nodes, int(val * degree))
     small = work.nodes * work.nodes * (work.nodes + width) * 4
     seconds = work.least + (
         work.hops * entries * (width + 1) / GATHERED
@@ -109,13 +120,19 @@ def estimate(graph: Graph, work: Work) -> Estimate:
         seconds += work.comparisons * QUICK_EPOCHS * epoch
         seconds += work.iterations * work.steps * CALL_SECONDS
     if work.real_epochs:
-        seconds += (
-            work.real_epochs * (3 * graph.filled + 4 * entries) * work.hidden_channels / DENSE
-        )
+        part = min(1.0, MOST_TRAINED * degree / nodes) if train > ALWAYS_TRAINED else 1.0
+        numbers = (3 * graph.filled + 4 * entries) * part
+        seconds += work.real_epochs * numbers * work.hidden_channels / DENSE
     weights = (width + classes) * work.hidden_channels * 4
     kept = work.experts * work.expert_epochs * weights
+    if train > ALWAYS_TRAINED and not work.experts:
+        # Experts keep the rows of all training nodes; other networks learn from some of them.
+        train = min(nodes, int(MOST_TRAINED * degree))
     numbers = feature_numbers(graph)
     at_hand = (train + reached) * numbers * 4 + reached * work.hidden_channels * 4 + kept
+    if isinstance(graph, StoredGraph):
+        clustered = 3 * min(nodes, most_rows(max(width, classes))) if work.clustered else 0
+        at_hand += (clustered + min(work.outer_nodes, nodes) * int(degree)) * numbers * 4
     if not isinstance(graph, StoredGraph):
         # What is copied of the features and what is held otherwise is not there at the same time.
         usual = in_memory_bytes(graph)

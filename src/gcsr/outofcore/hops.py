@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -20,7 +20,7 @@ from gcsr.data.stored_matrix import StoredFeatures, StoredMatrix
 from gcsr.distributed.pool import Cluster
 from gcsr.distributed.worker import Shared
 from gcsr.models.sparse import scaled_both_sides, symmetric_scale
-from gcsr.outofcore.products import DenseRows, DenseSide, Ones
+from gcsr.outofcore.products import DenseRows, DenseSide, Ones, stored
 from gcsr.utils.errors import InputError, require
 from gcsr.utils.files import lock_file, write_atomically
 from gcsr.utils.products import ENTRIES_TOGETHER, RowBlock
@@ -239,6 +239,43 @@ class Propagated:
         for first in range(0, len(ranges), together):
             units = [cluster.submit(_unit, shared, one) for one in ranges[first : first + together]]
             yield from cluster.results(units)
+
+
+@contextmanager
+def smoothed_in_blocks(
+    work: Propagated, columns: np.ndarray, hops: int, weights: np.ndarray | None = None
+) -> Iterator[DenseRows]:
+    r"""The mean of :math:`X, \hat A X, \dots, \hat A^K X`: some columns, each row times its weight."""
+    disk, width = work.disk, columns.size
+    plan = Plan.of(disk, width)
+    ranges = list(disk.adjacency.cuts(plan.rows, plan.entries))
+
+    def first() -> Iterator[np.ndarray]:
+        for start, stop in ranges:
+            rows = disk.features.read(start, stop)[:, columns]
+            yield rows if weights is None else rows * weights[start:stop].astype(rows.dtype)
+
+    def added(total: DenseRows, rows: DenseRows, share: int) -> Iterator[np.ndarray]:
+        for start, stop in ranges:
+            both = total.read(start, stop) + rows.read(start, stop)
+            yield both / np.float32(share) if share > 1 else both
+
+    def kept(parts: Iterable[np.ndarray]) -> AbstractContextManager[DenseRows]:
+        return stored(disk, disk.num_nodes, width, parts)
+
+    held = ExitStack()
+    try:
+        current = total = held.enter_context(kept(first()))
+        for hop in range(1, hops + 1):
+            before, held = held, ExitStack()
+            with before:  # freed after each hop
+                products = (rows for (rows,) in _products(work.normalized, disk, [current], ranges))
+                current = held.enter_context(kept(products))
+                share = hops + 1 if hop == hops else 1
+                total = held.enter_context(kept(added(total, current, share)))
+        yield total
+    finally:
+        held.close()
 
 
 class Unfinished:

@@ -12,15 +12,14 @@ from torch import Tensor
 
 from gcsr.data.stored_graph import OnDisk
 from gcsr.data.stored_matrix import StoredFeatures
-from gcsr.data.views import Target, VisibleGraph
+from gcsr.data.views import Target
 from gcsr.models import base
 from gcsr.models.appnp import APPNP
 from gcsr.models.base import Model, Params, Prepared
 from gcsr.models.gcn import GCN
 from gcsr.models.mlp import MLP, affine_relu_affine
 from gcsr.models.sgc import SGC
-from gcsr.models.sparse import SparseOperator, SparseTopology, limited_rows
-from gcsr.models.topology import Limited
+from gcsr.models.sparse import SparseOperator
 from gcsr.outofcore.hops import Plan, Propagated
 from gcsr.outofcore.products import DenseRows, DenseSide, stored
 from gcsr.utils.errors import require
@@ -37,47 +36,6 @@ def require_blocks(model: Model) -> None:
         f"model must be one of {NAMES} for a graph on disk, got {model.name!r};"
         " opened with more memory (command line: --memory) it works with every model.",
     )
-
-
-def prepare_on(
-    model: Model,
-    graph: VisibleGraph | Target,
-    nodes: Tensor,
-    device: torch.device,
-    dtype: torch.dtype = torch.float32,
-    progress: Progress = silent,
-) -> Prepared:
-    """``model.prepare`` for nodes of a graph in memory or on disk."""
-    if graph.disk is not None:
-        return prepare_rows(model, Propagated(graph.disk, progress), nodes, device)
-    topology = SparseTopology(graph.adjacency, device, dtype)
-    return model.prepare(graph.x.to(device, dtype), topology, nodes)
-
-
-def prepare_rows(model: Model, work: Propagated, nodes: Tensor, device: torch.device) -> Prepared:
-    """The features that predicting ``nodes`` reads, in memory, and the operators between them."""
-    require_blocks(model)
-
-    def features(hops: int, ids: Tensor) -> Tensor:
-        return torch.from_numpy(work.features(hops).take(ids.cpu().numpy())).to(device)
-
-    if isinstance(model, SGC) and not model.relu:
-        ones = torch.from_numpy(work.ones(model.hops).take(nodes.cpu().numpy()))
-        return Prepared(features(model.hops, nodes), ones=ones.to(device))
-    if isinstance(model, GCN):
-        outer = _limited(work, nodes, device)
-        if prefers_sparse(work.disk, device):
-            inner = _limited(work, _support(outer), device)
-            inputs = sparse_rows(work.disk, _support(inner), device)
-            return Prepared(inputs, outer=(outer,), inner=inner)
-        return Prepared(features(1, _support(outer)), outer=(outer,))
-    chain: list[Limited] = []
-    for _ in range(hops_of(model)):
-        chain.append(_limited(work, nodes, device))
-        nodes = _support(chain[-1])
-    sparse = prefers_sparse(work.disk, device)
-    rows = sparse_rows(work.disk, nodes, device) if sparse else features(0, nodes)
-    return Prepared(rows, outer=tuple(reversed(chain)))
 
 
 def hops_of(model: Model) -> int:
@@ -97,24 +55,13 @@ def prefers_sparse(disk: OnDisk, device: torch.device) -> bool:
     )
 
 
-def sparse_rows(disk: OnDisk, nodes: Tensor, device: torch.device) -> SparseOperator:
+def sparse_features(disk: OnDisk, nodes: np.ndarray) -> sp.csr_array:
     """Feature rows of some nodes as a sparse matrix."""
     stored = disk.features
     if isinstance(stored, StoredFeatures):
-        return SparseOperator(stored.matrix.take(nodes.numpy()), device)
-    parts = [sp.csr_array(stored.take(ids)) for ids in _parts(nodes.numpy())]
-    return SparseOperator(sp.csr_array(sp.vstack(parts, format="csr")), device)
-
-
-def _limited(work: Propagated, nodes: Tensor, device: torch.device) -> Limited:
-    wanted = nodes.cpu().numpy()
-    return limited_rows(work.normalized.matrix(wanted), wanted, device, torch.float32)
-
-
-def _support(limited: Limited) -> Tensor:
-    if limited.support is None:
-        raise RuntimeError("an operator without a support")
-    return limited.support
+        return stored.matrix.take(nodes)
+    parts = [sp.csr_array(stored.take(ids)) for ids in _parts(nodes)]
+    return sp.csr_array(sp.vstack(parts, format="csr"))
 
 
 def accuracy_in_blocks(
@@ -135,7 +82,7 @@ def accuracy_in_blocks(
         one = tuple(p[i : i + 1].detach() for p in params)
         right, seen = 0, 0
         with torch.no_grad():
-            for scores in _scores(model, one, work, target.nodes.numpy(), device):
+            for scores in scores_in_blocks(model, one, work, target.nodes.numpy(), device):
                 labels = target.labels[seen : seen + scores.shape[0]].to(scores.device)
                 right += int((scores.argmax(-1) == labels).sum())
                 seen += scores.shape[0]
@@ -144,7 +91,7 @@ def accuracy_in_blocks(
     return torch.tensor(shares, dtype=torch.float64)
 
 
-def _scores(
+def scores_in_blocks(
     model: Model, params: Params, work: Propagated, nodes: np.ndarray, device: torch.device
 ) -> Iterator[Tensor]:
     """Class scores of the nodes, in order, some at a time."""
@@ -198,7 +145,7 @@ def _first_scores(
     for ids in _parts(support):
         given: Tensor | SparseOperator
         if sparse:
-            given = sparse_rows(work.disk, torch.from_numpy(ids), device)
+            given = SparseOperator(sparse_features(work.disk, ids), device)
         else:
             given = torch.from_numpy(work.disk.features.take(ids)).to(device)
         yield affine_relu_affine(params, given, None, relu=relu)[0]
@@ -211,7 +158,7 @@ def _scores_of_sparse(
     w1, b1, w2, _ = params
     reached = _reached(work, support)
     parts = (
-        sparse_rows(work.disk, torch.from_numpy(ids), device)(w1)[0].numpy()
+        SparseOperator(sparse_features(work.disk, ids), device)(w1)[0].numpy()
         for ids in _parts(reached)
     )
     with stored(work.disk, reached.size, model.hidden_channels, parts) as dense:

@@ -27,7 +27,7 @@ from gcsr.data.features import (
 )
 from gcsr.data.views import CondensingView, ViewCache
 from gcsr.starts.pseudo_labels import class_shares
-from gcsr.starts.sample import JITTER, Start, propagated_features
+from gcsr.starts.sample import JITTER, Start, rows_after, taken
 from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import require, whole_number
 from gcsr.utils.progress import Progress
@@ -313,7 +313,8 @@ def class_centers(
 
     @cache
     def propagated() -> Tensor | SparseRows:
-        return propagated_features(view.visible, asked.num_hops, device, dtype)
+        rows = rows_after(view.visible, asked.num_hops, device, dtype, progress)
+        return taken(rows, labels.nodes, device)
 
     def start(seed: int) -> Start:
         features = propagated()

@@ -10,19 +10,18 @@ done anew in every epoch, for every draw and network.
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cached_property, partial
 
-import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from gcsr.data.features import column_variance, dense, take_columns
-from gcsr.data.views import CondensingView
+from gcsr.data.features import column_variance
+from gcsr.data.views import CondensingView, Target, VisibleGraph
 from gcsr.equations.trajectory import cross_entropy
 from gcsr.models.base import Dropout, Params, Prepared, init_batch
 from gcsr.models.mlp import MLP
-from gcsr.models.sparse import SparseTopology
-from gcsr.models.topology import Operator
+from gcsr.outofcore.parts import is_large, most_rows, sampled, trained_places
+from gcsr.outofcore.real import real_graph
 from gcsr.training.fit import Run, TrainingRecipe, scores_of
 from gcsr.utils.devices import make_generator
 from gcsr.utils.progress import Progress, silent
@@ -49,15 +48,20 @@ def columns_read(nodes: int, features: int) -> int:
 
 
 def consistent_prediction(
-    view: CondensingView, *, seed: int, device: torch.device, progress: Progress = silent
+    view: CondensingView,
+    *,
+    seed: int,
+    device: torch.device,
+    nodes: Tensor | None = None,
+    progress: Progress = silent,
 ) -> Tensor:
-    """Mean class probabilities ``(n, C)`` of every visible node; some must be without a label."""
+    """Mean class probabilities of some visible nodes, or of all; some must be without a label."""
     material = _Material(view, seed, device)
     visible, validation = view.visible, view.validation
     model = MLP(HIDDEN)
     weights = [make_generator(seed, f"weights of consistent {i}") for i in range(NETWORKS)]
     initial = init_batch(model, material.columns.numel(), visible.num_classes, weights)
-    validated = Prepared(material.seen(validation.x, validation.adjacency, validation.nodes))
+    validated = Prepared(material.seen(validation))
     labels = validation.labels.to(device)
     run = Run(
         tuple(p.to(device).requires_grad_() for p in initial),
@@ -70,22 +74,13 @@ def consistent_prediction(
         if epoch % RECIPE.validate_every == 0 or epoch == RECIPE.epochs:
             run.validate()
         progress("training pseudo-labelers", epoch, RECIPE.epochs)
-    everyone = Prepared(material.undropped)
+    everyone = Prepared(material.undropped if nodes is None else material.smoothed(nodes))
     with torch.no_grad():
         predicted = [
             model.logits(tuple(p[i : i + 1] for p in run.best), everyone)[0].softmax(-1)
             for i in range(NETWORKS)
         ]
     return torch.stack(predicted).mean(0)
-
-
-def smoothed(operator: Operator, x: Tensor) -> Tensor:
-    r"""The mean of :math:`\hat A^0 X, \dots, \hat A^K X`."""
-    total = x.clone()
-    for _ in range(HOPS):
-        x = operator(x)
-        total += x
-    return total / (HOPS + 1)
 
 
 class _Material:
@@ -98,36 +93,43 @@ class _Material:
             make_generator(seed, "dropout of consistent teachers").initial_seed()
         )
         self.units, self.words = Dropout(RECIPE.dropout, random), Dropout(DROPPED_COLUMNS, random)
-        self.columns = most_varied_columns(
-            self.visible.x, columns_read(self.visible.num_nodes, int(self.visible.x.shape[1]))
-        )
-        self._operator = SparseTopology(self.visible.adjacency, device).normalized
-        self._x = dense(take_columns(self.visible.x, self.columns)).to(device)
-        self.undropped = smoothed(self._operator, self._x)
+        nodes, features = self.visible.num_nodes, int(self.visible.x.shape[1])
+        self.columns = varied_columns_of(self.visible, columns_read(nodes, features))
+        self._real = real_graph(self.visible, device)
         unlabeled = (self.visible.labels < 0).nonzero().flatten()
         pooled = torch.randperm(unlabeled.numel(), generator=self.generator)[:POOL]
-        self._rows = torch.cat([self.visible.train, unlabeled[pooled]]).to(device)
+        train = self.visible.train[trained_places(self.visible)]
+        self._rows = torch.cat([train, unlabeled[pooled]]).to(device)
         self._pooled = pooled.numel()
-        targets = torch.nn.functional.one_hot(self.visible.train_labels, self.visible.num_classes)
+        labels = self.visible.labels[train]
+        targets = torch.nn.functional.one_hot(labels, self.visible.num_classes)
         self.targets = targets.to(device, torch.float32)
         self._draws = []
         for _ in range(DRAWS):
-            kept = torch.rand((self._x.shape[0], 1), generator=self.generator) >= DROPPED
-            dropped = self._x * (kept.to(self._x) / (1 - DROPPED))
-            self._draws.append(smoothed(self._operator, dropped)[self._rows])
+            kept = torch.rand((nodes, 1), generator=self.generator) >= DROPPED
+            self._draws.append(self.smoothed(self._rows, kept.float() / (1 - DROPPED)))
 
-    def seen(self, x: Tensor, adjacency: sp.csr_array, nodes: Tensor) -> Tensor:
-        """Smoothed features of nodes of the visible graph, or of another one."""
-        if adjacency is self.visible.adjacency:
-            return self.undropped[nodes.to(self.device)]
-        operator = SparseTopology(adjacency, self.device).normalized
-        columns = dense(take_columns(x, self.columns)).to(self.device)
-        return smoothed(operator, columns)[nodes.to(self.device)]
+    @cached_property
+    def undropped(self) -> Tensor:
+        """Smoothed features of every node."""
+        return self.smoothed(None)
+
+    def smoothed(self, nodes: Tensor | None, weights: Tensor | None = None) -> Tensor:
+        """Smoothed features of some nodes, or of all."""
+        return self._real.smoothed(self.columns, HOPS, nodes, weights)
+
+    def seen(self, target: Target) -> Tensor:
+        """Smoothed features of a target's nodes, in the visible graph or in another one."""
+        if target.adjacency is not self.visible.adjacency:
+            return real_graph(target, self.device).smoothed(self.columns, HOPS, target.nodes)
+        if is_large(self.visible):
+            return self.smoothed(target.nodes)
+        return self.undropped[target.nodes.to(self.device)]
 
     def minibatch(self) -> tuple[list[Tensor], Tensor]:
         """Rows of the compared draws, labeled nodes first in each, and the targets of these."""
         drawn = torch.randperm(DRAWS, generator=self.generator)[:COMPARED].tolist()
-        known = self.visible.train.numel()
+        known = self.targets.shape[0]
         labeled = torch.randperm(known, generator=self.generator)[:LABELED]
         size = (min(UNLABELED, self._pooled),)
         unlabeled = known + torch.randint(self._pooled, size, generator=self.generator)
@@ -159,6 +161,16 @@ class _Material:
         disagreement = (predicted - sharp).square().sum(-1).mean((1, 2))
         total: Tensor = (supervised + disagreement).sum()
         return total
+
+
+def varied_columns_of(visible: VisibleGraph, count: int) -> Tensor:
+    """:func:`most_varied_columns` of a graph, of many nodes as a random part of them tells."""
+    features = int(visible.x.shape[1])
+    if count >= features:
+        return torch.arange(features)
+    nodes = sampled(torch.arange(visible.num_nodes), most_rows(features), "varied columns")
+    whole = visible.disk is None and nodes.numel() == visible.num_nodes
+    return most_varied_columns(visible.x if whole else visible.features[nodes], count)
 
 
 def most_varied_columns(x: Tensor, count: int) -> Tensor:

@@ -7,6 +7,7 @@ are unreachable here.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -14,7 +15,8 @@ from torch import Tensor
 
 from gcsr.data.views import CondensingView, ViewCache
 from gcsr.models.registry import testing_model
-from gcsr.models.sparse import SparseTopology
+from gcsr.outofcore.parts import is_large, known_nodes, trained_places, validation_part
+from gcsr.outofcore.real import real_graph
 from gcsr.starts.consistent import consistent_prediction
 from gcsr.training.classification import probabilities, score_of, targets_of
 from gcsr.training.fit import TrainingRecipe, fit
@@ -33,15 +35,17 @@ COLDEST, HOTTEST, TEMPERATURES = 0.2, 5.0, 65
 
 @dataclass(frozen=True, eq=False)
 class LabelShares:
-    """Class shares ``(n, C)`` of the visible nodes, and how they were made.
+    """Class shares ``(m, C)`` of some visible nodes, and how they were made.
 
     Args:
+        nodes: by number; of a graph of moderate size all of them.
         shares: one-hot for training nodes, predicted for the others.
         temperature: of the predictions; ``None`` without temperature scaling.
         labeler: who predicted; ``None`` where every label is known.
         validation: validation accuracy (a share) of every labeler that was compared.
     """
 
+    nodes: Tensor
     shares: Tensor
     temperature: float | None = None
     labeler: str | None = None
@@ -61,9 +65,13 @@ def class_shares(
     seed: int,
     device: torch.device,
     tempered: bool = True,
+    everyone: bool = False,
     progress: Progress = silent,
 ) -> LabelShares:
-    """Shares of the visible nodes: one-hot for training nodes, else a mean prediction.
+    """Shares of visible nodes: one-hot for training nodes, else a mean prediction.
+
+    Of a graph with many nodes (:mod:`gcsr.outofcore.parts`) they are those of a random part,
+    unless ``everyone`` is asked for, and ``auto`` is ``gcn``.
 
     ``gcn`` and ``appnp`` are five networks each, trained on the training labels. ``consistent`` ones
     learn from unlabeled nodes too (:mod:`gcsr.starts.consistent`). ``auto`` is ``consistent`` or
@@ -78,20 +86,23 @@ def class_shares(
     )
     if bool((visible.labels >= 0).all()):
         # An inductive graph: every visible node is labeled.
-        return LabelShares(targets_of(visible.labels, visible.num_classes).to(device))
+        nodes = known_nodes(visible, visible.train)
+        targets = targets_of(visible.labels[nodes], visible.num_classes)
+        return LabelShares(nodes, targets.to(device))
     if labeler == "auto":
         options: dict[str, Any] = {"seed": seed, "device": device, "tempered": tempered}
-        compared = COMPARED[1:] if visible.multi_label else COMPARED
+        options["everyone"] = everyone
+        compared = COMPARED[1:] if visible.multi_label or is_large(visible) else COMPARED
         found = [class_shares(view, name, **options, progress=progress) for name in compared]
         validation = {name: score for one in found for name, score in one.validation.items()}
         best = max(found, key=lambda one: max(one.validation.values(), default=0.0))
         return replace(best, validation=validation)
-    key = (labeler, seed, str(device), tempered)
+    key = (labeler, seed, str(device), tempered, everyone)
     return _PREDICTIONS.get(
         visible,
         view.validation,
         key,
-        lambda: _train_labeler(view, labeler, seed, device, tempered, progress),
+        lambda: _train_labeler(view, labeler, seed, device, tempered, everyone, progress),
     )
 
 
@@ -105,27 +116,34 @@ def _train_labeler(
     seed: int,
     device: torch.device,
     tempered: bool,
+    everyone: bool,
     progress: Progress,
 ) -> LabelShares:
     visible = view.visible
-    given = targets_of(visible.train_labels, visible.num_classes).to(device)
-    if labeler == "consistent":
-        predicted = consistent_prediction(view, seed=seed, device=device, progress=progress)
-    else:
-        predicted = _network_prediction(view, labeler, given, seed, progress)
+    view = replace(view, validation=validation_part(view.validation))
+    nodes = torch.arange(visible.num_nodes)
+    wanted = None
+    checked = view.validation.nodes
+    if is_large(visible) and not everyone:
+        nodes = known_nodes(visible, nodes)
+        wanted = torch.cat([nodes, checked])
+        checked = torch.arange(nodes.numel(), wanted.numel())
+    predict = consistent_prediction if labeler == "consistent" else partial(_networks, labeler)
+    predicted = predict(view, seed=seed, device=device, nodes=wanted, progress=progress)
     temperature, validation = None, {}
     # Validation nodes of an inductive graph are not among the predicted ones.
     if view.validation.adjacency is visible.adjacency:
-        nodes, labels = (
-            part.to(device) for part in (view.validation.nodes, view.validation.labels)
-        )
-        certain = predicted[nodes] > 0.5 if visible.multi_label else predicted[nodes].argmax(1)
+        held_out, labels = predicted[checked.to(device)], view.validation.labels.to(device)
+        certain = held_out > 0.5 if visible.multi_label else held_out.argmax(1)
         validation[labeler] = float(score_of(certain, labels))
         if tempered and not visible.multi_label:
-            temperature = best_temperature(predicted[nodes], labels)
+            temperature = best_temperature(held_out, labels)
             predicted = at_temperature(predicted, temperature)
-    predicted[visible.train.to(device)] = given
-    return LabelShares(predicted, temperature, labeler, validation)
+    predicted = predicted[: nodes.numel()]
+    labels = visible.labels[nodes]
+    known = (labels if labels.ndim == 1 else labels[:, 0]) >= 0
+    predicted[known.to(device)] = targets_of(labels[known], visible.num_classes).to(predicted)
+    return LabelShares(nodes, predicted, temperature, labeler, validation)
 
 
 def at_temperature(shares: Tensor, temperature: float) -> Tensor:
@@ -146,33 +164,33 @@ def best_temperature(shares: Tensor, labels: Tensor) -> float:
     return float(found[min(range(len(found)), key=losses.__getitem__)])
 
 
-def _network_prediction(
-    view: CondensingView, name: str, targets: Tensor, seed: int, progress: Progress
+def _networks(
+    name: str,
+    view: CondensingView,
+    *,
+    seed: int,
+    device: torch.device,
+    nodes: Tensor | None,
+    progress: Progress,
 ) -> Tensor:
-    """The mean prediction of networks trained on ``targets`` of the training nodes, for every node."""
-    visible, validation, device = view.visible, view.validation, targets.device
-    model = testing_model(name, HIDDEN)
-    topology = SparseTopology(visible.adjacency, device)
-    x = visible.x.to(device)
-    elsewhere = validation.adjacency is not visible.adjacency
-    validated = SparseTopology(validation.adjacency, device) if elsewhere else topology
+    """The mean prediction of networks trained on training labels, for some nodes or for all."""
+    visible, validation = view.visible, view.validation
+    model, real = testing_model(name, HIDDEN), real_graph(visible, device)
+    train = visible.train[trained_places(visible)]
     fitted = fit(
         model,
-        model.prepare(x, topology, visible.train),
-        targets,
-        model.prepare(validation.x.to(device), validated, validation.nodes),
+        real.prepared(model, train),
+        targets_of(visible.labels[train], visible.num_classes).to(device),
+        real_graph(validation, device).prepared(model, validation.nodes),
         validation.labels.to(device),
-        features=int(x.shape[1]),
+        features=int(visible.x.shape[1]),
         recipe=RECIPE,
         networks=range(NETWORKS),
         seed=seed,
         on_epoch=lambda epoch: progress(f"training {name} pseudo-labelers", epoch, RECIPE.epochs),
     )
-    everyone = model.prepare(x, topology)
     total = torch.zeros(())
-    with torch.no_grad():
-        for i in range(NETWORKS):
-            one = tuple(p[i : i + 1] for p in fitted.params)
-            predicted = probabilities(model.logits(one, everyone)[0], visible.multi_label)
-            total = predicted if i == 0 else total + predicted
+    for i, scores in enumerate(real.scores(model, fitted.params, nodes)):
+        predicted = probabilities(scores, visible.multi_label)
+        total = predicted if i == 0 else total + predicted
     return total / NETWORKS

@@ -12,7 +12,7 @@ from torch import Tensor
 from gcsr.data.features import SparseRows, dense, is_sparse, propagated, select_rows
 from gcsr.data.views import RowsByNumber, StoredRows, Target, VisibleGraph, rows_by_number
 from gcsr.models.sparse import SparseTopology
-from gcsr.outofcore.hops import Propagated
+from gcsr.outofcore.real import real_graph
 from gcsr.utils.errors import require
 from gcsr.utils.progress import Progress, silent
 
@@ -85,9 +85,17 @@ def rows_after(
     progress: Progress = silent,
 ) -> RowsByNumber:
     """Eq. 3 where rows of it are all that is wanted: of a graph on disk they are read from there."""
-    if visible.disk is None:
-        return propagated_features(visible, hops, device, dtype)
-    return StoredRows(Propagated(visible.disk, progress).features(hops))
+    return real_graph(visible, device, dtype, progress).rows(hops)
+
+
+def taken(rows: RowsByNumber, nodes: Tensor, device: torch.device) -> Tensor | SparseRows:
+    """The rows of some nodes, sparse if these are; no copy where it is all of those in memory."""
+    if isinstance(rows, StoredRows):
+        return rows[nodes].to(device)
+    x = rows.x if isinstance(rows, SparseRows) else rows
+    if not torch.equal(nodes, torch.arange(x.shape[0])):
+        x = select_rows(x, nodes)
+    return rows_by_number(x, device)
 
 
 def propagated_features(

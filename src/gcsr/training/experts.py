@@ -15,7 +15,7 @@ from gcsr.data.views import VisibleGraph
 from gcsr.equations.trajectory import cross_entropy
 from gcsr.models.base import Model, Params, Prepared, init_batch, joined
 from gcsr.models.sparse import SparseTopology
-from gcsr.outofcore.predict import prepare_on
+from gcsr.outofcore.real import prepare_on
 from gcsr.training.adam import adam_step
 from gcsr.training.expert_recipe import ExpertRecipe
 from gcsr.training.trajectories import Trajectories

@@ -14,10 +14,12 @@ from typing import TypeVar
 import torch
 
 from gcsr.utils.errors import InputError
+from gcsr.utils.formatting import parse_bytes
 
 logger = logging.getLogger(__name__)
 # Assumed where the system does not report its memory.
 UNKNOWN_MEMORY = 2**31
+DEVICE_MEMORY_VARIABLE = "GCSR_DEVICE_MEMORY"
 # The share of each CUDA device's memory that this process may take, where others use it as well.
 _SHARES: dict[int, float] = {}
 T = TypeVar("T")
@@ -132,6 +134,14 @@ def free_memory_bytes(device: torch.device) -> int:
     if not hasattr(os, "sysconf"):
         return UNKNOWN_MEMORY
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+
+
+def device_memory_bytes(device: torch.device) -> int:
+    """Memory of a GPU that may be used: all of it, or as many bytes as ``GCSR_DEVICE_MEMORY`` says."""
+    bound = os.environ.get(DEVICE_MEMORY_VARIABLE)
+    if bound is not None:
+        return parse_bytes(DEVICE_MEMORY_VARIABLE, bound)
+    return int(torch.cuda.mem_get_info(device)[1])
 
 
 def _proc_bytes(path: str, field: str) -> int | None:

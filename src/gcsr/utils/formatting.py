@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
+from decimal import Decimal
+
+from gcsr.utils.errors import InputError
 
 # Rounds in which the automatic mode compares candidates, in their order; older files have the first
 # three.
@@ -43,3 +47,23 @@ def printable(value: object) -> str:
         c if c.isprintable() else " " if c.isspace() else "\N{REPLACEMENT CHARACTER}"
         for c in str(value)
     )
+
+
+_UNITS = {
+    "": 1,
+    "b": 1,
+    **{f"{prefix}b": 1000**i for i, prefix in enumerate("kmgt", 1)},
+    **{f"{prefix}ib": 1024**i for i, prefix in enumerate("kmgt", 1)},
+}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?(?:e\+?\d{1,2})?)\s*([kmgt]?i?b)?", re.ASCII)
+
+
+def parse_bytes(option: str, text: str) -> int:
+    """``500MB``, ``2GiB``, ``1e9`` or plain bytes."""
+    match = _SIZE.fullmatch(text.strip().lower())
+    if match is not None and (match[2] or "") in _UNITS:
+        size = Decimal(match[1]) * _UNITS[match[2] or ""]
+        # Half a byte is a forgotten unit.
+        if (match[2] or size == int(size)) and size < 2**63:
+            return int(size)
+    raise InputError(f"{option} must be a size such as 500MB, 2GiB or 1e9 (bytes), got {text!r}.")

@@ -5,7 +5,8 @@ r"""The outer loss: how well students do on minibatches of the real graph.
 
 with T the true label of a training node and tempered pseudo-labels of any other node. Minibatches of
 at most ``batch_nodes`` nodes are drawn once and used in turns, so that a step does not grow with the
-number of nodes. At most ``batches`` of them are kept: of a graph with more nodes a random part is used.
+number of nodes. At most ``batches`` of them are kept, and no more than :data:`MOST_NUMBERS` of their
+features: of a graph with more nodes a random part is used, in memory and on disk alike.
 Of a multi-label graph the loss is binary cross-entropy.
 """
 
@@ -14,24 +15,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from gcsr.data.features import csr_matrix, is_sparse
-from gcsr.data.views import VisibleGraph
 from gcsr.engines.bilevel.window import Students, students_apart
-from gcsr.models.base import Model, Prepared, prefers_sparse
+from gcsr.models.base import Model, Prepared
 from gcsr.models.registry import testing_model
-from gcsr.models.sparse import SparseOperator, SparseTopology
-from gcsr.models.topology import repeated
+from gcsr.models.sparse import SparseOperator
+from gcsr.models.topology import Limited
+from gcsr.outofcore.predict import hops_of
+from gcsr.outofcore.real import RealGraph, prepare_rows, support_of
 from gcsr.training.classification import training_loss
 from gcsr.utils.devices import make_generator
 
 # Networks that are the same two layers on a condensed graph without edges.
 STUDENT_MODELS = ("gcn", "sgc", "appnp", "mlp")
 BATCH_NODES, BATCHES = 2048, 48
+# Numbers of all minibatches together, 2 GiB; and nodes of the smallest one, if one alone has more.
+MOST_NUMBERS, LEAST_NODES = 2**29, 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,44 +43,72 @@ class _Batch:
     prepared: tuple[Prepared, ...]
     targets: Tensor
 
+    @property
+    def numbers(self) -> int:
+        """Stored numbers of the features."""
+        inputs = (one.inputs for one in self.prepared)
+        return sum(x.numel() if isinstance(x, Tensor) else int(x.matrix.nnz) for x in inputs)
+
 
 class RealLoss:
     """Loss of students on minibatches of real nodes, averaged over student models.
 
     Args:
-        visible: the graph that is condensed.
-        targets: class shares of the visible nodes, ``(n, C)``; rows of zeros are never used.
-        nodes: the nodes that count, by number.
+        real: the graph that is condensed.
+        targets: class shares of the nodes, ``(m, C)``.
+        nodes: the nodes that count, by number, in the order of ``targets``.
         models: names from :data:`STUDENT_MODELS`.
         hidden_channels: hidden units of a student.
-        device: where students are.
-        dtype: their precision.
+        multi_label: whether targets are those of every label.
+        dtype: precision of the students.
         batch_nodes: nodes of a minibatch at most.
         batches: minibatches at most.
     """
 
     def __init__(
         self,
-        visible: VisibleGraph,
+        real: RealGraph,
         targets: Tensor,
         nodes: Tensor,
         models: Sequence[str],
         hidden_channels: int,
-        device: torch.device,
+        *,
+        multi_label: bool = False,
         dtype: torch.dtype = torch.float32,
         batch_nodes: int = BATCH_NODES,
         batches: int = BATCHES,
     ) -> None:
-        self._multi_label = visible.multi_label
+        self._multi_label = multi_label
         self._models = tuple(testing_model(name, hidden_channels) for name in models)
-        source = _Source(visible, device, dtype, propagated="gcn" in models)
-        self._batches = [
-            _Batch(
-                tuple(source.prepared(model, part) for model in self._models),
-                targets[part.to(targets.device)].to(device, dtype),
+        source = _Source(real, dtype, propagated="gcn" in models)
+
+        def batch(places: Tensor) -> _Batch:
+            return _Batch(
+                tuple(source.prepared(model, nodes[places]) for model in self._models),
+                targets[places.to(targets.device)].to(real.device, dtype),
             )
-            for part in minibatches(nodes, batch_nodes, batches)
-        ]
+
+        parts = minibatches(nodes, batch_nodes, batches)
+        self._batches = [batch(parts[0])]
+        while self._batches[0].numbers > MOST_NUMBERS and batch_nodes > LEAST_NODES:
+            batch_nodes //= 2
+            parts = minibatches(nodes, batch_nodes, batches)
+            self._batches = [batch(parts[0])]
+        numbers = self._batches[0].numbers
+        for places in parts[1:]:
+            following = batch(places)
+            numbers += following.numbers
+            if numbers > MOST_NUMBERS:
+                break
+            self._batches.append(following)
+        # What is left out beyond the usual number of minibatches.
+        self.note = (
+            f"the outer loss is computed on {len(self._batches)} minibatches of {batch_nodes} nodes"
+            f" instead of {batches} of {BATCH_NODES}: their features are more than"
+            f" {MOST_NUMBERS:,} numbers"
+            if numbers > MOST_NUMBERS or batch_nodes < min(BATCH_NODES, nodes.numel())
+            else None
+        )
 
     def losses_and_gradients(
         self, students: Students, number: int
@@ -104,49 +134,37 @@ class RealLoss:
 
 
 def minibatches(nodes: Tensor, size: int, most: int) -> list[Tensor]:
-    """The nodes in random parts of at most ``size``, equal up to one; the first ``most`` of them."""
+    """Where the nodes of random parts are, at most ``size`` each; the first ``most`` parts.
+
+    Parts are equal up to one; the nodes of a part are in ascending order.
+    """
     parts = -(-nodes.numel() // size)
     order = torch.randperm(nodes.numel(), generator=make_generator(0, "real minibatches"))
-    return [part.sort().values for part in nodes[order].tensor_split(parts)[:most]]
+    return [part[nodes[part].argsort()] for part in order.tensor_split(parts)[:most]]
 
 
 class _Source:
-    """Features of the real graph, sparse where that is less work, and its normalized adjacency."""
+    """Rows of the real graph for student models, sparse where that is less work."""
 
-    def __init__(
-        self, visible: VisibleGraph, device: torch.device, dtype: torch.dtype, *, propagated: bool
-    ) -> None:
-        self._device, self._dtype = device, dtype
-        topology = SparseTopology(visible.adjacency, device, dtype)
-        self._operator = topology.normalized
-        x = visible.x.to(device, dtype)
-        self._x: Tensor | sp.csr_array = x
-        if prefers_sparse(x):
-            self._x = csr_matrix(x) if is_sparse(x) else sp.csr_array(x.numpy())
-        self._ax: Tensor | sp.csr_array | None = None
-        if propagated and isinstance(self._x, Tensor):
-            self._ax = self._operator(x)
-        elif propagated:
-            self._ax = sp.csr_array(topology.normalized_matrix.astype(self._x.dtype) @ self._x)
+    def __init__(self, real: RealGraph, dtype: torch.dtype, *, propagated: bool) -> None:
+        self._real, self._dtype = real, dtype
+        hops = (0, 1) if propagated else (0,)
+        self._sparse = {hop: real.sparse_rows(hop) for hop in hops if real.prefers_sparse}
+        self._dense = {hop: real.rows(hop) for hop in hops if not real.prefers_sparse}
 
     def prepared(self, model: Model, nodes: Tensor) -> Prepared:
         """What a student model needs to predict some nodes."""
-        if model.name == "gcn":
-            assert self._ax is not None
-            outer = self._operator.limited_to(nodes)
-            return Prepared(self._rows(self._ax, outer.support), outer=(outer,))
-        if model.name == "mlp":
-            return Prepared(self._rows(self._x, nodes))
-        chain = repeated(self._operator, 2, nodes)
-        return Prepared(self._rows(self._x, chain[0].support), outer=chain)
+        if not self._real.prefers_sparse:
+            return prepare_rows(model, self._real, nodes, self._dense)
+        chain: list[Limited] = []
+        for _ in range(1 if model.name == "gcn" else hops_of(model)):
+            chain.append(self._real.limited(nodes))
+            nodes = support_of(chain[-1])
+        rows = self._sparse[1 if model.name == "gcn" else 0][nodes.numpy()]
+        return Prepared(self._as_inputs(rows), outer=tuple(reversed(chain)))
 
-    def _rows(
-        self, features: Tensor | sp.csr_array, nodes: Tensor | None
-    ) -> Tensor | SparseOperator:
-        if isinstance(features, Tensor):
-            return features if nodes is None else features[nodes.to(features.device)]
-        chosen = features if nodes is None else features[np.asarray(nodes)]
+    def _as_inputs(self, rows: sp.csr_array) -> Tensor | SparseOperator:
         # Propagated features may be dense although the features are not.
-        if chosen.nnz * 10 >= chosen.shape[0] * chosen.shape[1]:
-            return torch.from_numpy(chosen.toarray()).to(self._device, self._dtype)
-        return SparseOperator(sp.csr_array(chosen), self._device, self._dtype)
+        if rows.nnz * 10 >= rows.shape[0] * rows.shape[1]:
+            return torch.from_numpy(rows.toarray()).to(self._real.device, self._dtype)
+        return SparseOperator(sp.csr_array(rows), self._real.device, self._dtype)

@@ -1,0 +1,348 @@
+"""One interface to a real graph, in memory or on disk: its rows, its edges, and networks on it.
+
+Features that do not fit the device stay on the host, and only rows that are read are moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+from weakref import WeakValueDictionary
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from gcsr.data import features
+from gcsr.data.stored_graph import matrix_bytes
+from gcsr.data.views import RowsByNumber, StoredRows, Target, VisibleGraph
+from gcsr.equations.prior import class_correlation
+from gcsr.models import base
+from gcsr.models.base import Model, Params, Prepared
+from gcsr.models.gcn import GCN
+from gcsr.models.sgc import SGC
+from gcsr.models.sparse import SparseOperator, SparseTopology, limited_rows
+from gcsr.models.topology import Limited
+from gcsr.outofcore.hops import Propagated, smoothed_in_blocks
+from gcsr.outofcore.predict import (
+    hops_of,
+    prefers_sparse,
+    require_blocks,
+    scores_in_blocks,
+    sparse_features,
+)
+from gcsr.outofcore.prior import class_correlation_in_blocks
+from gcsr.utils.csr import csr_matrix, csr_tensor, is_sparse
+from gcsr.utils.devices import device_memory_bytes
+from gcsr.utils.progress import Progress, silent
+
+
+class SparseRows(Protocol):
+    """Sparse feature rows by number."""
+
+    def __getitem__(self, nodes: np.ndarray, /) -> sp.csr_array:
+        """The rows of some nodes."""
+        ...
+
+
+class RealGraph(Protocol):
+    """What condensing and testing read of a real graph."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where networks are."""
+        ...
+
+    @property
+    def prefers_sparse(self) -> bool:
+        """Whether features are so sparse that networks multiply them that way."""
+        ...
+
+    def rows(self, hops: int) -> RowsByNumber:
+        """Rows of Eq. 3 by number; they may be on the host where the device is another."""
+        ...
+
+    def ones(self, hops: int) -> RowsByNumber:
+        """The same of a column of ones, which carries the biases of a linear network."""
+        ...
+
+    def sparse_rows(self, hops: int) -> SparseRows:
+        """Features, or those after one hop, as sparse rows."""
+        ...
+
+    def limited(self, nodes: Tensor) -> Limited:
+        """Eq. 2 where only its output at some nodes is wanted."""
+        ...
+
+    def prepared(self, model: Model, nodes: Tensor) -> Prepared:
+        """``model.prepare`` for some nodes."""
+        ...
+
+    def scores(self, model: Model, params: Params, nodes: Tensor | None) -> Iterator[Tensor]:
+        """Class scores at some nodes, or at all, one network after the other."""
+        ...
+
+    def smoothed(
+        self, columns: Tensor, hops: int, nodes: Tensor | None, weights: Tensor | None = None
+    ) -> Tensor:
+        r"""The mean of :math:`X, \hat A X, \dots, \hat A^K X` at some nodes, or at all.
+
+        Of some columns of X, each row of which is multiplied by its weight ``(n, 1)``.
+        """
+        ...
+
+    def class_correlation(self, labels: Tensor, num_classes: int) -> Tensor:
+        """Eq. 5; nodes of label -1 do not count."""
+        ...
+
+
+def real_graph(
+    graph: VisibleGraph | Target,
+    device: torch.device,
+    dtype: torch.dtype = torch.float32,
+    progress: Progress = silent,
+    columns: Tensor | None = None,
+) -> RealGraph:
+    """The graph as it is stored, for work on a device; ``columns`` of its features, or all."""
+    if graph.disk is not None:
+        return GraphInBlocks(Propagated(graph.disk, progress), device, progress, columns)
+    home = device
+    if device.type != "cpu":
+        entries = int(graph.adjacency.nnz) + graph.x.shape[0]
+        wanted = matrix_bytes(graph.x.shape[0], graph.x.shape[1], entries)
+        home = device if 2 * wanted <= device_memory_bytes(device) else torch.device("cpu")
+    key = (id(graph.adjacency), home, dtype)
+    topology = _TOPOLOGIES.get(key)
+    if topology is None:
+        topology = _TOPOLOGIES[key] = SparseTopology(graph.adjacency, home, dtype)
+    x = graph.x if columns is None else features.take_columns(graph.x, columns)
+    return GraphInMemory(x, topology, device)
+
+
+def prepare_on(
+    model: Model,
+    graph: VisibleGraph | Target,
+    nodes: Tensor,
+    device: torch.device,
+    dtype: torch.dtype = torch.float32,
+) -> Prepared:
+    """``model.prepare`` for nodes of a graph in memory or on disk."""
+    return real_graph(graph, device, dtype).prepared(model, nodes)
+
+
+# Normalized adjacencies that are in use: as long as one lives, so does the matrix that its key names.
+_TOPOLOGIES: WeakValueDictionary[tuple[int, torch.device, torch.dtype], SparseTopology] = (
+    WeakValueDictionary()
+)
+
+
+@dataclass(frozen=True, eq=False)
+class GraphInMemory:
+    """A graph in memory; its topology is on the device, or on the host where it does not fit."""
+
+    x: Tensor
+    topology: SparseTopology
+    device: torch.device
+
+    @property
+    def prefers_sparse(self) -> bool:
+        """See :class:`RealGraph`."""
+        return base.prefers_sparse(self.x) and self.device.type == "cpu"
+
+    @property
+    def _home(self) -> torch.device:
+        return self.topology.device
+
+    def rows(self, hops: int) -> RowsByNumber:
+        """See :class:`RealGraph`."""
+        # Sparse features stay on the host.
+        x = self.x.to("cpu" if is_sparse(self.x) else self._home, self.topology.dtype)
+        x = self._propagated(x, hops)
+        return features.SparseRows(x, self.device) if is_sparse(x) else x
+
+    def ones(self, hops: int) -> Tensor:
+        """See :class:`RealGraph`."""
+        ones = torch.ones((self.x.shape[0], 1), device=self._home, dtype=self.topology.dtype)
+        return self._propagated(ones, hops)
+
+    def _propagated(self, signal: Tensor, hops: int) -> Tensor:
+        for _ in range(hops):
+            signal = features.propagated(self.topology.normalized, signal)
+        return signal
+
+    @cached_property
+    def _sparse(self) -> sp.csr_array:
+        x = self.x.to(self.topology.dtype)
+        return csr_matrix(x) if is_sparse(x) else sp.csr_array(x.numpy())
+
+    def sparse_rows(self, hops: int) -> sp.csr_array:
+        """See :class:`RealGraph`."""
+        x = self._sparse
+        for _ in range(hops):
+            x = sp.csr_array(self.topology.normalized_matrix.astype(x.dtype) @ x)
+        return x
+
+    def limited(self, nodes: Tensor) -> Limited:
+        """See :class:`RealGraph`."""
+        wanted = nodes.cpu().numpy()
+        rows = self.topology.normalized.matrix[wanted]
+        return limited_rows(rows, wanted, self.device, self.topology.dtype)
+
+    def prepared(self, model: Model, nodes: Tensor | None) -> Prepared:
+        """See :class:`RealGraph`."""
+        if self._home == self.device:
+            x = self.x.to(self._home, self.topology.dtype)
+            return model.prepare(x, self.topology, nodes)
+        return prepare_rows(model, self, torch.arange(self.x.shape[0]) if nodes is None else nodes)
+
+    def scores(self, model: Model, params: Params, nodes: Tensor | None) -> Iterator[Tensor]:
+        """See :class:`RealGraph`."""
+        # Where the graph is on the host, the networks are applied there.
+        prepared = GraphInMemory(self.x, self.topology, self._home).prepared(model, nodes)
+        weights = [p.detach().to(self._home) for p in params]
+        for i in range(weights[0].shape[0]):
+            with torch.no_grad():
+                scores = model.logits(tuple(p[i : i + 1] for p in weights), prepared)[0]
+            yield scores.to(self.device)
+
+    def smoothed(
+        self, columns: Tensor, hops: int, nodes: Tensor | None, weights: Tensor | None = None
+    ) -> Tensor:
+        """See :class:`RealGraph`."""
+        x = features.dense(features.take_columns(self.x, columns))
+        x = x.to(self._home, self.topology.dtype)
+        x = x if weights is None else x * weights.to(x)
+        total = x.clone()
+        for _ in range(hops):
+            x = self.topology.normalized(x)
+            total += x
+        total /= hops + 1
+        return (total if nodes is None else total[nodes.to(total.device)]).to(self.device)
+
+    def class_correlation(self, labels: Tensor, num_classes: int) -> Tensor:
+        """See :class:`RealGraph`."""
+        adjacency = csr_tensor(self.topology.adjacency, self._home, torch.float32)
+        return class_correlation(adjacency, labels, num_classes)
+
+
+@dataclass(frozen=True, eq=False)
+class GraphInBlocks:
+    """A graph on disk."""
+
+    work: Propagated
+    device: torch.device
+    progress: Progress = silent
+    columns: Tensor | None = None
+
+    @property
+    def prefers_sparse(self) -> bool:
+        """See :class:`RealGraph`."""
+        return prefers_sparse(self.work.disk, self.device)
+
+    def rows(self, hops: int) -> StoredRows:
+        """See :class:`RealGraph`."""
+        return StoredRows(self.work.features(hops), self.columns)
+
+    def ones(self, hops: int) -> StoredRows:
+        """See :class:`RealGraph`."""
+        return StoredRows(self.work.ones(hops))
+
+    def sparse_rows(self, hops: int) -> SparseRows:
+        """See :class:`RealGraph`."""
+        return _SparseRowsInBlocks(self.work, hops, self.columns)
+
+    def limited(self, nodes: Tensor) -> Limited:
+        """See :class:`RealGraph`."""
+        wanted = nodes.cpu().numpy()
+        rows = self.work.normalized.matrix(wanted)
+        return limited_rows(rows, wanted, self.device, torch.float32)
+
+    def prepared(self, model: Model, nodes: Tensor) -> Prepared:
+        """See :class:`RealGraph`."""
+        return prepare_rows(model, self, nodes)
+
+    def scores(self, model: Model, params: Params, nodes: Tensor | None) -> Iterator[Tensor]:
+        """See :class:`RealGraph`."""
+        ids = self._ids(nodes)
+        for i in range(params[0].shape[0]):
+            one = tuple(p[i : i + 1].detach() for p in params)
+            with torch.no_grad():
+                parts = list(scores_in_blocks(model, one, self.work, ids, self.device))
+            yield torch.cat([part.to(self.device) for part in parts])
+
+    def smoothed(
+        self, columns: Tensor, hops: int, nodes: Tensor | None, weights: Tensor | None = None
+    ) -> Tensor:
+        """See :class:`RealGraph`."""
+        scale = None if weights is None else weights.numpy()
+        with smoothed_in_blocks(self.work, columns.numpy(), hops, scale) as rows:
+            return torch.from_numpy(rows.take(self._ids(nodes))).to(self.device)
+
+    def _ids(self, nodes: Tensor | None) -> np.ndarray:
+        return np.arange(self.work.disk.num_nodes) if nodes is None else nodes.cpu().numpy()
+
+    def class_correlation(self, labels: Tensor, num_classes: int) -> Tensor:
+        """See :class:`RealGraph`."""
+        return class_correlation_in_blocks(self.work.disk, labels, num_classes, self.progress)
+
+
+@dataclass(frozen=True)
+class _SparseRowsInBlocks:
+    work: Propagated
+    hops: int
+    columns: Tensor | None
+
+    def __getitem__(self, nodes: np.ndarray) -> sp.csr_array:
+        if not self.hops:
+            found = sparse_features(self.work.disk, nodes)
+            return found if self.columns is None else found[:, self.columns.numpy()]
+        rows = self.work.normalized.matrix(nodes).astype(np.float32)
+        reached = np.unique(rows.indices)
+        columns = np.searchsorted(reached, rows.indices)
+        narrow = sp.csr_array((rows.data, columns, rows.indptr), shape=(nodes.size, reached.size))
+        before = _SparseRowsInBlocks(self.work, self.hops - 1, self.columns)
+        return sp.csr_array(narrow @ before[reached])
+
+
+def prepare_rows(
+    model: Model, real: RealGraph, nodes: Tensor, known: Mapping[int, RowsByNumber] | None = None
+) -> Prepared:
+    """The features that predicting ``nodes`` reads, on the device, and the operators between them.
+
+    ``known`` are rows by their number of hops.
+    """
+    require_blocks(model)
+
+    def rows(hops: int, ids: Tensor) -> Tensor:
+        found = known[hops] if known and hops in known else real.rows(hops)
+        return found[ids.to(found.device)].to(real.device)
+
+    if isinstance(model, SGC) and not model.relu:
+        ones = real.ones(model.hops)[nodes.cpu()]
+        return Prepared(rows(model.hops, nodes), ones=ones.to(real.device))
+    if isinstance(model, GCN):
+        outer = real.limited(nodes)
+        if real.prefers_sparse:
+            inner = real.limited(support_of(outer))
+            return Prepared(_sparse(real, support_of(inner)), outer=(outer,), inner=inner)
+        return Prepared(rows(1, support_of(outer)), outer=(outer,))
+    chain: list[Limited] = []
+    for _ in range(hops_of(model)):
+        chain.append(real.limited(nodes))
+        nodes = support_of(chain[-1])
+    inputs = _sparse(real, nodes) if real.prefers_sparse else rows(0, nodes)
+    return Prepared(inputs, outer=tuple(reversed(chain)))
+
+
+def _sparse(real: RealGraph, nodes: Tensor) -> SparseOperator:
+    return SparseOperator(real.sparse_rows(0)[nodes.cpu().numpy()], real.device)
+
+
+def support_of(limited: Limited) -> Tensor:
+    """The nodes that an operator on a real graph reads from."""
+    if limited.support is None:
+        raise RuntimeError("a limited operator of a real graph without a support")
+    return limited.support
