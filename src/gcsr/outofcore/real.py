@@ -150,7 +150,7 @@ class GraphInMemory:
     @property
     def prefers_sparse(self) -> bool:
         """See :class:`RealGraph`."""
-        return base.prefers_sparse(self.x) and self.device.type == "cpu"
+        return is_sparse(self.x) or (base.prefers_sparse(self.x) and self.device.type == "cpu")
 
     @property
     def _home(self) -> torch.device:
