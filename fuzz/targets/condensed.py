@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
-from fuzz.containers import Safetensors
+import torch
+
+from fuzz.containers import Archive, Safetensors
 from fuzz.target import FindingError, Target
 from fuzz.targets.small import file_bytes, small_condensed, written
 from gcsr import CondensedGraph, InputError, report
@@ -45,7 +48,31 @@ def _kept(data: bytes, folder: Path) -> object:
     return GraphCache(folder).load("kept", [0])
 
 
+def _tensor_seeds() -> list[bytes]:
+    """One file: a mapping of tensors, with A' or edges."""
+    small = small_condensed()
+    found = []
+    for more in ({"adj": small.adjacency}, {"edge_index": torch.tensor([[0, 1], [1, 2]])}, {}):
+        stream = io.BytesIO()
+        torch.save({"x": small.x, "y": small.y.clamp_min(0), **more}, stream)
+        found.append(stream.getvalue())
+    return found
+
+
+def _read_tensors(data: bytes, folder: Path) -> object:
+    small = CondensedGraph.load(written(folder, "a.pt", data))
+    return repr(small), list(_rows(small.describe()))
+
+
 TARGETS = (
+    Target(
+        "torch-files",
+        "condensed graphs of other programs (`.pt`)",
+        _tensor_seeds,
+        _read_tensors,
+        Archive(),
+        (b"torch._utils", b"cuiltins\neval", b"data.pkl"),
+    ),
     Target(
         "condensed",
         "condensed graphs (`.safetensors`) and `gcsr inspect`",

@@ -35,8 +35,8 @@ class Grid:
         data: dataset names or paths, with variants after a colon: ``cora:60-20-20`` (another split of
             the labeled nodes), ``cora:inductive``, ``cora:standardize``.
         methods: names, ``module:Class``, or mappings with ``method`` and optionally ``name``,
-            ``preset``, ``tune`` and settings; ``all`` are all registered ones. Without methods only
-            the references are measured: networks trained on the whole graph.
+            ``preset``, ``tune`` and settings; ``all`` are all other registered ones. Without methods
+            only the references are measured: networks trained on the whole graph.
         nodes, per_class, ratio: sizes, as nodes, nodes per class or a share; exactly one is given.
         models: test models at every size.
         more_models: test models at the first size only.
@@ -115,10 +115,11 @@ class Grid:
 
     def entries(self) -> Iterator[Cell]:
         """A cell for each method, without a graph and a size; settings are checked."""
+        listed = [{"method": one} if isinstance(one, str) else one for one in self.methods]
+        rest = [name for name in method_names() if {"method": name} not in listed]
         entries: list[Mapping[str, Any]] = []
-        for one in self.methods:
-            names = method_names() if one == "all" else [one]
-            entries += [{"method": one} if isinstance(one, str) else one for one in names]
+        for one in listed:
+            entries += [{"method": name} for name in rest] if one == {"method": "all"} else [one]
         known: set[str] = set()
         for entry in entries:
             name = str(entry["method"])

@@ -16,6 +16,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from gcsr.data.card import card
+from gcsr.data.torch_files import SUFFIXES, read_tensors
 from gcsr.utils.errors import InputError, InputWarning, require, require_one_of
 from gcsr.utils.files import write_atomically
 from gcsr.utils.formatting import counted
@@ -496,10 +497,15 @@ class CondensedGraph:
 
     @classmethod
     def load(cls, path: str | Path) -> CondensedGraph:
-        """Read a file written by :meth:`save`."""
+        """Read a file written by :meth:`save`, or tensors that another program saved (``.pt``).
+
+        ``adj_NAME.pt``, ``feat_NAME.pt`` and ``label_NAME.pt`` are one graph, named by any of them.
+        """
         path = Path(path)
         require(not path.is_dir(), f"{path}: must be the file of a condensed graph, got a folder.")
         require(is_file(path), f"{path}: no such file.")
+        if path.suffix in SUFFIXES:
+            return cls._of_tensors(path)
         try:
             with safe_open(path, framework="pt") as archive:
                 metadata = archive.metadata() or {}
@@ -528,6 +534,17 @@ class CondensedGraph:
             raise InputError(f"{path}: {error}") from None
         except UNREADABLE as error:
             raise InputError(f"{path}: broken metadata ({reason(error)}).") from None
+
+    @classmethod
+    def _of_tensors(cls, path: Path) -> CondensedGraph:
+        x, adjacency, y, made = read_tensors(path)
+        seed = {"seed": int(made["seed"])} if "seed" in made else {}
+        provenance = {"method": made.get("method", "imported"), "imported": made, **seed}
+        classes = int(y.max()) + 1 if y.ndim == 1 and y.numel() else int(y.shape[-1])
+        try:
+            return cls(x, adjacency, y, classes, provenance)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
 
 
 def _width(metadata: Mapping[str, str]) -> int:
