@@ -66,6 +66,9 @@ def test_a_benchmark_has_references_rows_and_tables_and_continues(data, capsys, 
     table = list(csv.DictReader(out.with_suffix(".csv").open()))
     assert len(table) == len(found) and float(table[-1]["mean"]) == found[-1]["mean"]
     assert "\\toprule" in out.with_suffix(".tex").read_text()
+    page = out.with_suffix(".html").read_text()
+    panels = ("Average ranks", "Wins", "Accuracy against size", "Accuracy against seconds", "bytes")
+    assert all(name in page for name in panels) and "src=" not in page
     before = out.read_bytes()
     assert main(argv.split()) == 0 and out.read_bytes() == before
     # The command of a row measures it again.

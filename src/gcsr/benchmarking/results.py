@@ -198,7 +198,7 @@ class Results:
 
     def matrix(self, cases: Sequence[Case], bold: tuple[str, str] = ("", "")) -> list[list[str]]:
         """A heading and a line per method: accuracies in percent with half of their interval."""
-        lines = [["method", *(f"{name} {nodes}" for name, nodes, _ in cases)]]
+        lines = [["method", *(f"{short_name(name)} {nodes}" for name, nodes, _ in cases)]]
         best = {case: self.best(case) for case in cases}
         for label in (*self.methods, *self.references):
             line = [label]
@@ -308,6 +308,11 @@ WINS = (
     "In how many cases the method of the line is above the method of the column beyond the 95 %"
     " interval of their difference (Welch)."
 )
+
+
+def short_name(dataset: str) -> str:
+    """The name of a graph in tables: of a path the last part, without its suffix."""
+    return dataset.rpartition("/")[2].replace(".npz", "")
 
 
 def _labels(rows: Iterable[Row]) -> list[str]:

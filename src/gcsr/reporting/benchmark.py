@@ -1,0 +1,157 @@
+"""The page of a benchmark: tables, curves over sizes, fronts of cost and accuracy, ranks and wins."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+
+from markupsafe import Markup
+
+from gcsr.benchmarking.results import WINS, Results, accuracy_of, seconds_of, short_name
+from gcsr.benchmarking.store import Row
+from gcsr.reporting.charts import Points, Series, line_chart
+from gcsr.reporting.page import Banner, Page, Panel, html, joined
+from gcsr.utils.formatting import counted
+
+# Styles of the methods that rank best; others share the last one.
+KINDS = ("first", "second", "third", "fourth", "fifth")
+OTHERS = "published"
+LEAD = (
+    "Mean test accuracy in percent with half of its 95 % interval over condensed graphs. *: the best"
+    " method, and those that cannot be told from it. † leaks test labels and is compared with nothing."
+)
+
+
+def benchmark_page(results: Results, title: str = "Benchmark") -> Page:
+    """A page from rows alone."""
+    ranked = [rank.label for rank in results.ranks] or results.fair
+    kinds = dict(zip(ranked, KINDS, strict=False))
+    panels = [
+        Panel(f"Accuracy, size {place + 1}", _table(results.matrix(cases, ("*", ""))))
+        for place, cases in enumerate(results.by_size())
+    ]
+    for model in dict.fromkeys(row["test"] for row in results.rows):
+        if model != results.model and (cases := results.cases(model)):
+            panels.append(Panel(f"Tested with {model}", _table(results.matrix(cases, ("*", "")))))
+    if results.ranks:
+        panels.insert(
+            0, Panel("Average ranks", _table(results.rank_table()), results.rank_sentence)
+        )
+        panels.append(Panel("Wins", _table(results.win_table()), WINS))
+    charts: Sequence[tuple[str, Callable[[Results, str, dict[str, str]], Markup | None]]] = (
+        ("Accuracy against size", _sizes),
+        ("Accuracy against seconds of condensing", _seconds),
+        ("Accuracy against bytes", _bytes),
+    )
+    for name, draw in charts:
+        found = [chart for graph in results.datasets if (chart := draw(results, graph, kinds))]
+        if found:
+            panels.append(Panel(name, html.pair(found)))
+    for name, lines in (
+        ("Settings that were given", _changed(results)),
+        ("Failed", _failed(results)),
+    ):
+        if lines:
+            panels.append(Panel(name, joined(*(html.remark(line) for line in lines))))
+    done = [row for row in results.rows if accuracy_of(row) is not None]
+    return Page(
+        title,
+        LEAD,
+        banners=list(_banners(results)),
+        tiles=[
+            ("Rows", f"{len(done):,}", f"{counted(len(results.rows) - len(done), 'failure')}"),
+            ("Methods", str(len(results.methods)), f"{len(results.datasets)} graphs"),
+            ("Machines", str(len({row.get("machine") for row in done})), _machines(done)),
+        ],
+        panels=panels,
+    )
+
+
+def _banners(results: Results) -> Iterator[Banner]:
+    leaks = [label for label in results.methods if label not in results.fair]
+    if leaks:
+        yield "bad", "Some rows leak test labels.", f"{', '.join(leaks)}: marked †, not ranked."
+
+
+def _machines(rows: Sequence[Row]) -> str:
+    return ", ".join(sorted({str(row.get("machine")) for row in rows}))
+
+
+def _changed(results: Results) -> list[str]:
+    return [f"{label}: {settings}" for label, settings in results.changed.items()]
+
+
+def _failed(results: Results) -> list[str]:
+    return [f"{'; '.join(places)}: {why}" for why, places in results.failures.items()]
+
+
+def _table(lines: list[list[str]]) -> Markup:
+    head, *rows = lines
+    return html.data_table(head, rows, "", range(1, len(head)))
+
+
+def _series(points: dict[str, Points], kinds: dict[str, str]) -> list[Series]:
+    """A line per method; those that rank best have a color of their own."""
+    order = sorted(points, key=lambda label: label in kinds)
+    return [
+        Series(label if label in kinds else "others", points[label], kinds.get(label, OTHERS), True)
+        for label in order
+    ]
+
+
+def _sizes(results: Results, name: str, kinds: dict[str, str]) -> Markup | None:
+    points = {}
+    for label in results.methods:
+        found = [(case[1], accuracy_of(results.row(label, case))) for case in _cases(results, name)]
+        points[label] = [(float(nodes), one.mean) for nodes, one in found if one is not None]
+    lines = _series({label: one for label, one in points.items() if len(one) > 1}, kinds)
+    return _chart(lines, "nodes", name) if lines else None
+
+
+def _seconds(results: Results, name: str, kinds: dict[str, str]) -> Markup | None:
+    return _front(results, name, kinds, seconds_of, "seconds of condensing a graph, log10")
+
+
+def _bytes(results: Results, name: str, kinds: dict[str, str]) -> Markup | None:
+    return _front(results, name, kinds, lambda row: row.get("bytes"), "bytes, log10")
+
+
+def _front(
+    results: Results,
+    name: str,
+    kinds: dict[str, str],
+    cost: Callable[[Row], float | None],
+    axis: str,
+) -> Markup | None:
+    """All sizes of all methods, and the line of those that nothing cheaper is as accurate as."""
+    points: dict[str, list[tuple[float, float]]] = {}
+    for label in results.fair:
+        for case in _cases(results, name):
+            row = results.row(label, case)
+            found = accuracy_of(row)
+            if row is not None and found is not None and (paid := cost(row)):
+                points.setdefault(label, []).append((math.log10(paid), found.mean))
+    if not points:
+        return None
+    front: list[tuple[float, float]] = []
+    every = [point for one in points.values() for point in one]
+    for x, y in sorted(every, key=lambda point: (point[0], -point[1])):
+        if not front or y > front[-1][1]:
+            front.append((x, y))
+    steps = [corner for (a, b), (c, d) in pairwise(front) for corner in ((a, b), (c, b), (c, d))]
+    dots = [
+        Series(line.name, [point], line.kind, marked=True)
+        for line in _series(dict(points), kinds)
+        for point in line.points
+    ]
+    return _chart([Series("", steps or front, OTHERS), *dots], axis, name)
+
+
+def _cases(results: Results, name: str) -> list[tuple[str, int, str]]:
+    return [case for case in results.cases() if case[0] == name]
+
+
+def _chart(lines: Sequence[Series], x: str, name: str) -> Markup:
+    described = f"Accuracy on {name} over {x}; the tables have the numbers"
+    return line_chart(lines, x=x, y=f"{short_name(name)}, accuracy %", described=described)
