@@ -15,8 +15,8 @@ from gcsr.api import sparsify as sparsify
 from gcsr.auto.automatic import Automatic as Automatic
 from gcsr.auto.scaling import ScalingChoice as ScalingChoice
 from gcsr.auto.scaling import choose_scaling as choose_scaling
-from gcsr.benchmarking.grid import benchmark as benchmark
 from gcsr.auto.update import update as update
+from gcsr.benchmarking.grid import benchmark as benchmark
 from gcsr.data.condensed import CondensedGraph as CondensedGraph
 from gcsr.data.graph import Graph as Graph
 from gcsr.data.views import View as View
