@@ -50,6 +50,7 @@ from gcsr.methods.mtt import MTT as MTT
 from gcsr.methods.random import Random as Random
 from gcsr.methods.sfgc import SFGC as SFGC
 from gcsr.methods.sgdd import SGDD as SGDD
+from gcsr.methods.simgc import SimGC as SimGC
 from gcsr.reporting.report import report as report
 from gcsr.training.fit import TrainingRecipe as TrainingRecipe
 from gcsr.tuning.architecture import SearchResult as SearchResult

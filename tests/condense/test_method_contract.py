@@ -39,6 +39,8 @@ TINY = {
     "outer": 2,
     "inner": 2,
     "embedding_epochs": 4,
+    "teacher_epochs": 4,
+    "teacher_hidden_channels": 8,
     "generator_hidden_channels": 8,
     "budget": 0.001,
     "students": 2,

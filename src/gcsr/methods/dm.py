@@ -74,11 +74,16 @@ class DistributionCondenser(GradientCondenser):
 
 @dataclass(frozen=True, kw_only=True)
 class DM(DistributionCondenser):
-    """One match per random network, which is not trained; A' = I."""
+    """One match per random network, which is not trained; A' = I.
+
+    With ``sgc`` means of features after two hops are matched, the mean over all linear networks.
+    """
 
     name: ClassVar[str] = "dm"
     summary: ClassVar[str] = "distribution matching of features under random networks (WACV 2023)"
 
-    epochs: int = 1000
+    model: str = "sgc"
+    epochs: int = 300
+    feature_lr: float = 0.03
     outer: int = 1
     inner: int = 0

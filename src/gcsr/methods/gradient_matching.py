@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import torch
 from torch import Tensor
@@ -64,6 +64,10 @@ class GradientInputs:
     labels: Tensor
     starts: list[Start]
     source: RealSource | None = None
+
+    def of(self, group: slice) -> Self:
+        """Of some of the graphs."""
+        return replace(self, starts=self.starts[group])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +135,7 @@ class AlternatingCondenser(Condenser):
 
         def run(group: slice, progress: Progress) -> list[CondensationResult]:
             part = replace(ctx, seeds=ctx.seeds[group], progress=progress)
-            return self._run(part, replace(inputs, starts=inputs.starts[group]))
+            return self._run(part, inputs.of(group))
 
         each = self._pair_bytes(ctx.nodes)
         return advance_together(run, ctx.seeds, ctx.device, ctx.progress, bytes_each=each)

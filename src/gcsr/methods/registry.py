@@ -39,6 +39,7 @@ BUILT_IN = {
     "dm": "gcsr.methods.dm:DM",
     "gcdm-x": "gcsr.methods.gcdm:GCDMX",
     "gcdm": "gcsr.methods.gcdm:GCDM",
+    "simgc": "gcsr.methods.simgc:SimGC",
     "bonsai": "gcsr.methods.bonsai:Bonsai",
     "cgc-x": "gcsr.methods.cgc_x:CGCX",
     "cgc": "gcsr.methods.cgc:CGC",
