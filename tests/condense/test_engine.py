@@ -216,8 +216,8 @@ def test_one_graph_goes_back_and_the_other_stays_as_it_was(monkeypatch):
     whole, _, _ = run_loop(problem, problem.structure(), problem.state(), **settings)
     honest, calls = Step.loss_and_gradients, []
 
-    def spoiled(self, start, goal):
-        loss, gradients, adjacency = honest(self, start, goal)
+    def spoiled(self, *weights):
+        loss, gradients, adjacency = honest(self, *weights)
         calls.append(self.feature_lr.flatten().tolist())
         if len(calls) == 71:
             loss = loss * torch.tensor([1.0, torch.nan])

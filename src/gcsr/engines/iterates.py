@@ -176,6 +176,19 @@ class BestValidated(Best):
         return torch.tensor(found, dtype=torch.float64)
 
 
+class BestLabeled(BestValidated):
+    """The same where Y' is learned: ``targets`` change, and are kept beside X'."""
+
+    def __call__(self, iteration: int, x: Tensor, a: Tensor) -> None:
+        """Score the iterate with the labels that it has now."""
+        self.offer(iteration, torch.cat([x, self.targets], -1), a, self.score(x, a))
+
+    def parts(self, features: int) -> tuple[Tensor, Tensor]:
+        """X' and Y' that were kept."""
+        assert self.x is not None
+        return self.x[..., :features], self.x[..., features:]
+
+
 def comparison(
     best: Best | None,
     view: CondensingView,

@@ -16,6 +16,12 @@ def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
     return -(targets * logits.log_softmax(-1)).sum(-1).mean(-1)
 
 
+def divergence(logits: Tensor, targets: Tensor) -> Tensor:
+    r"""Mean over nodes of :math:`\sum_c y_c (\log y_c - \log p_c)`, the cross-entropy for hard ones."""
+    entropy: Tensor = torch.special.entr(targets).sum(-1).mean(-1)
+    return cross_entropy(logits, targets) - entropy
+
+
 def over_labeled(targets: Tensor) -> Tensor:
     """Targets with which :func:`cross_entropy` is the mean over labeled nodes alone.
 

@@ -84,6 +84,6 @@ class DM(DistributionCondenser):
 
     model: str = "sgc"
     epochs: int = 300
-    feature_lr: float = 0.03
+    feature_lr: float = 0.1
     outer: int = 1
     inner: int = 0

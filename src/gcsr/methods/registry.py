@@ -40,6 +40,7 @@ BUILT_IN = {
     "gcdm-x": "gcsr.methods.gcdm:GCDMX",
     "gcdm": "gcsr.methods.gcdm:GCDM",
     "simgc": "gcsr.methods.simgc:SimGC",
+    "geom": "gcsr.methods.geom:GEOM",
     "bonsai": "gcsr.methods.bonsai:Bonsai",
     "cgc-x": "gcsr.methods.cgc_x:CGCX",
     "cgc": "gcsr.methods.cgc:CGC",

@@ -13,15 +13,15 @@ from gcsr.engines.result import Context
 from gcsr.engines.trajectory.engine import LearnedRate
 from gcsr.engines.trajectory.gntk import BestByKernel
 from gcsr.methods.kcenter import k_center_starts
-from gcsr.methods.mtt import MTT
+from gcsr.methods.trajectory_matching import TrajectoryCondenser
 from gcsr.starts.sample import Start
 from gcsr.training.expert_recipe import ExpertRecipe, Optimizer
 from gcsr.utils.errors import real_number, whole_number
 
 
 @dataclass(frozen=True, kw_only=True)
-class SFGC(MTT):
-    """MTT with a K-Center start, a learned student rate and a kernel that chooses the iterate.
+class SnapshotCondenser(TrajectoryCondenser):
+    """Settings of methods without edges whose experts are kept as snapshots.
 
     ``max_start`` and ``expert_steps`` are counted in snapshots, ``expert_epochs`` in epochs.
 
@@ -30,31 +30,19 @@ class SFGC(MTT):
             for ``embedding_epochs``; or ``random``. ``num_hops`` above 0 takes the chosen nodes'
             rows after message passing (the paper's SFGC+MPI).
         learn_student_lr: whether η₁ is learned, from ``student_lr`` on.
-        iterate: ``gntk``, the iterate whose graph neural tangent kernel predicts validation labels
-            with the least error; ``best-val``; or ``last``.
         score_every: iterations between two comparisons; the start and the end are always compared.
-        gntk_ridge: λ of its ridge regression, in mean diagonals of the kernel.
-        gntk_nodes: validation nodes of each class that it predicts; by default all of them, 1,000
-            in all where there are more.
-        gntk_draws: over how many draws of such nodes its error is averaged.
         snapshot_every: epochs between the snapshots of an expert.
         expert_optimizer: ``adam`` or ``sgd``.
         expert_restart: a new optimizer at a tenth of the rate from the middle of the schedule on.
     """
 
-    name: ClassVar[str] = "sfgc"
     # As in :class:`~gcsr.methods.selection.EmbeddedSelection`.
     same_on_every_device: ClassVar[bool] = False
-    summary: ClassVar[str] = "structure-free trajectory matching with a kernel's choice (2023)"
-    ITERATES: ClassVar[tuple[str, ...]] = ("gntk", "last", "best-val")
 
-    iterate: str = "gntk"
+    num_hops: int = 0
     selection: Literal["kcenter", "random"] = "kcenter"
     learn_student_lr: bool = True
     score_every: int = 10
-    gntk_ridge: float = 1.0
-    gntk_nodes: int | None = None
-    gntk_draws: int = 1
     embedding_epochs: int = 600
     embedding_weight_decay: float = 5e-4
     snapshot_every: int = 1
@@ -62,21 +50,12 @@ class SFGC(MTT):
     expert_restart: bool = True
 
     def _check_structure(self) -> None:
-        whole_number(
-            self, "score_every", "gntk_draws", "embedding_epochs", "snapshot_every", least=1
-        )
-        if self.gntk_nodes is not None:
-            whole_number(self, "gntk_nodes", least=1)
-        real_number(self, "gntk_ridge", above=True)
+        whole_number(self, "score_every", "embedding_epochs", "snapshot_every", least=1)
         real_number(self, "embedding_weight_decay")
 
     @property
     def _learned_rate(self) -> LearnedRate | None:
         return LearnedRate() if self.learn_student_lr else None
-
-    @property
-    def _stops_if_diverged(self) -> bool:
-        return self.iterate == "gntk"
 
     @property
     def _snapshot_every(self) -> int:
@@ -98,6 +77,40 @@ class SFGC(MTT):
             epochs=self.embedding_epochs,
             weight_decay=self.embedding_weight_decay,
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SFGC(SnapshotCondenser):
+    """MTT with a K-Center start, a learned student rate and a kernel that chooses the iterate.
+
+    Args:
+        iterate: ``gntk``, the iterate whose graph neural tangent kernel predicts validation labels
+            with the least error; ``best-val``; or ``last``.
+        gntk_ridge: λ of its ridge regression, in mean diagonals of the kernel.
+        gntk_nodes: validation nodes of each class that it predicts; by default all of them, 1,000
+            in all where there are more.
+        gntk_draws: over how many draws of such nodes its error is averaged.
+    """
+
+    name: ClassVar[str] = "sfgc"
+    summary: ClassVar[str] = "structure-free trajectory matching with a kernel's choice (2023)"
+    ITERATES: ClassVar[tuple[str, ...]] = ("gntk", "last", "best-val")
+
+    iterate: str = "gntk"
+    gntk_ridge: float = 1.0
+    gntk_nodes: int | None = None
+    gntk_draws: int = 1
+
+    def _check_structure(self) -> None:
+        super()._check_structure()
+        whole_number(self, "gntk_draws", least=1)
+        if self.gntk_nodes is not None:
+            whole_number(self, "gntk_nodes", least=1)
+        real_number(self, "gntk_ridge", above=True)
+
+    @property
+    def _stops_if_diverged(self) -> bool:
+        return self.iterate == "gntk"
 
     def _best(self, ctx: Context, targets: Tensor) -> tuple[Best | None, int]:
         if self.iterate != "gntk":

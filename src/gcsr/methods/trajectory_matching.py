@@ -10,7 +10,14 @@ import torch
 from torch import Tensor
 
 from gcsr.engines.divergence import DivergenceGuard
-from gcsr.engines.iterates import CURVE_POINTS, Best, BestValidated, comparison, recorded
+from gcsr.engines.iterates import (
+    CURVE_POINTS,
+    Best,
+    BestLabeled,
+    BestValidated,
+    comparison,
+    recorded,
+)
 from gcsr.engines.loop import (
     PRECISIONS,
     Precision,
@@ -206,6 +213,22 @@ class TrajectoryCondenser(Condenser):
             for seed in ctx.seeds
         ]
 
+    @property
+    def _matching(self) -> Matching:
+        """Numbers of the engine."""
+        return Matching(
+            iterations=self.iterations,
+            student_steps=self.student_steps,
+            student_lr=self.student_lr,
+            expert_steps=self.expert_steps,
+            max_start=self.max_start,
+            learned_rate=self._learned_rate,
+        )
+
+    def _label_logits(self, experts: Experts, labels: Tensor, x: Tensor) -> Tensor | None:
+        """What Y' is learned from; ``None``: it is not learned."""
+        return None
+
     def _best(self, ctx: Context, targets: Tensor) -> tuple[Best | None, int]:
         """What keeps the best iterate (``None``: the last), and iterations between comparisons."""
         best = None
@@ -240,7 +263,8 @@ class TrajectoryCondenser(Condenser):
         view, seeds, device = ctx.view, ctx.seeds, ctx.device
         structure, state = self._structure(ctx, statistics, labels, starts)
         x = torch.stack([start.x for start in starts])
-        iterate = Iterate.begin(x, state, self.student_lr)
+        model, logits = self.expert_request.model, self._label_logits(experts, labels, x)
+        iterate = Iterate.begin(x, state, self.student_lr, logits)
         one_hot = torch.nn.functional.one_hot(labels, view.visible.num_classes)
         targets = torch.stack(
             [one_hot if start.targets is None else start.targets for start in starts]
@@ -258,24 +282,24 @@ class TrajectoryCondenser(Condenser):
             iterate,
             targets,
             structure,
-            student_for(self.expert_request.model, labels.numel(), int(x.shape[-1])),
-            Matching(
-                iterations=self.iterations,
-                student_steps=self.student_steps,
-                student_lr=self.student_lr,
-                expert_steps=self.expert_steps,
-                max_start=self.max_start,
-                learned_rate=self._learned_rate,
-            ),
+            student_for(model, labels.numel(), int(x.shape[-1]), learned_labels=logits is not None),
+            self._matching,
             self.feature_lr * feature_unit(x, self.units),
+            model,
         )
+
+        def look(iteration: int) -> None:
+            assert compare is not None
+            targets.copy_(step.current_targets())
+            compare(iteration, iterate.x, adjacency())
+
         schedules = [make_generator(seed, "expert schedule") for seed in seeds]
         losses = optimize(
             MatchTrajectories(step, experts.trajectories, schedules),
             self.iterations,
             progress=ctx.progress,
             check_every=CHECK_EVERY[device.type],
-            compare=None if compare is None else lambda i: compare(i, iterate.x, adjacency()),
+            compare=None if compare is None else look,
             compare_at=range(0, self.iterations, compare_every),
             stop_if_diverged=self._stops_if_diverged,
             guard=guard,
@@ -286,16 +310,22 @@ class TrajectoryCondenser(Condenser):
                 f"the matching loss stopped being finite by iteration {losses.shape[0]}: the best"
                 " iterate before is returned",
             )
-        x, a = iterate.x, adjacency()
+        x, a, targets = iterate.x, adjacency(), step.current_targets()
         if best is not None and best.x is not None and best.a is not None:
             x, a = best.x, best.a
+            if isinstance(best, BestLabeled):
+                x, targets = best.parts(int(iterate.x.shape[-1]))
+        if logits is not None:
+            # Nodes in blocks by class.
+            order = targets.argmax(-1).sort(stable=True).indices.unsqueeze(-1)
+            x, targets = (part.take_along_dim(order, 1) for part in (x, targets))
         rates = recorded(iterate.student_lr) if self._learned_rate is not None else None
         every = max(1, self.iterations // CURVE_POINTS)
         return [
             CondensationResult(
                 x[g],
                 a[g],
-                targets[g] if self.soft_labels else labels,
+                targets[g] if self.soft_labels or logits is not None else labels,
                 (*starts[g].notes, *guard.notes(g), *notes),
                 {
                     "matching_loss": {"every": every, "values": recorded(losses[::every, g])},

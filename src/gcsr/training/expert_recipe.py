@@ -12,6 +12,7 @@ import torch
 
 from gcsr.data.features import row_blocks
 from gcsr.data.views import VisibleGraph
+from gcsr.equations.curriculum import Curriculum
 from gcsr.models.base import Model
 from gcsr.utils.devices import arithmetic
 from gcsr.version import __version__
@@ -35,6 +36,7 @@ class ExpertRecipe:
         snapshot_every: epochs from one snapshot to the next.
         optimizer: ``adam``, or plain ``sgd``.
         restart: whether the rate drops to a tenth, with fresh moments, in the middle.
+        curriculum: which training nodes take part in an epoch; ``None``: all.
         unread: snapshots from the first of these up to, not including, the second are never looked
             up and not kept.
     """
@@ -50,6 +52,7 @@ class ExpertRecipe:
     optimizer: Optimizer = "adam"
     restart: bool = True
     unread: tuple[int, int] = (0, 0)
+    curriculum: Curriculum | None = None
 
     @property
     def last_snapshot(self) -> int:
@@ -97,7 +100,7 @@ def expert_key(request: ExpertRequest, visible: VisibleGraph, device: torch.devi
         "recipe": {
             "optimiser" if name == "optimizer" else name: value  # keys of stored experts stay
             for name, value in asdict(recipe).items()
-            if name not in ("trained_epochs", "kept_epochs")
+            if name not in ("trained_epochs", "kept_epochs") and value is not None
         },
         "classes": visible.num_classes,
         "dtype": str(request.dtype),

@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from gcsr.data.views import VisibleGraph
+from gcsr.equations.curriculum import neighborhood_entropy
 from gcsr.equations.trajectory import cross_entropy
 from gcsr.models.base import Model, Params, Prepared, init_batch, joined
 from gcsr.models.sparse import SparseTopology
@@ -55,10 +57,14 @@ class TrainingRows:
             ]
         self._count = nodes.numel()
 
-    def gradients(self, params: Params) -> tuple[Tensor, ...]:
-        """Gradients of every network's mean loss over all training nodes."""
+    def gradients(self, params: Params, weights: Tensor | None = None) -> tuple[Tensor, ...]:
+        """Gradients of every network's mean loss over all training nodes, whose ``weights`` are 1."""
         total: tuple[Tensor, ...] = ()
-        for prepared, targets in self.parts:
+        first = 0
+        for prepared, given in self.parts:
+            last = first + given.shape[0]
+            targets = given if weights is None else given * weights[first:last]
+            first = last
             loss = cross_entropy(self._model.logits(params, prepared), targets).sum()
             if len(self.parts) > 1:
                 loss = loss * (targets.shape[0] / self._count)
@@ -185,6 +191,9 @@ class ExpertTrainer:
         self.features = int(visible.x.shape[1])
         self.classes = visible.num_classes
         self.rows = TrainingRows(model, visible, device, dtype)
+        self._ranks: Tensor | None = None
+        if recipe.curriculum is not None:
+            self._ranks = difficulty_ranks(model, visible, recipe, device, dtype)
 
     @property
     def group_size(self) -> int:
@@ -195,6 +204,14 @@ class ExpertTrainer:
             return 1
         weights = sum(p.numel() for p in self.initial(range(1)))
         return max(1, GROUP_BUDGET // (5 * weights + self.rows.activations))
+
+    def _weights(self, epoch: int) -> Tensor | None:
+        """Of the training nodes: 0 for those that are too difficult yet, equal for the others."""
+        if self._ranks is None or self.recipe.curriculum is None:
+            return None
+        nodes = self._ranks.numel()
+        taken = max(1, int(self.recipe.curriculum.share(epoch) * nodes))
+        return ((self._ranks < taken).to(self.dtype) * (nodes / taken)).unsqueeze(-1)
 
     def initial(self, experts: range) -> Params:
         """Weights before the first epoch."""
@@ -230,7 +247,7 @@ class ExpertTrainer:
             state.steps = 0
         state.steps += 1
         params = tuple(p.detach().requires_grad_() for p in state.params)
-        gradients = self.rows.gradients(params)
+        gradients = self.rows.gradients(params, self._weights(epoch))
         with torch.no_grad():
             for i, (p, g) in enumerate(zip(state.params, gradients, strict=True)):
                 decayed = g.add(p, alpha=recipe.weight_decay)
@@ -239,6 +256,30 @@ class ExpertTrainer:
                 else:
                     moments = state.first[i], state.second[i]
                     adam_step(p, decayed, *moments, lr=rate, steps=state.steps)
+
+
+def difficulty_ranks(
+    model: Model,
+    visible: VisibleGraph,
+    recipe: ExpertRecipe,
+    device: torch.device,
+    dtype: torch.dtype,
+) -> Tensor:
+    """Places of the training nodes in the order of their neighborhoods' entropy, the lowest first.
+
+    Training nodes have their labels, other nodes what an expert without a curriculum predicts.
+    """
+    labels = visible.labels
+    if bool((labels < 0).any()):
+        trainer = ExpertTrainer(model, visible, replace(recipe, curriculum=None), device, dtype)
+        for _, state in trainer.states(range(1)):
+            last = state.params
+        predicted = MeanPrediction(model, visible, device, dtype)
+        predicted(range(1), last)
+        labels = torch.where(labels < 0, predicted.mean.argmax(1).cpu(), labels)
+    entropy = neighborhood_entropy(visible.adjacency, labels.numpy(), visible.num_classes)
+    order = np.argsort(entropy[visible.train.numpy()], kind="stable")
+    return torch.from_numpy(np.argsort(order)).to(device)
 
 
 class MeanPrediction:

@@ -18,7 +18,8 @@ from gcsr.engines.divergence import MOST_ROLLBACKS
 from gcsr.engines.loop import OuterStep, finite_graphs
 from gcsr.engines.structure import State, Structure, SyntheticFeatures
 from gcsr.engines.trajectory.students import MatchingInputs, Student
-from gcsr.models.base import Params
+from gcsr.equations.trajectory import divergence
+from gcsr.models.base import Model, Params
 from gcsr.training.adam import FusedAdam
 from gcsr.training.trajectories import Trajectories
 from gcsr.utils.capture import capture
@@ -38,7 +39,16 @@ class LearnedRate:
 
 @dataclass(frozen=True)
 class Matching:
-    """Numbers of Algorithm 1."""
+    """Numbers of Algorithm 1, and what other methods add to it.
+
+    Attributes:
+        window: epochs below which the first iteration's start is drawn, one more in every iteration up
+            to ``max_start`` snapshots; ``None``: always below ``max_start``.
+        label_lr: the rate of SGD with momentum for the logits of Y'; ``None``: Y' is constant.
+        knowledge: weight of the loss of the expert, as it is at its last snapshot, on the condensed
+            graph.
+        root: whether the loss is the distance instead of its square.
+    """
 
     iterations: int
     student_steps: int
@@ -46,13 +56,22 @@ class Matching:
     expert_steps: int
     max_start: int
     learned_rate: LearnedRate | None = None
+    window: int | None = None
+    label_lr: float | None = None
+    knowledge: float = 0.0
+    root: bool = False
+
+
+# Of SGD on the logits of Y'.
+LABEL_MOMENTUM = 0.9
 
 
 @dataclass(eq=False)
 class Iterate:
     """Features and structure state of every graph, with Adam's moments.
 
-    ``student_lr`` is one learning rate per graph. It changes only if it is learned.
+    ``student_lr`` is one learning rate per graph. It changes only if it is learned. ``labels`` are the
+    logits of Y' and their velocity; empty if Y' is constant.
     """
 
     x: Tensor
@@ -60,16 +79,21 @@ class Iterate:
     adam: FusedAdam
     student_lr: Tensor
     rate_velocity: Tensor
+    labels: tuple[Tensor, ...] = ()
 
     @classmethod
-    def begin(cls, x: Tensor, state: State, student_lr: float) -> Iterate:
-        """The state before the first iteration."""
+    def begin(
+        cls, x: Tensor, state: State, student_lr: float, logits: Tensor | None = None
+    ) -> Iterate:
+        """The state before the first iteration; Y' is learned if its ``logits`` are given."""
         rate = torch.full_like(x[:, 0, 0], student_lr)
-        return cls(x, state, FusedAdam(x), rate, torch.zeros_like(rate))
+        labels = () if logits is None else (logits, torch.zeros_like(logits))
+        return cls(x, state, FusedAdam(x), rate, torch.zeros_like(rate), labels)
 
     def buffers(self) -> tuple[Tensor, ...]:
         """Every tensor that an iteration changes."""
-        return (self.x, *self.state, *self.adam.moments, self.rate_velocity, self.student_lr)
+        rates = (self.rate_velocity, self.student_lr)
+        return (self.x, *self.state, *self.adam.moments, *rates, *self.labels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,17 +106,22 @@ class Step:
     student: Student
     matching: Matching
     feature_lr: Tensor
+    model: Model | None = None
 
-    def __call__(self, start: Params, goal: Params) -> Tensor:
+    def __call__(self, start: Params, goal: Params, teacher: Params = ()) -> Tensor:
         """Update the iterate in place; returns the loss of every graph."""
         it = self.iterate
-        loss, (gradient, *rate_gradient), adjacency = self.loss_and_gradients(start, goal)
+        loss, (gradient, *others), adjacency = self.loss_and_gradients(start, goal, teacher)
         with torch.no_grad():
             it.adam.step(gradient, self._lrs)
             learned = self.matching.learned_rate
             if learned is not None:
-                it.rate_velocity.mul_(learned.momentum).add_(rate_gradient[0])
+                it.rate_velocity.mul_(learned.momentum).add_(others[0])
                 it.student_lr.sub_(it.rate_velocity, alpha=learned.rate)
+            if it.labels and self.matching.label_lr is not None:
+                logits, velocity = it.labels
+                velocity.mul_(LABEL_MOMENTUM).add_(others[-1])
+                logits.sub_(velocity, alpha=self.matching.label_lr)
             for kept, new in zip(it.state, self.structure.update(it.state, adjacency), strict=True):
                 kept.copy_(new)
         return loss
@@ -102,19 +131,30 @@ class Step:
         # Read from the device once, which a captured iteration cannot do.
         return self.feature_lr.reshape(-1).expand(self.iterate.x.shape[0]).tolist()
 
+    def current_targets(self) -> Tensor:
+        """Y' as it is now."""
+        return self.iterate.labels[0].softmax(-1) if self.iterate.labels else self.targets
+
     def loss_and_gradients(
-        self, start: Params, goal: Params
+        self, start: Params, goal: Params, teacher: Params = ()
     ) -> tuple[Tensor, tuple[Tensor, ...], Tensor]:
-        """Matching loss, gradients with respect to X' (and a learned rate), the A' used."""
+        """The loss, gradients of X' (and a learned rate, and the logits of Y'), the A' used."""
         points = SyntheticFeatures.of(self.iterate.x)
         rate = self.iterate.student_lr.detach()
         learned = (rate.requires_grad_(),) if self.matching.learned_rate is not None else ()
+        targets = self.targets
+        if self.iterate.labels:
+            logits = self.iterate.labels[0].detach().requires_grad_()
+            learned, targets = (*learned, logits), logits.softmax(-1)
         topology, adjacency = self.structure.topology(points, self.iterate.state)
         steps = self.matching.student_steps
-        inputs = MatchingInputs(
-            points, topology, self.targets, start, goal, steps, rate.view(-1, 1, 1)
-        )
+        inputs = MatchingInputs(points, topology, targets, start, goal, steps, rate.view(-1, 1, 1))
         loss = self.student(inputs)
+        if self.matching.root:
+            loss = loss.clamp_min(torch.finfo(loss.dtype).tiny).sqrt()
+        if teacher and self.model is not None:
+            scores = self.model.logits(teacher, self.model.prepare(points.x, topology))
+            loss = loss + self.matching.knowledge * divergence(scores, targets)
         gradients = points.gradients(loss.sum(), learned)
         return loss.detach(), gradients, adjacency.detach()
 
@@ -177,7 +217,14 @@ class MatchTrajectories(OuterStep):
     def _eager(self, step: Step, iteration: int) -> Tensor:
         experts, starts = zip(*(draw[iteration] for draw in self._draws), strict=True)
         pair = self._trajectories.pairs(experts, starts, step.matching.expert_steps)
-        return step(*pair).float()
+        return step(*pair, self._teacher(experts)).float()
+
+    def _teacher(self, experts: Sequence[int]) -> Params:
+        """The experts at their last snapshots, if they are needed."""
+        if not self._step.matching.knowledge:
+            return ()
+        last = [self._trajectories.recipe.last_snapshot] * len(experts)
+        return self._trajectories.pairs(experts, last, 0)[1]
 
     def _captured(self, step: Step, first: int) -> Callable[[int], Tensor]:
         """Iterations from ``first`` on, one after the other; the device counts them."""
@@ -186,6 +233,7 @@ class MatchTrajectories(OuterStep):
             [[at(*draw) for draw in draws] for draws in zip(*self._draws, strict=True)],
             device=self.x.device,
         )
+        recipe = self._trajectories.recipe
         counter = torch.full((1,), first, dtype=torch.long, device=self.x.device)
         losses = torch.zeros(self.x.shape[0], device=self.x.device)
 
@@ -193,7 +241,11 @@ class MatchTrajectories(OuterStep):
             (where,) = index.index_select(0, counter)
             start = self._trajectories.at(where)
             goal = self._trajectories.at(where + step.matching.expert_steps)
-            losses.copy_(step(start, goal))
+            teacher: Params = ()
+            if step.matching.knowledge:
+                rows = recipe.last_snapshot + 1
+                teacher = self._trajectories.at(where // rows * rows + recipe.last_snapshot)
+            losses.copy_(step(start, goal, teacher))
             counter.add_(1)
 
         replay = capture(body, (*self.buffers(), counter))
@@ -213,4 +265,10 @@ def schedule(
     rounds = -(-matching.iterations // count)
     experts = [torch.randperm(count, generator=generator) for _ in range(rounds)]
     starts = torch.randint(matching.max_start, (matching.iterations,), generator=generator)
+    if matching.window is not None:
+        every = trajectories.recipe.snapshot_every
+        below = torch.arange(matching.window, matching.window + matching.iterations)
+        below = below.clamp_max(matching.max_start * every)
+        share = torch.rand(matching.iterations, generator=generator, dtype=torch.float64)
+        starts = (share * below).long() // every
     return list(zip(torch.cat(experts).tolist() if experts else [], starts.tolist(), strict=False))

@@ -427,9 +427,14 @@ class FirstLayerStudent:
 Student = AutogradStudent | WeightsStudent | SpanStudent | FirstLayerStudent
 
 
-def student_for(model: Model, nodes: int, features: int) -> Student:
-    """The cheapest exact form for a model and a size."""
-    if isinstance(model, SGC) and not model.relu and model.hops == 2:
+def student_for(
+    model: Model, nodes: int, features: int, *, learned_labels: bool = False
+) -> Student:
+    """The cheapest exact form for a model and a size.
+
+    Hand-written gradients are not those of ``learned_labels``.
+    """
+    if isinstance(model, SGC) and not model.relu and model.hops == 2 and not learned_labels:
         return SpanStudent() if nodes <= features else WeightsStudent()
     if nodes <= features and model.two_layers(torch.eye(1)) is not None:
         return FirstLayerStudent(model)

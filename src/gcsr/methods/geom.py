@@ -1,0 +1,96 @@
+"""GEOM: trajectory matching with a curriculum and an expanding window (Zhang et al., ICML 2024)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from gcsr.engines.iterates import Best, BestLabeled
+from gcsr.engines.result import Context
+from gcsr.engines.trajectory.engine import Matching
+from gcsr.equations.curriculum import Curriculum, Pace
+from gcsr.methods.sfgc import SnapshotCondenser
+from gcsr.models.topology import EmptyTopology
+from gcsr.training.expert_recipe import ExpertRecipe
+from gcsr.training.obtain_experts import Experts
+from gcsr.utils.errors import real_number, whole_number
+
+
+@dataclass(frozen=True, kw_only=True)
+class GEOM(SnapshotCondenser):
+    """SFGC with experts that learn easy nodes first, and soft labels; the loss is not squared.
+
+    A training node is easy if its neighbors are of few classes. Training nodes have their labels in
+    this, other nodes what an expert predicts. (The authors count validation and test labels.)
+
+    Args:
+        easy_share, curriculum_epochs, pace: the share of training nodes that an expert begins with, the
+            epoch from which it has all of them, and how the share grows.
+        window: epochs below which the first iteration starts; one more in every iteration, up to
+            ``max_start`` snapshots.
+        learn_labels: whether Y' is learned, from what an expert says of the initial X' on.
+        label_lr: the rate of SGD (momentum 0.9) for the logits of Y'.
+        knowledge: weight of the loss of the trained expert on the condensed graph.
+    """
+
+    name: ClassVar[str] = "geom"
+    summary: ClassVar[str] = "trajectory matching with a curriculum and soft labels (ICML 2024)"
+    exact_class_budget: ClassVar[bool] = False
+
+    model: str = "gcn"
+    easy_share: float = 0.75
+    curriculum_epochs: int = 50
+    pace: Pace = "root"
+    window: int = 10
+    learn_labels: bool = True
+    label_lr: float = 1e-4
+    knowledge: float = 0.1
+
+    def _check_structure(self) -> None:
+        super()._check_structure()
+        whole_number(self, "curriculum_epochs")
+        whole_number(self, "window", least=1)
+        real_number(self, "easy_share", most=1.0, above=True)
+        real_number(self, "label_lr", "knowledge")
+
+    @property
+    def _matching(self) -> Matching:
+        return replace(
+            super()._matching,
+            window=self.window,
+            label_lr=self.label_lr if self.learn_labels else None,
+            knowledge=self.knowledge,
+            root=True,
+        )
+
+    def _recipe(self) -> ExpertRecipe:
+        curriculum = Curriculum(self.easy_share, self.curriculum_epochs, self.pace)
+        return replace(super()._recipe(), curriculum=curriculum)
+
+    def _label_logits(self, experts: Experts, labels: Tensor, x: Tensor) -> Tensor | None:
+        if not self.learn_labels:
+            return None
+        last = experts.trajectories.recipe.last_snapshot
+        expert = experts.trajectories.pairs([0], [last], 0)[1]
+        model = self.expert_request.model
+        with torch.no_grad():
+            found = [
+                model.logits(expert, model.prepare(one, EmptyTopology(one.shape[0], one.device)))
+                for one in x
+            ]
+            logits = torch.cat(found)
+            own = labels.to(x.device).expand(x.shape[0], -1).unsqueeze(-1)
+            # Where the expert is wrong it exchanges the two classes.
+            top = logits.argmax(-1, keepdim=True)
+            scores = logits.gather(-1, top), logits.gather(-1, own)
+            return logits.scatter(-1, own, scores[0]).scatter(
+                -1, top, torch.where(top == own, *scores)
+            )
+
+    def _best(self, ctx: Context, targets: Tensor) -> tuple[Best | None, int]:
+        if self.iterate == "last":
+            return None, self.score_every
+        return BestLabeled(targets, ctx.view.validation, ctx.device), self.score_every
