@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
+from torch_geometric.data import Data
 
 import gcsr
 from gcsr import Graph, InputError
@@ -27,7 +29,7 @@ from gcsr.models.sparse import SparseTopology
 def pair() -> tuple[Graph, Graph]:
     """A graph with dense features and the same one with sparse features."""
     rng = np.random.default_rng(0)
-    x = sp.random_array((60, 40), density=0.1, format="csr", rng=rng, dtype=np.float32)
+    x = sp.random(60, 40, density=0.1, random_state=0, dtype=np.float32)
     y, edges = np.arange(60) % 3, rng.integers(0, 60, (2, 150))
     split = {"train": np.arange(30), "val": np.arange(30, 45), "test": np.arange(45, 60)}
     dense = Graph.from_arrays(x.toarray(), edges, y, undirected=True, **split)
@@ -81,19 +83,45 @@ def test_variances_of_very_many_columns(
     torch.testing.assert_close(features.column_variance(pair[1].x), pair[0].x.var(0))
 
 
-@pytest.mark.parametrize("given", ["scipy", "coo", "csr"])
+EDGES = np.array([[0], [1]])
+
+
+def _from_pandas(x: sp.coo_array, y: np.ndarray) -> Graph:
+    pd = pytest.importorskip("pandas")
+    nodes = pd.DataFrame.sparse.from_spmatrix(sp.coo_matrix(x)).rename(columns=str)
+    edges = pd.DataFrame(EDGES.T, columns=["source", "target"])
+    return Graph.from_pandas(edges, nodes, y=y, val=[0], undirected=True)
+
+
+def _from_networkx(x: sp.coo_array, y: np.ndarray) -> Graph:
+    graph = pytest.importorskip("networkx").empty_graph(50)
+    graph.add_edge(0, 1)
+    return Graph.from_networkx(graph, x=x, y=y, val=[0])
+
+
+def _from_tensor(x: torch.Tensor, y: np.ndarray) -> Graph:
+    masks = {"val_mask": torch.arange(50) == 0}
+    data = Data(x=x, edge_index=torch.from_numpy(EDGES), y=torch.from_numpy(y), **masks)
+    return Graph.from_pyg(data, undirected=True)
+
+
+READERS: dict[str, Callable[[sp.coo_array, np.ndarray], Graph]] = {
+    "scipy": lambda x, y: Graph.from_arrays(x, EDGES, y, val=[0], undirected=True),
+    "coo": lambda x, y: _from_tensor(torch.from_numpy(x.toarray()).to_sparse(), y),
+    "csr": lambda x, y: _from_tensor(torch.from_numpy(x.toarray()).to_sparse_csr(), y),
+    "pandas": _from_pandas,
+    "networkx": _from_networkx,
+}
+
+
+@pytest.mark.filterwarnings("ignore::gcsr.InputWarning")
+@pytest.mark.parametrize("given", READERS)
 def test_given_sparse_stays_sparse(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    x = sp.random_array((50, 30), density=0.05, format="csr", rng=0, dtype=np.float64)
-    made = {
-        "scipy": x.tocoo,
-        "coo": lambda: torch.from_numpy(x.toarray()).to_sparse(),
-        "csr": lambda: torch.from_numpy(x.toarray()).to_sparse_csr(),
-    }[given]()
-    others = {"edges": [[0], [1]], "y": np.arange(50) % 2, "undirected": True, "val": [0]}
-    small = Graph.from_arrays(made, **others)
+    x, y = sp.coo_array(sp.random(50, 30, density=0.05, random_state=0)), np.arange(50) % 2
+    small = READERS[given](x, y)
     assert small.x.layout == torch.strided, "dense costs nothing here"
     monkeypatch.setattr(features, "SMALL_BYTES", 0)
-    graph = Graph.from_arrays(made, **others)
+    graph = READERS[given](x, y)
     assert features.is_sparse(graph.x)
     assert graph.content_hash == small.content_hash
 
