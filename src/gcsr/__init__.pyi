@@ -28,6 +28,8 @@ from gcsr.evaluation.leaks import check_leaks as check_leaks
 from gcsr.evaluation.protocol import evaluate as evaluate
 from gcsr.evaluation.protocol import evaluate_full as evaluate_full
 from gcsr.evaluation.protocol import train as train
+from gcsr.evaluation.robustness import Robustness as Robustness
+from gcsr.evaluation.robustness import robustness as robustness
 from gcsr.methods.base import Condenser as Condenser
 from gcsr.methods.bilevel import Bilevel as Bilevel
 from gcsr.methods.bonsai import Bonsai as Bonsai
