@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import product
 from typing import Any
 
@@ -31,6 +31,13 @@ _LEAK = (
     " predictions. On Flickr and Reddit every label that can be seen is a training label: nothing"
     " leaks there and the two are one."
 )
+
+
+def _experiment(name: str, lines: Iterable[Line], *, leak: bool = True, **rest: Any) -> Experiment:
+    """With the title and the notes of ``published.toml``."""
+    words = published.EXPERIMENTS[name]
+    notes = (*([_LEAK] if leak else []), *words.get("notes", ()))
+    return Experiment(name, str(words["title"]), tuple(lines), notes, **rest)
 
 
 def _line(
@@ -76,13 +83,7 @@ def _table1() -> Experiment:
         for dataset, values in published.TABLE1.items()
         for name, value in zip(published.STATISTICS, values, strict=True)
     )
-    notes = (
-        "Edges are undirected, without self-loops and repetitions; the paper lists the rows of the"
-        " original files, on Flickr both directions of an edge and on Reddit another version of it.",
-        "Sparsity is the percentage of entries of A that are not zero; homophily is that of the edges"
-        " that may be seen while condensing (Flickr and Reddit: between training nodes).",
-    )
-    return Experiment("table1", "Dataset statistics", lines, notes, drawn=False)
+    return _experiment("table1", lines, leak=False, drawn=False)
 
 
 def _table2() -> Experiment:
@@ -94,8 +95,7 @@ def _table2() -> Experiment:
             known = published.TABLE2.get(method, {}).get((dataset, nodes))
             lines.append(_line(method, method, dataset, nodes, known))
         lines.append(_line("whole graph", WHOLE_GRAPH, dataset, None, published.WHOLE[dataset]))
-    notes = (_LEAK, "GCond-X is not in the paper's table.")
-    return Experiment("table2", "Test accuracy (%) of every method", tuple(lines), notes)
+    return _experiment("table2", lines)
 
 
 def _table3() -> Experiment:
@@ -110,8 +110,7 @@ def _table3() -> Experiment:
                 # "sgc" is the authors' model: naming it would make another cell of the same.
                 named = {} if model == "sgc" else {"model": _VARIANTS.get(model, model)}
                 lines.append(_line(label, method, "cora", 70, known, settings=named))
-    title = "Test accuracy (%) of a GCN by the model that condensed"
-    return Experiment("table3", title, tuple(lines), (_LEAK,))
+    return _experiment("table3", lines)
 
 
 # The paper's GraphSAGE and ChebNet are not those of the textbook.
@@ -146,13 +145,7 @@ def _table4() -> Experiment:
                 without_leak=tuple(c for line in counted for c in line.without_leak),
             )
             lines += [*group, average]
-    notes = (
-        _LEAK,
-        "As the authors do: without a ReLU SGC and APPNP on Reddit, and GCN, SAGE, SGC and APPNP on"
-        " ogbn-arxiv, where entries of A' below 0.01 are also left out.",
-    )
-    title = "Test accuracy (%) by the model that is trained on the condensed graph"
-    return Experiment("table4", title, tuple(lines), notes)
+    return _experiment("table4", lines)
 
 
 def _hops(dataset: str, nodes: int) -> int:
@@ -174,11 +167,7 @@ def _table5() -> Experiment:
             _line("MPI", "mtt", dataset, nodes, mpi, settings=passed),
             _line("MPI and SER", "gcsr", dataset, nodes, both),
         ]
-    notes = (
-        _LEAK,
-        "MPI: message-passing initialization; SER: self-expressive reconstruction.",
-    )
-    return Experiment("table5", "Ablation: test accuracy (%)", tuple(lines), notes)
+    return _experiment("table5", lines)
 
 
 def _mpi() -> Experiment:
@@ -189,13 +178,7 @@ def _mpi() -> Experiment:
             method, _, passed = label.partition("+")
             settings = {"num_hops": _hops(dataset, nodes)} if passed else {}
             lines.append(_line(label, method, dataset, nodes, mean, settings=settings))
-    notes = (
-        _LEAK,
-        "The paper heads the row of Citeseer with 1.8 % (60 nodes), but its numbers are those of"
-        " 3.6 % (120 nodes) in its Table 2: 120 nodes are condensed here.",
-    )
-    title = "Message-passing initialization (MPI) in other methods: test accuracy (%)"
-    return Experiment("mpi", title, tuple(lines), notes)
+    return _experiment("mpi", lines)
 
 
 def _regularizer() -> Experiment:
@@ -204,8 +187,7 @@ def _regularizer() -> Experiment:
         for dataset, known in published.REGULARIZER.items()
         for name, mean in known.items()
     )
-    notes = (_LEAK, "Only the class prior counts labels: the others leak nothing.")
-    return Experiment("regularizer", "What P starts as: test accuracy (%)", lines, notes)
+    return _experiment("regularizer", lines)
 
 
 def _sweep(
@@ -247,14 +229,8 @@ def _init_curves() -> Experiment:
             placed: dict[str, Any] = {"x": float(done), "series": f"k = {hops}"}
             label = f"k = {hops}, {done:,} iterations"
             lines.append(_line(label, "mtt", dataset, nodes, None, settings=own, **placed))
-    notes = (
-        "Without reconstruction (A' = I). Every point is condensed for that many iterations and tested"
-        " with the whole protocol.",
-        "The paper shows curves without numbers; its text says that message passing ends about 1.3"
-        " points higher on Citeseer and 6.1 on Reddit. It does not say which sizes they are of.",
-    )
-    title = "Test accuracy (%) over training by hops of the initialization"
-    return Experiment("init-curves", title, tuple(lines), notes, Axis("iterations", even=False))
+    axis = Axis("iterations", even=False)
+    return _experiment("init-curves", lines, leak=False, axis=axis)
 
 
 def picture_line(
@@ -287,15 +263,7 @@ def _ccns() -> Experiment:
     for method, known in published.CCNS_CORRELATION.items():
         lines.append(picture_line("ccns", method, "citeseer", nodes, CORRELATION, known))
         lines.append(picture_line("ccns", method, "citeseer", nodes, WITHIN))
-    notes = (
-        _LEAK,
-        "The paper shows colors and prints no numbers: those under 'published' are of Citeseer itself,"
-        " with its 15 nodes without a label as class 0, and of the first graph per method that the"
-        " authors released. What is drawn and correlated leaves those nodes out.",
-        "The correlation is over pairs of different classes; A' has its weights and not its diagonal.",
-    )
-    title = "Cross-class neighborhood similarity"
-    return Experiment("ccns", title, tuple(lines), notes, analysis="ccns")
+    return _experiment("ccns", lines, analysis="ccns")
 
 
 def _adjacency() -> Experiment:
@@ -304,13 +272,7 @@ def _adjacency() -> Experiment:
         picture_line("adjacency", "gcsr", "citeseer", MIDDLE["citeseer"], value, digits=1)
         for value in (GRAM, PRIOR, ADJACENCY)
     )
-    notes = (
-        _LEAK,
-        "Numbers are the percentage of the absolute weight, diagonal aside, between nodes of one"
-        " class; P is as the last iteration left it. The paper prints no numbers.",
-    )
-    title = "What A' is made of: weight within classes (%)"
-    return Experiment("adjacency", title, lines, notes, analysis="adjacency")
+    return _experiment("adjacency", lines, analysis="adjacency")
 
 
 def _tsne() -> Experiment:
@@ -320,13 +282,7 @@ def _tsne() -> Experiment:
         for method in ("gcond", "sfgc", "sgdd", "gcsr")
         for value in (SILHOUETTE, THREE)
     )
-    notes = (
-        _LEAK,
-        "Silhouettes are of X' by class. The paper writes them into its picture only, and does not say"
-        " of which classes: all seven here, and the first three, which are those drawn.",
-    )
-    title = "t-SNE of real and condensed nodes, and the silhouette of condensed ones"
-    return Experiment("tsne", title, lines, notes, analysis="tsne")
+    return _experiment("tsne", lines, analysis="tsne")
 
 
 EXPERIMENTS: dict[str, Experiment] = {
