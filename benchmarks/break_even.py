@@ -1,6 +1,6 @@
 """Predicted against measured break-even: ``condense --estimate`` beside the cost sheet of the result.
 
-    python benchmarks/break_even.py --out results/break-even.json digits:100 cora:70 \
+    python benchmarks/break_even.py --out results/break-even/all.json digits:100 cora:70 \
         wordnet.npz:440 facebook-pagepage.npz:40:rich actor.npz:50
 
 A cell is ``graph:nodes[:rich]`` as in search.py. Condensing is measured in a warm process.
@@ -42,7 +42,7 @@ def measured(cell: str, arguments: argparse.Namespace) -> list[dict[str, Any]]:
         {
             "cell": f"{cell} {device.type}",
             "command": f"python benchmarks/break_even.py --runs {runs} --device {device.type}"
-            f" --method {arguments.method} --out results/break-even.json {cell}",
+            f" --method {arguments.method} --out results/break-even/all.json {cell}",
             "predicted": ahead.to_dict(),
             "measured": {
                 key: getattr(sheet, key)

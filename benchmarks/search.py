@@ -1,6 +1,6 @@
 """Architecture search on a condensed graph, on random nodes in as many bytes, and on the whole graph.
 
-    python benchmarks/search.py --out results/search.json cora:70 wordnet.npz:440 \
+    python benchmarks/search.py --out results/search/all.json cora:70 wordnet.npz:440 \
         facebook-pagepage.npz:40:rich
 
 A cell is ``graph:nodes[:rich]``; rich: 60/20/20 % of the labeled nodes (label_rich.py). Configurations
@@ -41,7 +41,7 @@ def measured(cell: str, arguments: argparse.Namespace) -> list[dict[str, Any]]:
         {
             "cell": f"{cell} {device.type}",
             "command": f"python benchmarks/search.py {options} --device {device.type}"
-            f" --method {arguments.method} --out results/search.json {cell}",
+            f" --method {arguments.method} --out results/search/all.json {cell}",
             **found.to_dict(),
             "data": graph.content_hash,
             "versions": code_versions(),

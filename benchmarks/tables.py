@@ -19,6 +19,7 @@ from gcsr.benchmarking.cells import Cell
 from gcsr.evaluation.intervals import compare
 from gcsr.paper.experiments import EXPERIMENTS
 from gcsr.paper.published import TABLE2
+from pays_table import pays_sections
 from reproduced import Measured, rows_of_cells, rows_of_runs, section, summary
 from rows import Row, accuracy_of, with_code, with_deviation, with_interval
 
@@ -312,7 +313,11 @@ def main(argv: Sequence[str] | None = None) -> None:
             "condensing has paid for itself.\n"
         )
         print("\n".join(costs))
-    print("\n## Every method, default settings, other graphs\n")
+    print(
+        *pays_sections(arguments.results),
+        "\n## Every method, default settings, other graphs\n",
+        sep="\n",
+    )
     default = [row for row in rows if row["cell"].startswith(GRAPH_CELLS)]
     cpu = sorted({row["cell"].split("/")[0] for row in default if row["device"] == "cpu"})
     on_cpu = f" (on a CPU: {', '.join(cpu)})" if cpu else ""

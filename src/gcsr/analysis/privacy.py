@@ -279,10 +279,10 @@ def _scores(
             for part in logits_of(trial.model, one.params, prepared, at_once=at_once)
         ]
         logits = torch.cat(parts).double()
-        own = logits.log_softmax(-1)[..., torch.arange(labels.numel()), labels]
+        index = labels.expand(logits.shape[0], -1).unsqueeze(-1)
         # log p - log(1 - p), without the rounding of 1 - p.
-        rest = logits.scatter(-1, labels.expand(logits.shape[0], -1).unsqueeze(-1), -torch.inf)
-        phi.append(own - (rest.logsumexp(-1) - logits.logsumexp(-1)))
+        others = logits.scatter(-1, index, -torch.inf).logsumexp(-1)
+        phi.append(logits.gather(-1, index).squeeze(-1) - others)
         right.append(logits.argmax(-1) == labels)
     return torch.cat(phi, 1).nan_to_num().cpu(), torch.cat(right, 1).cpu()
 

@@ -1,0 +1,151 @@
+"""Tables of architecture search, break-even, membership inference and noise, from their rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from gcsr.evaluation.intervals import Accuracy, Difference
+from rows import code_of, with_code
+
+Lines = list[str]
+
+
+def pays_sections(results: Path) -> Lines:
+    """All sections whose rows are there."""
+    lines: Lines = []
+    for title, lead, place, table in SECTIONS:
+        files = sorted((results / place).glob("*.json"))
+        found = [(file.stem, json.loads(file.read_text())) for file in files]
+        if found:
+            lines += [f"\n## {title}\n", lead, *with_code(table(found))]
+    return lines
+
+
+def _table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> Lines:
+    return [
+        "| " + " | ".join(heads) + " |",
+        "|---" * len(heads) + "|",
+        *("| " + " | ".join(row) + " |" for row in rows),
+    ]
+
+
+def _searches(files: list[tuple[str, Any]]) -> Lines:
+    heads = ("graph, nodes, device", "searched on", "condensing", "configurations", "finalists")
+    heads += ("all, s", "operations", "tau [95 %]", "regret, points", "test, %", "pays")
+    rows = []
+    for row in (row for _, found in files for row in found):
+        whole = row["rankings"]["whole"]["total_seconds"]
+        for name, one in row["rankings"].items():
+            low, high = one["tau_interval"] or (0.0, 0.0)
+            tau = "-" if one["tau"] is None else f"{one['tau']:.2f} [{low:.2f}, {high:.2f}]"
+            times = whole / one["total_seconds"]
+            pays = "yes" if times > 1 else "**no**"
+            rows.append(
+                (
+                    row["cell"] if name == "condensed" else "",
+                    name + (code_of(row) if name == "condensed" else ""),
+                    f"{one['condense_seconds'] or 0:.1f}",
+                    f"{sum(one['seconds']):.1f}",
+                    f"{one['final_seconds']:.1f}",
+                    f"{one['total_seconds']:.1f}",
+                    f"{one['total_operations']:.1e}",
+                    tau,
+                    f"{one['regret']:.2f}",
+                    "-" if one["test"] is None else f"{one['test']:.1f}",
+                    "-" if name == "whole" else f"{pays} ({times:.2g} times)",
+                )
+            )
+    return _table(heads, rows)
+
+
+def _break_even(files: list[tuple[str, Any]]) -> Lines:
+    heads = ("graph, nodes, device", "predicted: condense, small, whole, s")
+    heads += ("measured: condense, small, whole, s", "predicted", "measured", "ratio")
+    keys = ("condense_seconds", "small_seconds", "whole_seconds")
+    rows = []
+    for row in (row for _, found in files for row in found):
+        sides = [row["predicted"], row["measured"]]
+        paid = ["never" if one["paid_after"] is None else str(one["paid_after"]) for one in sides]
+        seconds = [", ".join(f"{one[key]:.3g}" for key in keys) for one in sides]
+        ratio = "-" if row["ratio"] is None else f"{row['ratio']:.2f}"
+        rows.append((f"{row['cell']}{code_of(row)}", *seconds, *paid, ratio))
+    return _table(heads, rows)
+
+
+def _accuracy(found: dict[str, Any]) -> str:
+    return str(Accuracy.of(found["scores"], found["graphs"])).removesuffix(" %")
+
+
+def _privacy(files: list[tuple[str, Any]]) -> Lines:
+    keys = ("loss_auc", "ratio_auc", "loss_caught", "ratio_caught", "gap")
+    heads = ("graph, nodes", "trained on", "AUC, loss", "AUC, likelihood ratio", "caught, loss")
+    heads += ("caught, likelihood ratio", "accuracy gap", "copies", "nearer to training rows, %")
+    rows = []
+    for name, row in files:
+        near = row["memorization"]
+        for side, attack in row["attacks"].items():
+            own = side == "condensed"
+            rows.append(
+                (
+                    f"{name}, {row['nodes']}{code_of(row)}" if side == "whole" else "",
+                    side,
+                    *(_accuracy(attack[key]) for key in keys),
+                    f"{near['copies']} of {near['rows']}" if own else "",
+                    f"{near['nearer_to_training']:.0f}" if own else "",
+                )
+            )
+    return _table(heads, rows)
+
+
+def _robustness(files: list[tuple[str, Any]]) -> Lines:
+    heads = ("graph, nodes", "noise", "level", "condensed", "whole", "difference")
+    rows = []
+    for name, row in files:
+        for place, one in enumerate(row["rows"]):
+            interval = one["difference"]["interval"]
+            difference = Difference(one["difference"]["mean"], interval and tuple(interval))
+            rows.append(
+                (
+                    "" if place else f"{name}, {row['nodes']}{code_of(row)}",
+                    one["noise"],
+                    f"{one['level']:g}",
+                    *(_accuracy(one[side]) for side in ("condensed", "whole")),
+                    str(difference),
+                )
+            )
+    return _table(heads, rows)
+
+
+SECTIONS: tuple[tuple[str, str, str, Callable[[list[tuple[str, Any]]], Lines]], ...] = (
+    (
+        "Architecture search",
+        "`benchmarks/search.py` (`results/search/`): the same configurations on the condensed graph,\n"
+        "on random nodes in as many bytes and on the whole graph ([definitions](search.md)).\n",
+        "search",
+        _searches,
+    ),
+    (
+        "Predicted and measured break-even",
+        "`benchmarks/break_even.py` (`results/break-even/`): after how many trainings condensing and\n"
+        "evaluation are paid, predicted before condensing and measured ([definitions](cost.md)).\n",
+        "break-even",
+        _break_even,
+    ),
+    (
+        "Membership inference",
+        "`gcsr privacy FILE --data DATA --json` (`results/privacy/`), in percent; 50 is the AUC of\n"
+        "guessing ([definitions](privacy.md)). `±` is half of the 95 % interval over runs.\n",
+        "privacy",
+        _privacy,
+    ),
+    (
+        "Noisy labels, features and edges",
+        "`gcsr robustness DATA --nodes N --json` (`results/robustness/`): test accuracy in percent\n"
+        "([definitions](robustness.md)). `±` is half of the 95 % interval over draws of the noise.\n",
+        "robustness",
+        _robustness,
+    ),
+)
