@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from gcsr.engines.loop import OuterStep, finite_graphs
+from gcsr.data.views import Target
+from gcsr.engines.divergence import DivergenceGuard
+from gcsr.engines.iterates import CURVE_POINTS, BestValidated, comparison, recorded
+from gcsr.engines.loop import OuterStep, finite_graphs, optimize
+from gcsr.engines.result import Context
 from gcsr.training.adam import Adam
 
 # From an iteration and the tensors to the loss of every graph.
@@ -31,7 +37,7 @@ class DirectStep(OuterStep):
         loss: Loss,
         learned: Callable[[int], Sequence[int]] | None = None,
     ) -> None:
-        self.x, self._params, self._rates, self._loss = params[0], params, rates, loss
+        self.x, self.params, self._rates, self._loss = params[0], params, rates, loss
         self._adams = [Adam((p,), rate) for p, rate in zip(params, rates, strict=True)]
         everything = range(len(params))
         self._learned = learned or (lambda iteration: everything)
@@ -43,7 +49,7 @@ class DirectStep(OuterStep):
     def __call__(self, iteration: int, lr_scale: Tensor | None = None) -> Tensor:
         """One step; the loss is that before it."""
         places = self._learned(iteration)
-        given = [p.detach() for p in self._params]
+        given = [p.detach() for p in self.params]
         for place in places:
             given[place].requires_grad_()
         losses = self._loss(iteration, given)
@@ -63,7 +69,66 @@ class DirectStep(OuterStep):
 
     def is_finite(self) -> Tensor:
         """Whether all tensors of each graph are finite."""
-        return finite_graphs(*self._params)
+        return finite_graphs(*self.params)
 
     def release(self) -> None:
         """Nothing was captured."""
+
+
+# From two learned tensors of one graph, of which the first is X', to A' and class shares.
+Reading = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+CHECK_EVERY, COMPARISONS = 10, 10
+
+
+class _BestRead(BestValidated):
+    """Keeps the two tensors of the graph that validates best."""
+
+    def __init__(self, validation: Target, device: torch.device, read: Reading) -> None:
+        super().__init__(torch.empty(0), validation, device)
+        self._read = read
+
+    def score(self, x: Tensor, a: Tensor) -> Tensor:
+        """Validation accuracy of every graph."""
+        graphs = zip(x, a, strict=True)
+        found = [self._quick(one, *self._read(one, other)) for one, other in graphs]
+        return torch.tensor(found, dtype=torch.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """The two tensors of every graph, with what goes into its provenance."""
+
+    first: Tensor
+    second: Tensor
+    details: list[dict[str, Any]]
+    notes: list[tuple[str, ...]]
+
+
+def learn(ctx: Context, step: DirectStep, iterations: int, read: Reading, *, best: bool) -> Learned:
+    """Run the loop on two tensors; ``best`` returns the iterate on which GCNs validate best."""
+    view, seeds, device = ctx.view, ctx.seeds, ctx.device
+    first, second = step.params
+    scored = None
+    if best or view.watch is not None:
+        scored = _BestRead(view.validation, device, read)
+    guard = DivergenceGuard(scored, view.checkpoint, seeds, device)
+    compare = comparison(scored, view, seeds, second, device)
+    losses = optimize(
+        step,
+        iterations,
+        progress=ctx.progress,
+        guard=guard,
+        check_every=CHECK_EVERY,
+        compare=None if compare is None else lambda i: compare(i, first, second),
+        compare_at=range(0, iterations, max(1, iterations // COMPARISONS)),
+    )
+    every = max(1, iterations // CURVE_POINTS)
+    details: list[dict[str, Any]] = [
+        {"matching_loss": {"every": every, "values": recorded(losses[::every, g])}}
+        for g in range(len(seeds))
+    ]
+    if best and scored is not None and scored.x is not None and scored.a is not None:
+        first, second = scored.x, scored.a
+        for g, one in enumerate(details):
+            one[scored.measure] = scored.curve(g)
+    return Learned(first, second, details, [guard.notes(g) for g in range(len(seeds))])

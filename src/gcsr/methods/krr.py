@@ -18,22 +18,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 
 from gcsr.data.views import Target
-from gcsr.engines.direct import DirectStep
-from gcsr.engines.divergence import DivergenceGuard
-from gcsr.engines.iterates import (
-    CURVE_POINTS,
-    QUICK_RUNS,
-    BestValidated,
-    comparison,
-    recorded,
-)
-from gcsr.engines.loop import Units, advance_together, feature_unit, optimize
+from gcsr.engines.direct import COMPARISONS, DirectStep, learn
+from gcsr.engines.iterates import QUICK_RUNS
+from gcsr.engines.loop import Units, advance_together, feature_unit
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.equations.gntk import KernelNodes, ridge_prediction, tangent_kernel
 from gcsr.methods.base import Condenser
@@ -50,8 +43,6 @@ from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import real_number, whole_number
 from gcsr.utils.progress import Progress
 
-CHECK_EVERY = 10
-COMPARISONS = 10
 # Rows of the real graph that are predicted at a time.
 ROWS = 4096
 
@@ -154,46 +145,26 @@ class KRR(Condenser):
 
         rate = self.feature_lr * feature_unit(x, self.units)
         step = DirectStep((x, y), (rate, self.label_lr), loss)
-        scored = None
-        if self.iterate == "best-val" or view.watch is not None:
-            scored = _BestLabeled(view.validation, device, self)
-        guard = DivergenceGuard(scored, view.checkpoint, seeds, device)
-        compare = comparison(scored, view, seeds, y, device)
-        losses = optimize(
-            step,
-            self.iterations,
-            progress=ctx.progress,
-            guard=guard,
-            check_every=CHECK_EVERY,
-            compare=None if compare is None else lambda i: compare(i, x, y),
-            compare_at=range(0, self.iterations, max(1, self.iterations // COMPARISONS)),
-        )
-        if self.iterate == "best-val" and scored is not None:
-            assert scored.x is not None and scored.a is not None
-            x, y = scored.x, scored.a
-        accuracy = self._kernel_accuracy(view.validation, x, y)
-        every = max(1, self.iterations // CURVE_POINTS)
+        made = learn(ctx, step, self.iterations, self._read, best=self.iterate == "best-val")
+        accuracy = self._kernel_accuracy(view.validation, made.first, made.second)
         results = []
         for g, start in enumerate(starts):
-            targets = self.targets(y[g])
+            adjacency, targets = self._read(made.first[g], made.second[g])
             # In blocks by class like every other method's.
             order = targets.argmax(1).argsort(stable=True)
-            details: dict[str, Any] = {
-                "matching_loss": {"every": every, "values": recorded(losses[::every, g])},
-                "kernel": {"validation": accuracy[g]},
-            }
-            if self.iterate == "best-val" and scored is not None:
-                details[scored.measure] = scored.curve(g)
             results.append(
                 CondensationResult(
-                    x[g][order].float(),
-                    self.adjacency(x[g])[order][:, order].float(),
+                    made.first[g][order].float(),
+                    adjacency[order][:, order].float(),
                     targets[order].float() if self.soft_labels else targets.argmax(1)[order],
-                    (*(start.notes if self.init == "sample" else ()), *guard.notes(g)),
-                    details,
+                    (*(start.notes if self.init == "sample" else ()), *made.notes[g]),
+                    made.details[g] | {"kernel": {"validation": accuracy[g]}},
                 )
             )
         return results
+
+    def _read(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        return self.adjacency(x), self.targets(y)
 
     def _drawn(self, count: int, iteration: int, seeds: Sequence[int]) -> Tensor:
         """Which training rows a step predicts: all ``(count,)``, or some for each graph."""
@@ -249,19 +220,3 @@ class KRR(Condenser):
         if not self.soft_labels:
             return hard
         return torch.where(total > 0, positive / total.where(total > 0, 1.0), hard)
-
-
-class _BestLabeled(BestValidated):
-    """Keeps the X' and Y' that validate best: what is called ``a`` there are the labels."""
-
-    def __init__(self, validation: Target, device: torch.device, method: KRR) -> None:
-        super().__init__(torch.empty(0), validation, device)
-        self._method = method
-
-    def score(self, x: Tensor, a: Tensor) -> Tensor:
-        """Validation accuracy of every graph."""
-        graphs = [
-            self._quick(one, self._method.adjacency(one), self._method.targets(labels))
-            for one, labels in zip(x, a, strict=True)
-        ]
-        return torch.tensor(graphs, dtype=torch.float64)

@@ -45,6 +45,7 @@ BUILT_IN = {
     "cgc-x": "gcsr.methods.cgc_x:CGCX",
     "cgc": "gcsr.methods.cgc:CGC",
     "krr": "gcsr.methods.krr:KRR",
+    "gdem": "gcsr.methods.gdem:GDEM",
     "clusters": "gcsr.methods.clusters:Clusters",
     "bilevel": "gcsr.methods.bilevel:Bilevel",
     "auto": "gcsr.auto.automatic:Automatic",
