@@ -12,12 +12,12 @@ import argparse
 from typing import Any
 
 import gcsr
-from accuracy import measure_cells
 from gcsr.api import make_condenser
+from gcsr.benchmarking.work import resplit
 from gcsr.evaluation.forecast import forecast
 from gcsr.methods.base import code_versions
 from gcsr.utils.devices import machine_name, pick_device
-from label_rich import label_rich
+from rows import measure_cells
 
 
 def measured(cell: str, arguments: argparse.Namespace) -> list[dict[str, Any]]:
@@ -25,7 +25,7 @@ def measured(cell: str, arguments: argparse.Namespace) -> list[dict[str, Any]]:
     name, nodes, *rest = cell.split(":")
     device, runs = pick_device(arguments.device), arguments.runs
     graph = gcsr.load(name, root=arguments.root)
-    graph = label_rich(graph) if "rich" in rest else graph
+    graph = resplit(graph, (60, 20, 20), f"{graph.name}-rich") if "rich" in rest else graph
     condenser, _ = make_condenser(
         graph, nodes=int(nodes), ratio=None, method=arguments.method, preset="default", settings={}
     )

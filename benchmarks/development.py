@@ -18,8 +18,8 @@ import numpy as np
 import torch
 
 import gcsr
-from accuracy import measure_cells, parse
 from gcsr.utils.devices import machine_name, pick_device
+from rows import measure_cells, parse
 
 GRAPHS, RUNS, MOST_TEST_NODES = 3, 3, 10_000
 

@@ -1,7 +1,7 @@
 """The paper's tables and figures from rows that were measured before, whoever measured them.
 
-Rows are those of ``gcsr reproduce`` (results/reproduce/*.jsonl) and of benchmarks/accuracy.py
-(results/*.json). A cell takes the row of its method, data, test and settings; settings that one of the
+Rows are those of ``gcsr reproduce`` (results/reproduce/*.jsonl) and of
+results/*.json. A cell takes the row of its method, data, test and settings; settings that one of the
 two does not know (of another version) are no hindrance. Smoke runs are left out.
 """
 
@@ -36,7 +36,7 @@ def rows_of_runs(folder: Path) -> list[Row]:
 
 
 def rows_of_cells(rows: Sequence[Row]) -> list[Row]:
-    """Rows of benchmarks/accuracy.py in the other form: the authors' settings, first seeds."""
+    """Rows of results/*.json in the other form: the authors' settings, first seeds."""
     chosen = []
     for row in rows:
         method, preset, name, test = row["cell"].split("/")

@@ -1,11 +1,18 @@
-"""What a row shows: mean and interval, or mean and deviation, and the code that measured it."""
+"""Rows of scripts and of ``gcsr benchmark``: how they are kept, and what a table shows of them."""
 
 from __future__ import annotations
 
+import argparse
+import json
 import re
 from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
+from gcsr.benchmarking.cells import PSEUDO_LABELS
+from gcsr.benchmarking.store import Store, failed_row
+from gcsr.benchmarking.work import variant_of
 from gcsr.evaluation.intervals import Accuracy
 from gcsr.methods.registry import BUILT_IN, method
 from gcsr.version import __version__
@@ -66,3 +73,52 @@ def with_code(lines: list[str]) -> list[str]:
     text = _MARK.sub(lambda found: marks[found[1]], text)
     notes = [f"Code: {names[0]}.", *(f"{marks[name].strip()} {name}." for name in names[1:])]
     return [*text.split("\n"), "", " ".join(notes)]
+
+
+def benchmark_rows(path: Path) -> list[Row]:
+    """Rows of ``gcsr benchmark`` under the names of cells: ``auto/default/cora:70/gcn``."""
+    return [{**row, "cell": _cell(row)} for row in Store(path) if not failed_row(row)]
+
+
+def _cell(row: Row) -> str:
+    place, shares, options = variant_of(row["dataset"])
+    name = place.rpartition("/")[2]
+    if shares is not None:
+        name = f"{name.removesuffix('.npz')}-rich.npz"
+    parts = [name, *([str(row["nodes"])] if row.get("nodes") else [])]
+    parts += [f"{key}={value}" for key, value in row["given"].items()]
+    parts += ["inductive=true"] if options.get("inductive") else []
+    method_name = "pseudo" if row["method"] == PSEUDO_LABELS else row["method"]
+    return f"{method_name}/{row['preset']}/{':'.join(parts)}/{row['test']}"
+
+
+def parse(value: str) -> Any:
+    """A truth value, a number or a text."""
+    if value in ("true", "false"):
+        return value == "true"
+    for kind in (int, float):
+        try:
+            return kind(value)
+        except ValueError:
+            continue
+    return value
+
+
+def measure_cells(
+    parser: argparse.ArgumentParser,
+    measured: Callable[[str, argparse.Namespace], Iterable[dict[str, Any]]],
+) -> None:
+    """Read the command line and put the rows of its cells into a file, in place of older ones."""
+    parser.add_argument("cells", nargs="+")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--root", default=None)
+    arguments = parser.parse_args()
+    rows: dict[str, dict[str, Any]] = {}
+    if arguments.out.exists():
+        rows = {row["cell"]: row for row in json.loads(arguments.out.read_text())}
+    for cell in arguments.cells:
+        for row in measured(cell, arguments):
+            rows[row["cell"]] = row
+            arguments.out.parent.mkdir(parents=True, exist_ok=True)
+            arguments.out.write_text(json.dumps([rows[k] for k in sorted(rows)], indent=1) + "\n")

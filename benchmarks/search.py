@@ -3,7 +3,7 @@
     python benchmarks/search.py --out results/search/all.json cora:70 wordnet.npz:440 \
         facebook-pagepage.npz:40:rich
 
-A cell is ``graph:nodes[:rich]``; rich: 60/20/20 % of the labeled nodes (label_rich.py). Configurations
+A cell is ``graph:nodes[:rich]``; rich: 60/20/20 % of the labeled nodes. Configurations
 are drawn from the default space by the seed. Every search is warmed up and counts its own preparation.
 """
 
@@ -13,10 +13,10 @@ import argparse
 from typing import Any
 
 import gcsr
-from accuracy import measure_cells
+from gcsr.benchmarking.work import resplit
 from gcsr.methods.base import code_versions
 from gcsr.utils.devices import pick_device
-from label_rich import label_rich
+from rows import measure_cells
 
 
 def measured(cell: str, arguments: argparse.Namespace) -> list[dict[str, Any]]:
@@ -24,7 +24,7 @@ def measured(cell: str, arguments: argparse.Namespace) -> list[dict[str, Any]]:
     name, nodes, *rest = cell.split(":")
     device = pick_device(arguments.device)
     graph = gcsr.load(name, root=arguments.root)
-    graph = label_rich(graph) if "rich" in rest else graph
+    graph = resplit(graph, (60, 20, 20), f"{graph.name}-rich") if "rich" in rest else graph
     small = gcsr.condense(graph, nodes=int(nodes), method=arguments.method, device=device)
     settings = {"model": arguments.models} if arguments.models else {}
     how: dict[str, Any] = {"compare": True, "sampler": "random", "device": device, **settings}

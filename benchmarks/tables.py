@@ -21,7 +21,7 @@ from gcsr.paper.experiments import EXPERIMENTS
 from gcsr.paper.published import TABLE2
 from pays_table import pays_sections
 from reproduced import Measured, rows_of_cells, rows_of_runs, section, summary
-from rows import Row, accuracy_of, with_code, with_deviation, with_interval
+from rows import Row, accuracy_of, benchmark_rows, with_code, with_deviation, with_interval
 
 # Rows that explain differences from the published table.
 EVIDENCE = [
@@ -62,6 +62,7 @@ def load(folder: Path) -> list[Row]:
             # Some cells are in several files. A row that names its code is the newer one.
             if "cell" in row and "source" not in (rows.get(row["cell"], {}).get("versions") or {}):
                 rows[row["cell"]] = row
+    rows |= {row["cell"]: row for row in benchmark_rows(folder / "automatic.jsonl")}
     return list(rows.values())
 
 
@@ -271,12 +272,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     print(
         "Ten nodes per class, no test label used: 3 condensed graphs x 5 trainings of a GCN,\n"
         "`±` is half of the 95 % interval over graphs (over runs where there is one graph, as\n"
-        "of the whole graph), by `python benchmarks/accuracy.py --preset default --graphs 3\n"
-        "--runs 5 --out rows.json auto/cora:70` and the like (`results/automatic.json`), on the\n"
-        "named device. In a budget a CPU takes fewer outer steps. Seconds and peak memory in the\n"
-        "last column are of one graph on an H200\n"
-        "(`results/bench/automatic-h200.json`). Label-rich files are made by\n"
-        "`benchmarks/label_rich.py`.\n"
+        "of the whole graph), as `gcsr benchmark benchmarks/automatic.toml` measures\n"
+        "(`results/automatic.json`), on the named device. In a budget a CPU takes fewer outer\n"
+        "steps. Seconds and peak memory in the last column are of one graph on an H200\n"
+        "(`results/bench/automatic-h200.json`). 60/20/20 is the split of\n"
+        "`gcsr benchmark --data NAME:60-20-20`.\n"
     )
     timed = arguments.results / "bench" / "automatic-h200.json"
     alone = json.loads(timed.read_text()) if timed.exists() else []
@@ -285,7 +285,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if ablation:
         print("\n## Ablation of the automatic mode\n")
         print(
-            "Mean test accuracy with one part switched off (`benchmarks/ablation.py`, on an\n"
+            "Mean test accuracy with one part switched off (`benchmarks/ablation.toml`, on an\n"
             "H200): 3 graphs x 5 trainings, with\n"
             "many labels 1 to 3 graphs (of one graph: over runs). ↓ and ↑: below or above the\n"
             "automatic mode, where the 95 % interval of the difference excludes 0.\n"

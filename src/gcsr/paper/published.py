@@ -1,4 +1,4 @@
-"""The numbers of the paper (``published.toml``); ``experiments.py`` says what they are compared with."""
+"""The numbers of the paper (``published.toml``); ``experiments.py`` compares them with ours."""
 
 from __future__ import annotations
 
