@@ -60,6 +60,12 @@ def bench(
         str | None,
         typer.Option(metavar="SIZE", help="What the blocks of scale may take. [default: 6GiB]"),
     ] = None,
+    method: Annotated[
+        str | None, typer.Option(help="What scale condenses by: auto or gcsr. [default: auto]")
+    ] = None,
+    in_memory: Annotated[
+        bool, typer.Option("--in-memory", help="Read the graphs of scale into memory first.")
+    ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Measure the engines against the published loops, in one run and on one CPU thread each.
@@ -80,10 +86,12 @@ def bench(
         for option, unwanted in sizeless.items():
             require(unwanted is None, f"{option}: scale has sizes of its own and does not take it.")
         require(dtype == "float32", f"dtype: {dtype!r} is measured by the step alone.")
-        _scale(nodes, memory, root, target if as_json else None)
+        how = {"method": method or "auto", "device": target.type, "in_memory": in_memory}
+        _scale(nodes, memory, root, how, target if as_json else None)
         return
-    for option, given_here in (("--nodes", nodes), ("--memory", memory)):
-        require(given_here is None, f"{option}: is for scale, not for {what}.")
+    others = {"--nodes": nodes, "--memory": memory, "--method": method, "--in-memory": in_memory}
+    for option, given_here in others.items():
+        require(not given_here, f"{option}: is for scale, not for {what}.")
     if what == GROWTH:
         given = {"--case": case, "--repeats": repeats, "--fraction": fraction, "--root": root}
         for option, value in given.items():
@@ -132,14 +140,18 @@ def _tied(rows: Sequence[Any], device: torch.device) -> list[dict[str, Any]]:
 
 
 def _scale(
-    nodes: list[int] | None, memory: str | None, root: Path | None, device: torch.device | None
+    nodes: list[int] | None,
+    memory: str | None,
+    root: Path | None,
+    how: dict[str, Any],
+    device: torch.device | None,
 ) -> None:
     """A table, or rows as JSON measured on ``device``."""
     from benchmarks.speed.scale import MEMORY, SIZES, bench_scale  # noqa: PLC0415 - imports torch
 
     bound = MEMORY if memory is None else parse_bytes("--memory", memory)
     with progress_bars() as progress:
-        rows = bench_scale(nodes or SIZES, memory=bound, folder=root, progress=progress)
+        rows = bench_scale(nodes or SIZES, memory=bound, folder=root, progress=progress, **how)
     if device is not None:
         print_json(_tied(rows, device))
         return

@@ -21,7 +21,8 @@ class Planted:
 
     ``edges`` are stored entries of the symmetric adjacency per node, as everywhere: half as many
     pairs are drawn, and the few that repeat count once. One node in a thousand trains, at least 20 per
-    class, half as many again validate, and all others test.
+    class, half as many again validate, and all others test. Of a ``rich`` graph half of the nodes
+    train, as many validate, and all others test.
     """
 
     nodes: int
@@ -31,6 +32,7 @@ class Planted:
     homophily: float = 0.8
     signal: float = 0.1
     seed: int = 0
+    rich: bool = False
 
     @property
     def train_per_class(self) -> int:
@@ -58,8 +60,8 @@ class Planted:
             blocks.finish(undirected=True)
             write_list(folder, "labels", labels)
             order = self._generator("split").permutation(self.nodes // self.classes)
-            train = self.train_per_class
-            val = train + train * 3 // 2
+            train = self.nodes // self.classes // 2 if self.rich else self.train_per_class
+            val = train + self.train_per_class * 3 // 2
             for name, places in (
                 ("train", order[:train]),
                 ("val", order[train:val]),
@@ -71,6 +73,7 @@ class Planted:
                 folder,
                 name=f"planted-{self.nodes}",
                 num_classes=self.classes,
+                width=self.features,
                 inductive=False,
                 scaling="keep",
             )

@@ -11,25 +11,29 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 
 from benchmarks.speed.planted import Planted
 from benchmarks.speed.stages import Stopwatch
-from gcsr.data.stored_graph import open_folder
+from gcsr.api import condense
+from gcsr.data.graph import Graph
+from gcsr.data.stored_graph import StoredGraph, open_folder
 from gcsr.evaluation.protocol import evaluate
-from gcsr.methods.gcsr import GCSR
 from gcsr.training.fit import TrainingRecipe
-from gcsr.utils.errors import InputError, require
+from gcsr.utils.errors import InputError, require, require_one_of
 from gcsr.utils.progress import Progress, silent
 
 SIZES = (100_000, 1_000_000, 10_000_000)
 # Enough for the features of the largest size to be mapped whole; less means more reading.
 MEMORY = 6 * 2**30
 CONDENSED, RUNS = 200, 2
-STAGES = ("generate", "propagate", "experts", "prior", "condense", "evaluate")
+STAGES = {
+    "auto": ("generate", "propagate", "starts", "bilevel", "compare", "evaluate"),
+    "gcsr": ("generate", "propagate", "experts", "prior", "condense", "evaluate"),
+}
 # By the first words of what work reports; longer words first.
 REPORTED = {
     "generating": "generate",
@@ -37,7 +41,10 @@ REPORTED = {
     "training experts": "experts",
     "asking experts": "prior",
     "counting edges": "prior",
-    "condensing": "condense",
+    "training pseudo": "starts",
+    "training gcn pseudo": "starts",
+    "starts": "starts",
+    "comparing": "compare",
     "training": "evaluate",
     "testing": "evaluate",
 }
@@ -58,7 +65,10 @@ class ScaleRow:
     exponent: float | None
     cpu_exponent: float | None
     fixed: str
-    device: str = "cpu"
+    accuracies: list[float]
+    method: str
+    in_memory: bool
+    device: str
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
@@ -68,38 +78,51 @@ class ScaleRow:
 def bench_scale(
     sizes: Sequence[int] = SIZES,
     *,
+    method: str = "auto",
+    device: str = "cpu",
+    in_memory: bool = False,
     memory: int = MEMORY,
     folder: Path | None = None,
     progress: Progress = silent,
 ) -> list[ScaleRow]:
-    """A row per stage and one for all; every size in a fresh process, so that peaks are its own."""
+    """A row per stage and one for all; every size in a fresh process, so that peaks are its own.
+
+    Half of the nodes have labels for ``auto``, few for ``gcsr``. ``in_memory`` reads every graph into
+    memory first.
+    """
+    require_one_of("--method", method, STAGES)
     smallest = 50 * Planted(1).classes
     for nodes in sizes:
         require(nodes >= smallest, f"--nodes: {nodes} is not accepted; {smallest} or more are.")
     found = []
     for done, nodes in enumerate(sizes):
         progress("bench scale", done, len(sizes))
-        found.append(_in_a_process(nodes, memory, folder))
+        how = {"method": method, "device": device, "in_memory": in_memory, "memory": memory}
+        found.append(_in_a_process(nodes, how, folder))
     progress("bench scale", len(sizes), len(sizes))
-    return _rows(found, memory)
+    return _rows(found, how)
 
 
-def measure(nodes: int, memory: int, folder: Path) -> dict[str, Any]:
+def measure(
+    nodes: int, folder: Path, *, method: str, device: str, in_memory: bool, memory: int
+) -> dict[str, Any]:
     """Everything from nothing to accuracies at one size, in this process."""
-    watch = Stopwatch(REPORTED)
-    path = Planted(nodes).write(folder / "graph", progress=watch)
+    middle, last = ("bilevel", "compare") if method == "auto" else ("condense", "condense")
+    watch = Stopwatch({"condensing": middle, **REPORTED})
+    path = Planted(nodes, rich=method == "auto").write(folder / "graph", progress=watch)
     watch.end("generate")
-    graph = open_folder(path, memory=memory)
+    graph: Graph = open_folder(path, memory=memory)
+    if in_memory:
+        graph = cast("StoredGraph", graph).to_memory()
     watch.end("generate")
-    condenser = GCSR(nodes=CONDENSED)
-    small = condenser.condense(graph, seed=0, device="cpu", progress=watch)
-    watch.end("condense")
+    small = condense(graph, nodes=CONDENSED, method=method, device=device, progress=watch)
+    watch.end(last)
     result = evaluate(
         small,
         graph,
         runs=RUNS,
         recipe=TrainingRecipe(validate_every=10),
-        device="cpu",
+        device=device,
         progress=watch,
     )
     watch.end("evaluate")
@@ -112,7 +135,7 @@ def measure(nodes: int, memory: int, folder: Path) -> dict[str, Any]:
     }
 
 
-def _in_a_process(nodes: int, memory: int, folder: Path | None) -> dict[str, Any]:
+def _in_a_process(nodes: int, how: dict[str, Any], folder: Path | None) -> dict[str, Any]:
     place = folder or Path(tempfile.gettempdir())
     wanted, free = DISK_PER_NODE * nodes, shutil.disk_usage(place).free
     require(
@@ -123,7 +146,7 @@ def _in_a_process(nodes: int, memory: int, folder: Path | None) -> dict[str, Any
     with tempfile.TemporaryDirectory(dir=place, prefix="gcsr-scale-") as temporary:
         program = "import sys; from benchmarks.speed.scale import main; main(*sys.argv[1:])"
         done = subprocess.run(
-            [sys.executable, "-c", program, str(nodes), str(memory), temporary],
+            [sys.executable, "-c", program, str(nodes), temporary, json.dumps(how)],
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             check=False,
@@ -134,23 +157,27 @@ def _in_a_process(nodes: int, memory: int, folder: Path | None) -> dict[str, Any
     return measured
 
 
-def main(nodes: str, memory: str, folder: str) -> None:
+def main(nodes: str, folder: str, how: str) -> None:
     """What runs in a fresh process: one size, its measurements as JSON."""
-    print(json.dumps(measure(int(nodes), int(memory), Path(folder))))
+    print(json.dumps(measure(int(nodes), Path(folder), **json.loads(how))))
 
 
-def _rows(found: Sequence[dict[str, Any]], memory: int) -> list[ScaleRow]:
-    planted = Planted(1)
+def _rows(found: Sequence[dict[str, Any]], how: dict[str, Any]) -> list[ScaleRow]:
+    planted, method = Planted(1), how["method"]
     accuracies = ", ".join(f"{one['accuracy']:.1f}" for one in found)
+    where = "in memory" if how["in_memory"] else f"blocks of {how['memory']:,} bytes"
     fixed = (
         f"planted partition: {planted.edges} edges per node, {planted.features} features,"
-        f" {planted.classes} classes; blocks of {memory:,} bytes; {found[0]['threads']} threads;"
-        f" condensed to {CONDENSED} by gcsr, {RUNS} GCNs tested: {accuracies} %"
+        f" {planted.classes} classes, {'half of the' if method == 'auto' else 'few'} nodes labeled;"
+        f" {where}; {found[0]['threads']} threads; condensed to {CONDENSED} by {method}, {RUNS} GCNs"
+        f" tested: {accuracies} %"
     )
     rows = []
-    for name in (*STAGES, "total"):
+    nothing = {"seconds": 0.0, "cpu_seconds": 0.0, "peak_bytes": 0}
+    for name in (*STAGES[method], "total"):
+        # In memory nothing is propagated beforehand.
         stages = [
-            list(one["stages"].values()) if name == "total" else [one["stages"][name]]
+            list(one["stages"].values()) if name == "total" else [one["stages"].get(name, nothing)]
             for one in found
         ]
         seconds, cpu = (
@@ -169,6 +196,10 @@ def _rows(found: Sequence[dict[str, Any]], memory: int) -> list[ScaleRow]:
                 exponent=_slope(sizes, seconds),
                 cpu_exponent=_slope(sizes, cpu),
                 fixed=fixed,
+                accuracies=[one["accuracy"] for one in found],
+                method=method,
+                in_memory=how["in_memory"],
+                device=how["device"],
             )
         )
     return rows

@@ -28,6 +28,7 @@ from gcsr.methods.bilevel import QUICK, QUICK_HIDDEN, Bilevel, few_labels, label
 from gcsr.methods.herding import Herding
 from gcsr.methods.random import Random
 from gcsr.outofcore.estimate import Work
+from gcsr.outofcore.real import real_graph
 from gcsr.starts.pseudo_labels import class_shares
 from gcsr.starts.sample import class_budget
 from gcsr.utils.errors import InputError, real_number, require, require_one_of
@@ -230,6 +231,9 @@ class Automatic(Condenser):
                 plan.least_seconds,
                 self.budget,
             )
+        # Candidates run side by side: what they share is computed before.
+        real = real_graph(view.visible, device, progress=progress)
+        real.propagate(max(1, *plan.hops))
         labeler = labeler_of(self._bilevel(nodes), view.visible)
         if labeler is not None:
             # Once for all candidates, which may run side by side. If it fails each of them tells why.

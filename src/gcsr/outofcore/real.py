@@ -61,6 +61,10 @@ class RealGraph(Protocol):
         """Whether features are so sparse that networks multiply them that way."""
         ...
 
+    def propagate(self, hops: int) -> None:
+        """Compute beforehand what is kept of message passing: files of a graph on disk."""
+        ...
+
     def rows(self, hops: int) -> RowsByNumber:
         """Rows of Eq. 3 by number; they may be on the host where the device is another."""
         ...
@@ -156,6 +160,9 @@ class GraphInMemory:
     def _home(self) -> torch.device:
         return self.topology.device
 
+    def propagate(self, hops: int) -> None:
+        """See :class:`RealGraph`."""
+
     def rows(self, hops: int) -> RowsByNumber:
         """See :class:`RealGraph`."""
         # Sparse features stay on the host.
@@ -241,6 +248,10 @@ class GraphInBlocks:
     def prefers_sparse(self) -> bool:
         """See :class:`RealGraph`."""
         return prefers_sparse(self.work.disk, self.device)
+
+    def propagate(self, hops: int) -> None:
+        """See :class:`RealGraph`."""
+        self.work.features(hops)
 
     def rows(self, hops: int) -> StoredRows:
         """See :class:`RealGraph`."""
