@@ -181,6 +181,13 @@ def from_disk(cluster: Cluster, folder: Path) -> None:
     for name in names:
         ours, theirs = (graph.disk.scratch / name for graph in (alone, shared))
         assert ours.read_bytes() == theirs.read_bytes()
+    # A worker is killed in the middle of the default mode.
+    asked = {"nodes": 9, "seeds": [3, 4], "device": "cpu", "pseudo_labels": "none"}
+    asked["iterations"] = 150
+    default = gcsr.condense_many(alone, **asked)
+    with Killer(after=1.0) as killer:
+        assert content(gcsr.condense_many(shared, **asked, cluster=cluster)) == content(default)
+    assert killer.killed
     tested = {"runs": 4, "recipe": QUICK, "hidden_channels": 8, "device": "cpu"}
     scores = [
         gcsr.evaluate(here, graph, **tested, **where).scores

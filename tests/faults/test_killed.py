@@ -18,10 +18,13 @@ QUICK = (
     "--set=max-start=10",
     "--set=hidden_channels=16",
 )
+AUTO = ("--set=iterations=60", "--set=pseudo_labels=none", "--set=hidden_channels=16")
 RUNS = {
-    "gcsr": ("--method=gcsr", "--set=iterations=600", "--set=iterate=last"),
-    "sfgc": ("--method=sfgc", "--set=iterations=150", "--set=embedding-epochs=20"),
-    "mtt": ("--method=mtt", "--set=iterations=300", "--set=iterate=last", "--graphs=3"),
+    "gcsr": ("--method=gcsr", "--set=iterations=600", "--set=iterate=last", *QUICK),
+    "sfgc": ("--method=sfgc", "--set=iterations=150", "--set=embedding-epochs=20", *QUICK),
+    "mtt": ("--method=mtt", "--set=iterations=300", "--set=iterate=last", "--graphs=3", *QUICK),
+    "auto": AUTO,
+    "auto on disk": (*AUTO, "--memory=20kB"),
 }
 
 
@@ -33,9 +36,11 @@ def outputs(argv: tuple[object, ...], folder: Path) -> list[Path]:
 
 @pytest.mark.parametrize("name", RUNS)
 def test_killed_anywhere(name: str, tmp_path: Path) -> None:
-    data = planted_graph(classes=4, per_class=60, features=40).to_npz(tmp_path / "data.npz")
+    graph = planted_graph(classes=4, per_class=60, features=40)
+    on_disk = name.endswith("disk")
+    data = graph.to_folder(tmp_path / "data") if on_disk else graph.to_npz(tmp_path / "data.npz")
     size = ("--nodes=16", "--out=small.safetensors")
-    argv = ("condense", data, *size, *QUICK, *RUNS[name], *OFTEN)
+    argv = ("condense", data, *size, *RUNS[name], *OFTEN)
     whole = outputs(argv, tmp_path / "whole")
     again = tmp_path / "again"
     again.mkdir()

@@ -44,16 +44,24 @@ def condense_spread(
 
     ``watch`` is called as it would be in this process, and may raise to end all units. On a CPU every
     seed is a unit. On CUDA graphs are one batched computation, whose rounding depends on their number:
-    they stay together, in one unit. For a graph on disk the cluster passes messages, and this process
-    does the rest.
+    they stay together, in one unit. For a graph on disk, whose folder all machines read, the cluster
+    passes messages first; a method with experts then does the rest in this process.
     """
     visible = view.visible
     if visible.disk is not None:
         work = condenser._work(condenser.size(visible.num_nodes))
         if work is not None and work.hops:
             propagated_by(cluster, visible.disk, progress).features(work.hops)
-        seen = view if watch is None else replace(view, watch=watch)
-        return _condense(condenser, seen, seeds, device, context, then, progress)
+        if condenser.expert_request is not None:
+            seen = view if watch is None else replace(view, watch=watch)
+            return _condense(condenser, seen, seeds, device, context, then, progress)
+        disk = replace(visible.disk, memory=visible.disk.memory // cluster.cpus)
+        view = replace(
+            view,
+            visible=replace(visible, disk=disk),
+            validation=replace(view.validation, disk=disk),
+        )
+        visible = view.visible
     if view.watch is not None:
         watch, view = watch or view.watch, replace(view, watch=None)
     shared = cluster.put(view)

@@ -19,6 +19,7 @@ from gcsr.utils.formatting import parse_bytes
 logger = logging.getLogger(__name__)
 # Assumed where the system does not report its memory.
 UNKNOWN_MEMORY = 2**31
+# Bytes (24GB, 2GiB) of a GPU that may be taken.
 DEVICE_MEMORY_VARIABLE = "GCSR_DEVICE_MEMORY"
 # The share of each CUDA device's memory that this process may take, where others use it as well.
 _SHARES: dict[int, float] = {}
@@ -26,7 +27,20 @@ T = TypeVar("T")
 
 
 def pick_device(name: str | torch.device = "auto") -> torch.device:
-    """``auto`` is CUDA where there is one; anything else must exist."""
+    """``auto`` is CUDA where there is one; anything else must exist.
+
+    Of CUDA's memory this process takes at most what ``GCSR_DEVICE_MEMORY`` says.
+    """
+    device = _existing_device(name)
+    if device.type == "cuda" and DEVICE_MEMORY_VARIABLE in os.environ:
+        total = torch.cuda.mem_get_info(device)[1]
+        share = min(1.0, device_memory_bytes(device) / total)
+        torch.cuda.set_per_process_memory_fraction(share, device.index)
+        _SHARES[device.index or 0] = share
+    return device
+
+
+def _existing_device(name: str | torch.device) -> torch.device:
     if isinstance(name, torch.device):
         return name
     if name == "auto":
