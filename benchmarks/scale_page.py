@@ -1,9 +1,13 @@
 """The measured parts of docs/scale.md, from the rows of `python -m benchmarks scale --json`.
 
-    python -m benchmarks scale --json > results/bench/scale.json
-    python benchmarks/scale_page.py
+    cd results/bench
+    python -m benchmarks scale --json > scale-auto.json
+    python -m benchmarks scale --in-memory --nodes 1000000 --json > scale-memory.json
+    python -m benchmarks scale --in-memory --nodes 1000000 --device cuda --json > scale-h200.json
+    python -m benchmarks scale --method gcsr --json > scale.json
+    python ../../benchmarks/scale_page.py
 
-writes them between the marks of the page. The calculation for ogbn-papers100M is in papers100m.py.
+writes them between the marks of the page. The calculation for larger graphs is in papers100m.py.
 """
 
 from __future__ import annotations
@@ -19,7 +23,13 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from papers100m import calculation  # noqa: E402 - beside this file
 
-ROWS = ROOT / "results" / "bench" / "scale.json"
+ROWS = ROOT / "results" / "bench"
+FILES = {
+    "default": "scale-auto.json",
+    "memory": "scale-memory.json",
+    "cuda": "scale-h200.json",
+    "gcsr": "scale.json",
+}
 PAGE = ROOT / "docs" / "scale.md"
 NOT_YET = "*Not measured yet: `python -m benchmarks scale` makes the rows.*"
 Row = dict[str, Any]
@@ -46,13 +56,32 @@ def table(rows: list[Row]) -> list[str]:
     return [*lines, "", told]
 
 
-def sections(rows: list[Row] | None) -> dict[str, list[str]]:
-    if rows is None:
-        return {"measured": [NOT_YET], "papers100m": [NOT_YET]}
-    return {"measured": table(rows), "papers100m": calculation(rows)}
+def beside(disk: list[Row] | None, memory: list[Row] | None, cuda: list[Row] | None) -> list[str]:
+    """The same sizes on disk, in memory and on a GPU."""
+    lines = ["| | nodes | condensing | evaluating | accuracy |", "|---|---|---|---|---|"]
+    found = {"disk": disk, "memory": memory, "GPU": cuda}
+    for where, rows in found.items():
+        for i, size in enumerate(rows[0]["sizes"] if rows else ()):
+            by = {row["what"]: row["seconds"][i] for row in rows or ()}
+            made = sum(by[name] for name in by.keys() - {"generate", "evaluate", "total"})
+            accuracy = (rows or [{}])[0]["accuracies"][i]
+            lines.append(
+                f"| {where} | {size:,} | {made:.1f} s | {by['evaluate']:.1f} s | {accuracy:.1f} % |"
+            )
+    return lines if len(lines) > 2 else [NOT_YET]
 
 
-def filled(page: str, rows: list[Row] | None) -> str:
+def sections(rows: dict[str, list[Row] | None]) -> dict[str, list[str]]:
+    default = rows["default"]
+    return {
+        "measured": [NOT_YET] if default is None else table(default),
+        "beside": beside(default, rows["memory"], rows["cuda"]),
+        "gcsr": [NOT_YET] if rows["gcsr"] is None else table(rows["gcsr"]),
+        "papers100m": [NOT_YET] if default is None else calculation(default),
+    }
+
+
+def filled(page: str, rows: dict[str, list[Row] | None]) -> str:
     """The page with everything between its marks made anew."""
     for name, lines in sections(rows).items():
         pattern = re.compile(rf"(<!-- begin {name} -->\n).*?(<!-- end {name} -->)", re.DOTALL)
@@ -62,9 +91,17 @@ def filled(page: str, rows: list[Row] | None) -> str:
     return page
 
 
+def measured() -> dict[str, list[Row] | None]:
+    """All rows that there are."""
+    paths = {name: ROWS / file for name, file in FILES.items()}
+    return {
+        name: json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+        for name, path in paths.items()
+    }
+
+
 def main() -> None:
-    rows = json.loads(ROWS.read_text(encoding="utf-8")) if ROWS.is_file() else None
-    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), rows), encoding="utf-8")
+    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), measured()), encoding="utf-8")
 
 
 if __name__ == "__main__":

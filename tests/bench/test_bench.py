@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -23,7 +24,8 @@ from benchmarks.speed.run import BENCHES, run_bench
 from benchmarks.speed.standin import graph_of, standin
 from benchmarks.speed.step import bench_step, engine_step
 
-from gcsr import GCSR, load
+import gcsr
+from gcsr import CondensedGraph, Graph, load
 from gcsr.data.stored_graph import open_folder
 from gcsr.utils.errors import InputError
 
@@ -266,15 +268,23 @@ def test_default_cases(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {"flickr-223", "reddit-153"} < set(seen)
 
 
-def test_scale(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize("method", ["gcsr", "auto"])
+def test_scale(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, method: str) -> None:
     """Every stage is there with its time and memory, and the graph is one that can be learned."""
-    quick = replace(GCSR(nodes=40), iterations=5, experts=2, iterate="last")
-    monkeypatch.setattr(scale, "GCSR", lambda nodes: quick)
+    brief = {
+        "gcsr": {"iterations": 5, "experts": 2, "iterate": "last"},
+        "auto": {"iterations": 5, "window": 4, "burn_in": 4},
+    }[method]
+
+    def condense(graph: Graph, **asked: Any) -> CondensedGraph:
+        return gcsr.condense(graph, **{**asked, **brief, "nodes": 40})
+
+    monkeypatch.setattr(scale, "condense", condense)
     monkeypatch.setattr(
-        scale, "_in_a_process", lambda n, memory, _: scale.measure(n, memory, tmp_path / str(n))
+        scale, "_in_a_process", lambda n, how, _: scale.measure(n, tmp_path / str(n), **how)
     )
-    rows = scale.bench_scale([1200, 2400], memory=10**5)
-    assert [row.what for row in rows] == [*scale.STAGES, "total"]
+    rows = scale.bench_scale([1200, 2400], memory=10**5, method=method)
+    assert [row.what for row in rows] == [*scale.STAGES[method], "total"]
     for row in rows:
         assert row.sizes == [1200, 2400] and min(row.seconds) > 0 and min(row.peak_bytes) > 2**24
         assert row.exponent is not None
@@ -287,7 +297,7 @@ def test_scale(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_scale_in_processes_of_their_own() -> None:
-    rows = scale.bench_scale([1200], memory=10**6)
+    rows = scale.bench_scale([1200], memory=10**6, method="gcsr")
     assert rows[-1].sizes == [1200] and rows[-1].exponent is None
 
 
