@@ -61,7 +61,7 @@ class Planted:
             write_list(folder, "labels", labels)
             order = self._generator("split").permutation(self.nodes // self.classes)
             train = self.nodes // self.classes // 2 if self.rich else self.train_per_class
-            val = train + self.train_per_class * 3 // 2
+            val = train + min(self.train_per_class * 3 // 2, (order.size - train) // 2)
             for name, places in (
                 ("train", order[:train]),
                 ("val", order[train:val]),
