@@ -28,6 +28,8 @@ CASES: dict[str, dict[str, Any]] = {
     "dcg": {"iterate": "last", **MATCH},
     "gcond": {"generator_hidden_channels": 8, **MATCH},
     "sgdd": {"generator_hidden_channels": 8, "iterate": "last", "samples": 20, **MATCH},
+    "geom": {"iterations": 230, "embedding_epochs": 4, "score_every": 115, **EXPERTS},
+    "simgc": {"generator_hidden_channels": 8, "teacher_epochs": 4, "epochs": 60},
     "gcdm": {"generator_hidden_channels": 8, "embedding_epochs": 4, **MATCH},
     "bilevel": {"iterations": 45, **STUDENTS},
     "auto": {"iterations": 45, **STUDENTS},
