@@ -21,6 +21,7 @@ from gcsr.methods.presets import paper_settings
 from gcsr.models.gcn import GCN
 from gcsr.models.sgc import SGC
 from gcsr.training.experts import ExpertTrainer, difficulty_ranks
+from gcsr.training.obtain_experts import experts_for
 from helpers import CPU, dense, planted_graph
 
 TINY: dict[str, Any] = {
@@ -106,6 +107,28 @@ def test_difficulty_knows_training_labels_and_predictions_only(graph):
     ranks = difficulty_ranks(None, everyone, one.recipe, CPU, torch.float64)
     entropy = neighborhood_entropy(everyone.adjacency, everyone.labels.numpy(), 3)
     assert (np.diff(entropy[ranks.argsort().numpy()]) >= 0).all()
+
+
+@pytest.mark.parametrize("memory", [None, 0])
+def test_final_weights_are_kept_beside_the_snapshots(graph, memory):
+    """Where trajectories are kept and where they are trained again: those after the whole schedule."""
+    request = GEOM(**{**TINY, "expert_epochs": 23}, snapshot_every=2, expert_memory=memory)
+    recipe = request.expert_request.recipe
+    assert (recipe.last_snapshot, recipe.final_snapshot, recipe.rows) == (5, 11, 7)
+    visible = View(graph).condensing().visible
+    experts = experts_for(request.expert_request, visible, device=CPU).trajectories
+    assert experts.keeps_everything is (memory is None)
+    plain = ExpertTrainer(request.expert_request.model, visible, recipe, CPU, torch.float32)
+    states = {
+        epoch: tuple(p.clone() for p in state.params) for epoch, state in plain.states(range(1, 2))
+    }
+    for snapshot in (0, 3, 5, 11):
+        found, _ = experts.pairs([1], [snapshot], 0)
+        for a, b in zip(found, states[2 * snapshot], strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
+        if memory is None:
+            where = torch.tensor([experts.position(1, snapshot)])
+            assert torch.equal(experts.at(where)[0], found[0])
 
 
 # -- window, labels and loss ---------------------------------------------------------------------------

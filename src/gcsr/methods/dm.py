@@ -26,7 +26,9 @@ class DistributionCondenser(GradientCondenser):
 
     The loss is Σ_c |φ̄_c - φ̄'_c|² / h: of the training nodes and of the condensed nodes of class c, the
     mean of what the last layer's weights multiply, h numbers. ``inner`` steps train the network by
-    cross-entropy on the condensed graph; on the matching loss it would learn equal embeddings.
+    cross-entropy on the condensed graph; on the matching loss it would learn equal embeddings. The
+    last layer of ``sgc`` is its only one: means of features after two hops are matched, and nothing
+    depends on the network.
 
     Args:
         selection: ``kcenter``, on the hidden units of a GCN trained with ``embedding_weight_decay``
@@ -36,7 +38,8 @@ class DistributionCondenser(GradientCondenser):
     # As in :class:`~gcsr.methods.selection.EmbeddedSelection`.
     same_on_every_device: ClassVar[bool] = False
 
-    model: str = "gcn"
+    model: str = "sgc"
+    feature_lr: float = 0.1
     distance: Literal["squared"] = "squared"
     selection: Literal["kcenter", "random"] = "kcenter"
     embedding_epochs: int = 600
@@ -74,16 +77,11 @@ class DistributionCondenser(GradientCondenser):
 
 @dataclass(frozen=True, kw_only=True)
 class DM(DistributionCondenser):
-    """One match per random network, which is not trained; A' = I.
-
-    With ``sgc`` means of features after two hops are matched, the mean over all linear networks.
-    """
+    """One match per random network, which is not trained; A' = I."""
 
     name: ClassVar[str] = "dm"
     summary: ClassVar[str] = "distribution matching of features under random networks (WACV 2023)"
 
-    model: str = "sgc"
     epochs: int = 300
-    feature_lr: float = 0.1
     outer: int = 1
     inner: int = 0

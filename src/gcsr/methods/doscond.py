@@ -18,5 +18,6 @@ class DosCond(StructuredGradientCondenser):
     model: str = "gcn"
     distance: Literal["cosine", "squared", "relative"] = "relative"
     epochs: int = 1000
+    feature_lr: float = 0.1
     outer: int = 1
     inner: int = 0

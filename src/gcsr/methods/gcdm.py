@@ -21,7 +21,7 @@ class GCDMX(DistributionCondenser):
     name: ClassVar[str] = "gcdm-x"
     summary: ClassVar[str] = "distribution matching of features along training (2022)"
 
-    epochs: int = 200
+    epochs: int = 60
     outer: int = 5
     inner: int = 10
 
@@ -33,7 +33,7 @@ class GCDM(DistributionCondenser, StructuredGradientCondenser):
     name: ClassVar[str] = "gcdm"
     summary: ClassVar[str] = "distribution matching with generated edges (2022)"
 
-    epochs: int = 200
+    epochs: int = 60
     outer: int = 5
     inner: int = 10
 

@@ -68,12 +68,17 @@ class GEOM(SnapshotCondenser):
 
     def _recipe(self) -> ExpertRecipe:
         curriculum = Curriculum(self.easy_share, self.curriculum_epochs, self.pace)
-        return replace(super()._recipe(), curriculum=curriculum)
+        return replace(
+            super()._recipe(),
+            curriculum=curriculum,
+            final=True,
+            trained_epochs=self.expert_epochs,
+        )
 
     def _label_logits(self, experts: Experts, labels: Tensor, x: Tensor) -> Tensor | None:
         if not self.learn_labels:
             return None
-        last = experts.trajectories.recipe.last_snapshot
+        last = experts.trajectories.recipe.final_snapshot
         expert = experts.trajectories.pairs([0], [last], 0)[1]
         model = self.expert_request.model
         with torch.no_grad():

@@ -37,6 +37,7 @@ class ExpertRecipe:
         optimizer: ``adam``, or plain ``sgd``.
         restart: whether the rate drops to a tenth, with fresh moments, in the middle.
         curriculum: which training nodes take part in an epoch; ``None``: all.
+        final: whether the last snapshot of the schedule is kept too; all of it must be trained.
         unread: snapshots from the first of these up to, not including, the second are never looked
             up and not kept.
     """
@@ -53,6 +54,7 @@ class ExpertRecipe:
     restart: bool = True
     unread: tuple[int, int] = (0, 0)
     curriculum: Curriculum | None = None
+    final: bool = False
 
     @property
     def last_snapshot(self) -> int:
@@ -62,14 +64,26 @@ class ExpertRecipe:
     @property
     def rows(self) -> int:
         """How many snapshots of an expert are kept."""
-        return self.last_snapshot + 1 - (self.unread[1] - self.unread[0])
+        return self.last_snapshot + 1 - (self.unread[1] - self.unread[0]) + self.final
+
+    @property
+    def final_snapshot(self) -> int:
+        """The last snapshot of the schedule."""
+        return self.epochs // self.snapshot_every
+
+    @property
+    def snapshots(self) -> int:
+        """Snapshots up to the last one that can be looked up, kept or not."""
+        return 1 + max(self.last_snapshot, self.final_snapshot if self.final else 0)
 
     def row(self, snapshot: int) -> int | None:
         """Where a snapshot lies among the kept ones of its expert; ``None`` if it is not kept."""
         first, end = self.unread
+        if self.final and snapshot == self.final_snapshot:
+            return 0  # before the others, of which a longer run has more
         if snapshot > self.last_snapshot or first <= snapshot < end:
             return None
-        return snapshot if snapshot < first else snapshot - (end - first)
+        return self.final + (snapshot if snapshot < first else snapshot - (end - first))
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +114,8 @@ def expert_key(request: ExpertRequest, visible: VisibleGraph, device: torch.devi
         "recipe": {
             "optimiser" if name == "optimizer" else name: value  # keys of stored experts stay
             for name, value in asdict(recipe).items()
-            if name not in ("trained_epochs", "kept_epochs") and value is not None
+            if name not in ("trained_epochs", "kept_epochs")
+            and (value or name not in ("curriculum", "final"))
         },
         "classes": visible.num_classes,
         "dtype": str(request.dtype),

@@ -76,7 +76,7 @@ class Trajectories:
         self._trainer = trainer
         self._checkpoints: dict[tuple[int, int], tuple[tuple[Tensor, ...], int]] = {}
         self._rows: Tensor | None = None
-        if kept and recipe.rows <= recipe.last_snapshot:
+        if kept and (recipe.final or recipe.rows <= recipe.last_snapshot):
             self._rows = _rows_of_positions(recipe).to(kept[0].device)
 
     @classmethod
@@ -110,7 +110,8 @@ class Trajectories:
     def record(self, experts: range, epoch: int, state: TrainingState) -> None:
         """Keep the weights of a group of experts after an epoch."""
         recipe = self.recipe
-        if epoch > recipe.kept_epochs:
+        final = recipe.final and epoch == recipe.final_snapshot * recipe.snapshot_every
+        if epoch > recipe.kept_epochs and not final:
             return
         if self.keeps_everything:
             snapshot, between = divmod(epoch, recipe.snapshot_every)
@@ -118,7 +119,7 @@ class Trajectories:
             if row is not None:
                 for kept, p in zip(self.kept, state.params, strict=True):
                     kept[experts.start : experts.stop, row] = p
-        elif epoch and epoch % self.stride == 0:
+        elif epoch and epoch % self.stride == 0 and not final:
             (expert,) = experts
             copies = tuple(t.clone() for t in state.tensors())
             self._checkpoints[expert, epoch] = copies, state.steps
@@ -142,7 +143,7 @@ class Trajectories:
 
     def position(self, expert: int, snapshot: int) -> int:
         """Where an expert's snapshot lies for :meth:`at`; the next snapshot follows it."""
-        return expert * (self.recipe.last_snapshot + 1) + snapshot
+        return expert * self.recipe.snapshots + snapshot
 
     def at(self, positions: Tensor) -> Params:
         """Kept weights at several positions, looked up on the device."""
@@ -178,7 +179,7 @@ class Trajectories:
     ) -> tuple[int, TrainingState]:
         """The last checkpoint up to an epoch, or the start, and the state there."""
         state = trainer.begin(range(expert, expert + 1))
-        checkpoint = epoch - epoch % self.stride
+        checkpoint = min(epoch, self.recipe.kept_epochs) // self.stride * self.stride
         if checkpoint:
             tensors, state.steps = self._checkpoints[expert, checkpoint]
             copies = tuple(t.clone() for t in tensors)
@@ -200,5 +201,5 @@ def _stride(recipe: ExpertRecipe, per_state: int, budget: int) -> int:
 
 def _rows_of_positions(recipe: ExpertRecipe) -> Tensor:
     """From positions, which count what is not kept too, to rows; unkept ones to the expert's start."""
-    rows = torch.tensor([recipe.row(s) or 0 for s in range(recipe.last_snapshot + 1)])
+    rows = torch.tensor([recipe.row(s) or 0 for s in range(recipe.snapshots)])
     return (torch.arange(recipe.count).view(-1, 1) * recipe.rows + rows).flatten()

@@ -45,8 +45,7 @@ class Matching:
         window: epochs below which the first iteration's start is drawn, one more in every iteration up
             to ``max_start`` snapshots; ``None``: always below ``max_start``.
         label_lr: the rate of SGD with momentum for the logits of Y'; ``None``: Y' is constant.
-        knowledge: weight of the loss of the expert, as it is at its last snapshot, on the condensed
-            graph.
+        knowledge: weight of the loss of the trained expert on the condensed graph.
         root: whether the loss is the distance instead of its square.
     """
 
@@ -223,7 +222,7 @@ class MatchTrajectories(OuterStep):
         """The experts at their last snapshots, if they are needed."""
         if not self._step.matching.knowledge:
             return ()
-        last = [self._trajectories.recipe.last_snapshot] * len(experts)
+        last = [self._trajectories.recipe.final_snapshot] * len(experts)
         return self._trajectories.pairs(experts, last, 0)[1]
 
     def _captured(self, step: Step, first: int) -> Callable[[int], Tensor]:
@@ -243,8 +242,8 @@ class MatchTrajectories(OuterStep):
             goal = self._trajectories.at(where + step.matching.expert_steps)
             teacher: Params = ()
             if step.matching.knowledge:
-                rows = recipe.last_snapshot + 1
-                teacher = self._trajectories.at(where // rows * rows + recipe.last_snapshot)
+                first = where // recipe.snapshots * recipe.snapshots
+                teacher = self._trajectories.at(first + recipe.final_snapshot)
             losses.copy_(step(start, goal, teacher))
             counter.add_(1)
 
