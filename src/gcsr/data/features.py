@@ -50,13 +50,12 @@ def stays_sparse(matrix: sp.csr_array) -> bool:
 def from_csr(
     matrix: sp.csr_array, device: torch.device | None = None, dtype: torch.dtype = torch.float32
 ) -> Tensor:
-    """A scipy matrix as sparse features: sorted, without stored zeros, indices as short as possible."""
-    if not matrix.has_canonical_format or not matrix.data.all():
-        matrix = matrix.copy()
-        matrix.sum_duplicates()
+    """A scipy matrix, whose arrays it takes over, as sparse features: sorted, without stored zeros."""
+    matrix.sum_duplicates()
+    if not matrix.data.all():
         matrix.eliminate_zeros()
     index = np.int32 if max(matrix.nnz, *matrix.shape) < 2**31 else np.int64
-    return csr_tensor(matrix, device or torch.device("cpu"), dtype, index)
+    return csr_tensor(matrix, device or torch.device("cpu"), dtype, index, copy=False)
 
 
 def filled(x: Tensor) -> int:

@@ -226,7 +226,7 @@ class Graph:
         except RuntimeError as error:
             raise InputError(f"x must be a valid CSR tensor, got one where {error}.") from None
         if arrays[0].dtype != torch.int32 or not bool(x.values().all()):
-            object.__setattr__(self, "x", from_csr(csr_matrix(x)))
+            object.__setattr__(self, "x", from_csr(csr_matrix(x).copy()))
         infinite = (~x.values().isfinite()).nonzero().ravel()
         rows = torch.searchsorted(x.crow_indices().long(), infinite, right=True) - 1
         return rows.unique()  # type: ignore[no-any-return]

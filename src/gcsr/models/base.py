@@ -56,7 +56,7 @@ class Dropout:
         if self.rate == 0:
             return hidden
         kept = torch.empty_like(hidden).bernoulli_(1 - self.rate, generator=self.generator)
-        return hidden * kept / (1 - self.rate)
+        return (hidden * kept).div_(1 - self.rate)
 
 
 @dataclass(frozen=True, eq=False)

@@ -77,7 +77,12 @@ class SparseOperator:
             return self._product(signal[0]).unsqueeze(0)
         if self.device.type == "cpu" and channels >= WIDE:
             # A network's own columns fit the cache; those of all networks side by side do not.
-            return torch.stack([self._product(one) for one in signal])
+            if signal.requires_grad and torch.is_grad_enabled():
+                return torch.stack([self._product(one) for one in signal])
+            found = signal.new_empty((batch, self.shape[0], channels))
+            for one, place in zip(signal, found, strict=True):
+                place.copy_(self._product(one))
+            return found
         wide = signal.permute(1, 0, 2).reshape(nodes, batch * channels)
         return self._product(wide).reshape(-1, batch, channels).permute(1, 0, 2)
 

@@ -16,15 +16,20 @@ def is_sparse(x: Tensor) -> bool:
 
 
 def csr_tensor(
-    matrix: sp.csr_array, device: torch.device, dtype: torch.dtype, index: type = np.int64
+    matrix: sp.csr_array,
+    device: torch.device,
+    dtype: torch.dtype,
+    index: type = np.int64,
+    *,
+    copy: bool = True,
 ) -> Tensor:
     """A scipy matrix as a torch CSR tensor with indices of type ``index``."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
         return torch.sparse_csr_tensor(
-            torch.from_numpy(matrix.indptr.astype(index)),
-            torch.from_numpy(matrix.indices.astype(index)),
-            torch.from_numpy(matrix.data.copy()).to(dtype),
+            torch.from_numpy(matrix.indptr.astype(index, copy=copy)),
+            torch.from_numpy(matrix.indices.astype(index, copy=copy)),
+            torch.from_numpy(matrix.data.copy() if copy else matrix.data).to(dtype),
             matrix.shape,
             device=device,
             check_invariants=False,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import logging
 import os
 import platform
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -156,6 +158,12 @@ def device_memory_bytes(device: torch.device) -> int:
     if bound is not None:
         return parse_bytes(DEVICE_MEMORY_VARIABLE, bound)
     return int(torch.cuda.mem_get_info(device)[1])
+
+
+def release_freed_memory() -> None:
+    """Give what was freed back to the system; glibc keeps it for every thread that once used it."""
+    with suppress(OSError, AttributeError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _proc_bytes(path: str, field: str) -> int | None:

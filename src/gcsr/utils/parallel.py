@@ -15,6 +15,7 @@ from typing import TypeVar
 
 import torch
 
+from gcsr.utils.devices import release_freed_memory
 from gcsr.utils.progress import Progress
 
 T = TypeVar("T")
@@ -80,7 +81,9 @@ def run_jobs(jobs: Sequence[Callable[[Progress], T]], progress: Progress) -> lis
         with ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,)) as pool:
             futures = [pool.submit(job, together.of(i)) for i, job in enumerate(jobs)]
             try:
-                return [future.result() for future in futures]
+                found = [future.result() for future in futures]
+                release_freed_memory()
+                return found
             except BaseException as error:
                 together.stop.set()
                 for future in futures:
