@@ -136,3 +136,13 @@ def split_assignments(assignments: Sequence[str], accepted: str) -> list[tuple[s
         require(bool(equals and given), f"--set must be {accepted}, got {assignment!r}.")
         found.append((given, setting_name(given), text))
     return found
+
+
+def parse_dimensions(assignments: Sequence[str]) -> dict[str, object]:
+    """What ``--set`` searches or fixes, as text by the name of the setting."""
+    changes: dict[str, object] = {}
+    syntax = "name=low..high, name=a,b,c or name=value"
+    for given, name, text in split_assignments(assignments, syntax):
+        require(name not in changes, f"--set must have every setting once, got {given!r} twice.")
+        changes[name] = text
+    return changes

@@ -10,10 +10,9 @@ import typer
 import gcsr
 from gcsr.cli import options
 from gcsr.cli.data import load_graph, print_found, require_writable
-from gcsr.cli.options import split_assignments
+from gcsr.cli.options import parse_dimensions
 from gcsr.cli.output import print_json, print_leak, print_table, progress_bars
 from gcsr.cli.report import write_page
-from gcsr.utils.errors import require
 from gcsr.utils.formatting import byte_count, counted
 
 
@@ -71,11 +70,7 @@ def search(
     require_one_of("sampler", sampler, SAMPLERS)
     if sampler == "tpe":
         import_optuna()
-    changes: dict[str, object] = {}
-    syntax = "name=low..high, name=a,b,c or name=value"
-    for given, name, text in split_assignments(assignments or [], syntax):
-        require(name not in changes, f"--set must have every setting once, got {given!r} twice.")
-        changes[name] = text
+    changes = parse_dimensions(assignments or [])
     Architectures.of(None, changes)
     target = pick_device(device)
     small = gcsr.CondensedGraph.load(file)

@@ -17,7 +17,7 @@ from gcsr.cli.data import (
     require_writable_folder,
     write_graphs,
 )
-from gcsr.cli.options import split_assignments
+from gcsr.cli.options import parse_dimensions
 from gcsr.cli.output import (
     print_json,
     print_table,
@@ -109,11 +109,7 @@ def tune(
         figure_format(plot)
         require_writable_folder("plot", plot.parent)
     require(seconds is None or seconds > 0, f"seconds must be > 0, got {seconds}.")
-    changes: dict[str, object] = {}
-    syntax = "name=low..high, name=a,b,c or name=value"
-    for given, name, text in split_assignments(assignments or [], syntax):
-        require(name not in changes, f"--set must have every setting once, got {given!r} twice.")
-        changes[name] = text
+    changes = parse_dimensions(assignments or [])
     # Errors that do not depend on the data come before the data are read.
     space_for(method, space, changes)
     left: list[str] = []
