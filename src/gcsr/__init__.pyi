@@ -45,8 +45,8 @@ from gcsr.methods.gcdm import GCDMX as GCDMX
 from gcsr.methods.gcond import GCond as GCond
 from gcsr.methods.gcond_x import GCondX as GCondX
 from gcsr.methods.gcsr import GCSR as GCSR
-from gcsr.methods.geom import GEOM as GEOM
 from gcsr.methods.gdem import GDEM as GDEM
+from gcsr.methods.geom import GEOM as GEOM
 from gcsr.methods.herding import Herding as Herding
 from gcsr.methods.kcenter import KCenter as KCenter
 from gcsr.methods.krr import KRR as KRR

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -115,6 +117,15 @@ def test_failures_and_cells_over_the_limit_are_rows_until_they_are_retried(data,
     )
 
 
+@pytest.mark.needs("optuna")
+def test_tuned_settings_are_chosen_by_validation_and_recorded(data, monkeypatch):
+    monkeypatch.chdir(data)
+    found = gcsr.benchmark(data="one.npz", methods="kcenter", nodes=6, tune=2, **BRIEF)
+    row = next(row for row in found.rows if row["label"] == "kcenter")
+    assert row["tuned"] == 2 and row["tuning"]["seconds"] > 0
+    assert "--tune 2" in row["command"] and row["settings"]["nodes"] == 6
+
+
 def test_no_cell_begins_after_the_time_limit(data, monkeypatch):
     monkeypatch.chdir(data)
     found = gcsr.benchmark(data="one.npz", methods="random", nodes=[6, 3], time_limit=1e-9, **BRIEF)
@@ -224,3 +235,17 @@ def test_a_file_says_what_is_measured(tmp_path):
         gcsr.InputError, match=r"datas is not a setting of .* \(did you mean data\?\)"
     ):
         Grid.read(path)
+
+
+def test_the_page_of_the_leaderboard_has_its_rows():
+    root = Path(__file__).parents[2]
+    rows, page = root / "results" / "leaderboard.jsonl", root / "docs" / "leaderboard.md"
+    if not rows.exists():
+        pytest.skip("the leaderboard was not measured")
+    made = subprocess.run(
+        [sys.executable, root / "benchmarks" / "leaderboard_page.py"],
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    assert page.read_text(encoding="utf-8") == made.stdout, "run benchmarks/leaderboard_page.py"

@@ -32,3 +32,33 @@ def test_three_methods_on_three_graphs_killed_twice_and_continued_with_two_jobs(
     words += [word for name, value in brief.items() for word in (f"--{name}", str(value))]
     killed.killed(words, parts, 2, len(expected))
     assert killed.rows(parts) == expected
+
+
+SLEEPER = """
+import time
+from gcsr.methods.random import Random
+class Sleeper(Random):
+    name, summary = "sleeper", "reports nothing"
+    def run(self, ctx):
+        time.sleep(1000)
+"""
+
+
+@pytest.mark.slow
+def test_a_cell_that_reports_nothing_is_given_up(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sleeper.py").write_text(SLEEPER)
+    planted_graph(per_class=20).to_npz(tmp_path / "a.npz")
+    found = gcsr.benchmark(
+        data="a.npz",
+        methods=["sleeper:Sleeper", "random"],
+        nodes=6,
+        seeds=1,
+        runs=1,
+        epochs=3,
+        jobs=2,
+        cell_limit=20,
+        device="cpu",
+    )
+    assert found.failures == {"over the limit of 20 seconds.": ["sleeper on a.npz, 6 nodes"]}
+    assert len(found.rows) == 4 and found.missing == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import threading
@@ -245,20 +246,27 @@ class WorkerError(RuntimeError):
 def _in_processes(waiting: Waiting, plan: Plan, jobs: int, progress: Progress) -> Measured:
     """Every cell once, in the order in which they are finished.
 
-    If a worker dies, its cells fail. Workers end with this generator, and when the process that runs
+    If a worker dies, its cells fail. One that is far over the limit of a cell and reports nothing is
+    replaced. Workers end with this generator, and when the process that runs
     it dies.
     """
     names = dict.fromkeys(group[0].dataset for group in waiting)
     plan = replace(plan, data=plan.data.fetched(names))
     threads = max(1, torch.get_num_threads() // jobs)
     shared = plan.measurement.device, jobs
+    limit = plan.measurement.limits.cell
+    wait = None if math.isinf(limit) else REPORT_EVERY
     workers = [_Worker.start(number, plan, threads, shared) for number in range(1, jobs + 1)]
     try:
         while any(worker.alive for worker in workers):
-            ready = connection.wait([w.pipe for w in workers if w.alive])
-            for worker in workers:
+            ready = connection.wait([w.pipe for w in workers if w.alive], wait)
+            for place, worker in enumerate(workers):
                 if worker.pipe in ready:
                     yield from worker.receive(waiting, progress)
+                elif worker.alive and worker.overdue(limit):
+                    worker.end()
+                    yield from Work(plan, Store(plan.rows), silent).given_up(worker.left)
+                    workers[place] = _Worker.start(worker.number, plan, threads, shared)
         for group in waiting:
             yield from failed(group, "every worker process has died.")
     finally:
@@ -276,6 +284,16 @@ class _Worker:
     alive: bool = True
     group: Sequence[Cell] = ()
     finished: set[Cell] = field(default_factory=set)
+    begun: float = 0.0
+
+    @property
+    def left(self) -> list[Cell]:
+        """Cells of its group that are not finished."""
+        return [cell for cell in self.group if cell not in self.finished]
+
+    def overdue(self, limit: float) -> bool:
+        """Whether a cell takes twice as long as it may (condensing and testing), and more."""
+        return bool(self.group) and time.monotonic() - self.begun > 2 * limit + END_WITHIN
 
     @classmethod
     def start(
@@ -296,10 +314,11 @@ class _Worker:
             message = self.pipe.recv()
         except (EOFError, OSError):
             self.process.join(END_WITHIN)
-            left = [cell for cell in self.group if cell not in self.finished]
             code = self.process.exitcode
             self.end()
-            yield from failed(left, f"the worker process died (exit code {code}); run it again.")
+            yield from failed(
+                self.left, f"the worker process died (exit code {code}); run it again."
+            )
             return
         match message:
             case Exception():
@@ -308,6 +327,7 @@ class _Worker:
                 progress(f"job {self.number}", done, total)
             case Cell() as cell, Outcome() as outcome:
                 self.finished.add(cell)
+                self.begun = time.monotonic()
                 yield cell, outcome
             case bool(busy):
                 if busy:  # another run has the group
@@ -316,7 +336,7 @@ class _Worker:
                 if not waiting:
                     self.end()
                     return
-                self.group = waiting.popleft()
+                self.group, self.begun = waiting.popleft(), time.monotonic()
                 with suppress(OSError):  # it has died: the next message is the end of the pipe
                     self.pipe.send((self.group, PATIENCE if busy else 0.0))
 

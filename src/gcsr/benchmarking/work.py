@@ -254,18 +254,18 @@ class Measurement:
                 small, regularizers = self._condense(cells, graph, self.limits.within(progress))
                 keep(small)
         except Exception as error:
-            yield from self._failed(cells, graph, error)
+            yield from self.failed(cells, graph, error)
             return
         for cell in cells:
             try:
                 report = self.limits.within(progress)
                 row = self._measure(cell, graph, small, regularizers, report)
             except Exception as error:
-                yield from self._failed([cell], graph, error)
+                yield from self.failed([cell], graph, error)
             else:
                 yield cell, Outcome("done", row)
 
-    def _failed(self, cells: Sequence[Cell], graph: Graph, error: Exception) -> Outcomes:
+    def failed(self, cells: Sequence[Cell], graph: Graph, error: Exception) -> Outcomes:
         """What an error costs: these cells, unless it is a fault of this library or of the device."""
         keep = self.limits.keep_failures and "CUDA error" not in str(error)
         if not (keep or isinstance(error, CELL_FAILS)):
@@ -505,6 +505,15 @@ class Work:
             for cell, outcome in self.plan.measurement.outcomes(
                 taken.missing, taken.graph, self.kept(taken), keep, self._progress
             ):
+                yield cell, self.stored(outcome)
+
+    def given_up(self, cells: Sequence[Cell]) -> Outcomes:
+        """Failures of cells whose process took too long and was ended."""
+        measurement = self.plan.measurement
+        why = OverLimitError(f"over the limit of {measurement.limits.cell:g} seconds.")
+        graph = self.plan.data.graph(cells[0].dataset) if cells else ""
+        if isinstance(graph, Graph):
+            for cell, outcome in measurement.failed(cells, graph, why):
                 yield cell, self.stored(outcome)
 
     def stored(self, outcome: Outcome) -> Outcome:

@@ -220,4 +220,7 @@ def _print_estimate(
     head = ("method", "cells to measure", "seconds of condensing", "cells of unknown seconds")
     print_table(head, [(a, str(b), f"{c:,.0f}", str(d)) for a, b, c, d in lines], head[1:])
     total = sum(seconds or 0 for _, seconds in found)
-    print(f"about {total:,.0f} seconds in one process, from measured rows where there are any")
+    print(
+        f"about {total:,.0f} seconds in one process: those of rows of OUT where there are any, else an"
+        " order of magnitude on one CPU core; a GPU takes far less"
+    )
