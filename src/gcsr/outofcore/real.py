@@ -28,6 +28,7 @@ from gcsr.models.sparse import SparseOperator, SparseTopology, limited_rows
 from gcsr.models.topology import Limited
 from gcsr.outofcore.hops import Propagated, smoothed_in_blocks
 from gcsr.outofcore.predict import (
+    IN_BLOCKS,
     hops_of,
     prefers_sparse,
     require_blocks,
@@ -116,7 +117,8 @@ def real_graph(
     home = device
     if device.type != "cpu":
         entries = int(graph.adjacency.nnz) + graph.x.shape[0]
-        wanted = matrix_bytes(graph.x.shape[0], graph.x.shape[1], entries)
+        width = features.nbytes(graph.x) // (4 * graph.x.shape[0])
+        wanted = matrix_bytes(graph.x.shape[0], width, entries)
         home = device if 2 * wanted <= device_memory_bytes(device) else torch.device("cpu")
     key = (id(graph.adjacency), home, dtype)
     topology = _TOPOLOGIES.get(key)
@@ -151,7 +153,7 @@ class GraphInMemory:
     topology: SparseTopology
     device: torch.device
 
-    @property
+    @cached_property
     def prefers_sparse(self) -> bool:
         """See :class:`RealGraph`."""
         return is_sparse(self.x) or (base.prefers_sparse(self.x) and self.device.type == "cpu")
@@ -200,9 +202,12 @@ class GraphInMemory:
 
     def prepared(self, model: Model, nodes: Tensor | None) -> Prepared:
         """See :class:`RealGraph`."""
-        if self._home == self.device:
-            x = self.x.to(self._home, self.topology.dtype)
-            return model.prepare(x, self.topology, nodes)
+        topology = self.topology
+        if self._home != self.device and not isinstance(model, IN_BLOCKS):
+            # Such a network needs the whole graph on the device, whether it fits or not.
+            topology = SparseTopology(topology.adjacency, self.device, topology.dtype)
+        if topology.device == self.device:
+            return model.prepare(self.x.to(self.device, topology.dtype), topology, nodes)
         return prepare_rows(model, self, torch.arange(self.x.shape[0]) if nodes is None else nodes)
 
     def scores(self, model: Model, params: Params, nodes: Tensor | None) -> Iterator[Tensor]:
