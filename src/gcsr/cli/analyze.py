@@ -50,10 +50,7 @@ def analyze(
         int, typer.Option(min=0, help="At most so many real nodes in the t-SNE map; 0: no map.")
     ] = 1000,
     seed: options.Seed = 0,
-    root: options.Root = None,
-    features: options.Features = None,
-    undirected: options.Undirected = False,
-    inductive: options.Inductive = None,
+    loading: options.Loading = options.LOADING,
     any_graph: options.AnyGraph = False,
     as_json: options.Json = False,
 ) -> None:
@@ -65,7 +62,7 @@ def analyze(
         require_writable_folder("figures", figures)
     small = gcsr.CondensedGraph.load(file)
     with progress_bars() as progress:
-        graph = load_graph(data, root, features, undirected, inductive, progress, made=[small])
+        graph = load_graph(data, loading, progress, made=[small])
         analysis = gcsr.analyze(
             small,
             graph,

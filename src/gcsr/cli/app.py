@@ -31,7 +31,7 @@ from gcsr.cli import (
     tune,
     update,
 )
-from gcsr.cli.output import forget_written, interrupted, show_warning, with_verbosity
+from gcsr.cli.output import forget_written, interrupted, show_warning, with_options
 from gcsr.utils.errors import InputError, InputWarning
 from gcsr.utils.formatting import printable
 from gcsr.version import __version__
@@ -91,7 +91,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "reproduce": reproduce.reproduce,
 }
 for _name, _command in _COMMANDS.items():
-    app.command(_name)(with_verbosity(_command))
+    app.command(_name)(with_options(_command))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -163,7 +163,8 @@ def condense(
     require_one_of("features", features, (None, "auto", *FEATURE_SCALINGS))
     with progress_bars() as progress:
         scaling = "keep" if features == "auto" else features
-        graph = load_graph(data, root, scaling, undirected, inductive, progress, memory=bound)
+        loading = options.Loading(root, scaling, undirected, inductive)
+        graph = load_graph(data, loading, progress, memory=bound)
         if only_estimate:
             condenser, _ = make_condenser(
                 graph, nodes=nodes, ratio=ratio, method=method, preset=preset, settings=settings

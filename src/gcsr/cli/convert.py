@@ -53,10 +53,7 @@ def convert(
             "--verify", help="Read every byte of the folder and compare it with its hashes."
         ),
     ] = False,
-    root: options.Root = None,
-    features: options.Features = None,
-    undirected: options.Undirected = False,
-    inductive: options.Inductive = None,
+    loading: options.Loading = options.LOADING,
     as_json: options.Json = False,
 ) -> None:
     """Write a graph as a folder of plain arrays; a large one is worked on in blocks.
@@ -74,9 +71,9 @@ def convert(
     folder = Path(source) if out is None else out
     with progress_bars() as progress:
         if out is not None and _is_table(source, given):
-            _convert(source, out, lists, name, features, undirected, inductive, progress)
+            _convert(source, out, lists, name, loading, progress)
         elif out is not None:
-            graph = load_graph(source, root, features, undirected, inductive, progress)
+            graph = load_graph(source, loading, progress)
             write_folder(graph.renamed(name) if name else graph, out)
         if verify:
             progress("verifying", 0, 1)
@@ -115,16 +112,14 @@ def _convert(
     out: Path,
     lists: dict[str, Path | None],
     name: str | None,
-    features: str | None,
-    undirected: bool,
-    inductive: bool | None,
+    loading: options.Loading,
     progress: Progress,
 ) -> None:
     from gcsr.data.graph import scaling_name
     from gcsr.datasets.convert import EDGE_SUFFIXES, convert_tables, from_lists, from_ogb
 
     path = expanded(source)
-    scaling = scaling_name(features or "keep")
+    scaling = scaling_name(loading.features or "keep")
     with ExitStack() as stack:
         if path.suffix in EDGE_SUFFIXES:
             missing = ", ".join(option for option, value in lists.items() if value is None)
@@ -140,8 +135,8 @@ def _convert(
             tables,
             out,
             name=name or path.stem,
-            undirected=undirected,
-            inductive=bool(inductive),
+            undirected=loading.undirected,
+            inductive=bool(loading.inductive),
             scaling=scaling,
             progress=progress,
         )

@@ -28,10 +28,7 @@ def cost(
     ] = "auto",
     seed: options.Seed = 0,
     device: options.Device = "auto",
-    root: options.Root = None,
-    features: options.Features = None,
-    undirected: options.Undirected = False,
-    inductive: options.Inductive = None,
+    loading: options.Loading = options.LOADING,
     any_graph: options.AnyGraph = False,
     as_json: options.Json = False,
 ) -> None:
@@ -48,7 +45,7 @@ def cost(
     target = pick_device(device)
     small = gcsr.CondensedGraph.load(file)
     with progress_bars() as progress:
-        graph = load_graph(data, root, features, undirected, inductive, progress, made=[small])
+        graph = load_graph(data, loading, progress, made=[small])
         sheet = gcsr.cost(
             small,
             graph,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import gcsr
+from gcsr.cli.options import Loading
 from gcsr.cli.output import remember_written, uninterrupted
 from gcsr.utils.errors import InputError, require
 from gcsr.utils.formatting import counted, printable
@@ -17,7 +19,6 @@ from gcsr.utils.safe_io import part
 if TYPE_CHECKING:
     import torch
 
-    from gcsr.data.graph import FeatureScaling
 
 SUFFIX = ".safetensors"  # as in gcsr.data.condensed, which imports torch
 MOST_GRAPHS = 10_000
@@ -28,10 +29,7 @@ COMPARABLE = ("method", "nodes", "seed", "data", "sparsify", "stored dtype")
 
 def load_graph(
     data: str | None,
-    root: Path | None,
-    features: str | None,
-    undirected: bool,
-    inductive: bool | None,
+    loading: Loading,
     progress: Progress,
     *,
     memory: int | None = None,
@@ -41,22 +39,22 @@ def load_graph(
     from gcsr.data.folder import is_folder
     from gcsr.datasets.loading import load
 
-    source = _recorded_dataset(made, root) if data is None else data
+    source = _recorded_dataset(made, loading.root) if data is None else data
     require(
         memory is None or is_folder(source),
         f"--memory is for graph folders, got {source}; gcsr convert makes a folder of it.",
     )
-    if features is None:
-        features = recorded(made, "features", str)
-    if inductive is None:
-        inductive = recorded(made, "inductive", bool)
     progress(f"loading {source}", 0, 0)
-    scaling = cast("FeatureScaling | None", features)
-    graph = load(
-        source, root, features=scaling, undirected=undirected, inductive=inductive, memory=memory
-    )
+    graph = load(source, memory=memory, **vars(as_recorded(loading, made)))
     progress(f"loading {source}", 1, 1)
     return graph
+
+
+def as_recorded(loading: Loading, made: Sequence[gcsr.CondensedGraph]) -> Loading:
+    """The same; what is not given is as it was when condensed graphs were made."""
+    kinds = {"features": str, "inductive": bool}
+    missing = [name for name in kinds if getattr(loading, name) is None]
+    return replace(loading, **{name: recorded(made, name, kinds[name]) for name in missing})
 
 
 def checked_device(device: str, cluster: str | None) -> str | torch.device:

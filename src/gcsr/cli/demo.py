@@ -50,7 +50,7 @@ def demo(
     torch.set_num_threads(min(MOST_THREADS, torch.get_num_threads()))
     budget = f", budget {SETTINGS['budget']:g} s" if "budget" in SETTINGS else ""
     with progress_bars() as progress:
-        graph = load_graph(DATASET, None, None, False, None, progress)
+        graph = load_graph(DATASET, options.LOADING, progress)
         condensing = prefixed(progress, "condensing")
         small = gcsr.condense(graph, nodes=nodes, progress=condensing, **SETTINGS)
         scores = train_and_test(

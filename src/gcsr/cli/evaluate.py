@@ -55,10 +55,7 @@ def evaluate(
     device: options.Device = "auto",
     cluster: options.Cluster = None,
     memory: options.Memory = None,
-    root: options.Root = None,
-    features: options.Features = None,
-    undirected: options.Undirected = False,
-    inductive: options.Inductive = None,
+    loading: options.Loading = options.LOADING,
     any_graph: options.AnyGraph = False,
     metrics: Annotated[
         bool,
@@ -104,9 +101,7 @@ def evaluate(
     bound = None if memory is None else parse_bytes("--memory", memory)
     groups = same_settings(small)
     with progress_bars(runs * max(1, len(small))) as progress:
-        graph = load_graph(
-            data, root, features, undirected, inductive, progress, memory=bound, made=small
-        )
+        graph = load_graph(data, loading, progress, memory=bound, made=small)
         training["progress"] = progress
         if full:
             results = [gcsr.evaluate_full(graph, pseudo_labels=pseudo_labels, **training)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -50,6 +51,28 @@ Inductive = Annotated[
         " usual for the dataset.",
     ),
 ]
+
+
+@dataclass(frozen=True)
+class Loading:
+    """How the real graph is loaded. A command with such a parameter has every field as an option."""
+
+    root: Root = None
+    features: Features = None
+    undirected: Undirected = False
+    inductive: Inductive = None
+
+    @property
+    def words(self) -> list[str]:
+        """The same on a command line."""
+        words = [] if self.features is None else ["--features", self.features]
+        words += ["--undirected"] if self.undirected else []
+        if self.inductive is not None:
+            words.append("--inductive" if self.inductive else "--transductive")
+        return words if self.root is None else [*words, "--root", str(self.root)]
+
+
+LOADING = Loading()
 Cluster = Annotated[
     str | None,
     typer.Option(

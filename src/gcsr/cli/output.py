@@ -11,9 +11,10 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from gcsr.cli import options
 from gcsr.utils.errors import InputWarning, require
@@ -133,8 +134,25 @@ def progress_bars(runs: int = 0) -> Iterator[Progress]:
         yield progress
 
 
-def with_verbosity(command: Callable[..., None]) -> Callable[..., None]:
-    """The same command with the options ``--quiet`` and ``--verbose``."""
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with ``--quiet`` and ``--verbose``; a parameter that is a dataclass becomes options.
+
+    Each of its fields is one.
+    """
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    signature = inspect.signature(command, eval_str=True)
+    groups: dict[str, Any] = {}
+    parameters: list[inspect.Parameter] = []
+    for one in signature.parameters.values():
+        if is_dataclass(one.annotation):
+            groups[one.name] = one.annotation
+            hints = get_type_hints(one.annotation, include_extras=True)
+            added = [(f.name, f.default, hints[f.name]) for f in fields(one.annotation)]
+        else:
+            added = [(one.name, one.default, one.annotation)]
+        parameters += [inspect.Parameter(n, kind, default=d, annotation=a) for n, d, a in added]
+    for name, annotation in (("quiet", options.Quiet), ("verbose", options.Verbose)):
+        parameters.append(inspect.Parameter(name, kind, default=False, annotation=annotation))
 
     @wraps(command)
     def run(*args: Any, quiet: bool, verbose: bool, **given: Any) -> None:
@@ -147,19 +165,14 @@ def with_verbosity(command: Callable[..., None]) -> Callable[..., None]:
         if _verbosity != NORMAL:
             log.setLevel(logging.ERROR if quiet else logging.DEBUG)
             log.addHandler(handler)
+        for name, group in groups.items():
+            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
         try:
             command(*args, **given)
         finally:
             log.removeHandler(handler)
             log.setLevel(level)
 
-    kind = inspect.Parameter.KEYWORD_ONLY
-    added = [
-        inspect.Parameter("quiet", kind, default=False, annotation=options.Quiet),
-        inspect.Parameter("verbose", kind, default=False, annotation=options.Verbose),
-    ]
-    signature = inspect.signature(command, eval_str=True)
-    parameters = [*signature.parameters.values(), *added]
     vars(run)["__signature__"] = signature.replace(parameters=parameters)
     run.__annotations__ = {one.name: one.annotation for one in parameters}
     return run

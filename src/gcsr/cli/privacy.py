@@ -24,10 +24,7 @@ def privacy(
     epochs: options.Epochs = 600,
     seed: options.Seed = 0,
     device: options.Device = "auto",
-    root: options.Root = None,
-    features: options.Features = None,
-    undirected: options.Undirected = False,
-    inductive: options.Inductive = None,
+    loading: options.Loading = options.LOADING,
     any_graph: options.AnyGraph = False,
     as_json: options.Json = False,
 ) -> None:
@@ -43,7 +40,7 @@ def privacy(
     target = pick_device(device)
     small = gcsr.CondensedGraph.load(file)
     with progress_bars() as progress:
-        graph = load_graph(data, root, features, undirected, inductive, progress, made=[small])
+        graph = load_graph(data, loading, progress, made=[small])
         found = gcsr.privacy(
             small,
             graph,

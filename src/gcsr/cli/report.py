@@ -10,7 +10,7 @@ import typer
 
 import gcsr
 from gcsr.cli import options
-from gcsr.cli.data import SUFFIX, load_graph, recorded, require_writable
+from gcsr.cli.data import SUFFIX, as_recorded, load_graph, require_writable
 from gcsr.cli.output import (
     print_json,
     print_leak,
@@ -65,10 +65,7 @@ def report(
     ] = False,
     seed: options.Seed = 0,
     device: options.Device = "auto",
-    root: options.Root = None,
-    features: options.Features = None,
-    undirected: options.Undirected = False,
-    inductive: options.Inductive = None,
+    loading: options.Loading = options.LOADING,
     any_graph: options.AnyGraph = False,
     as_json: options.Json = False,
 ) -> None:
@@ -105,19 +102,17 @@ def report(
     small = [gcsr.CondensedGraph.load(path) for path in files]
     names = result_names(files)
     require_one_dataset(list(zip(names, small, strict=True)))
-    features = recorded(small, "features", str) if features is None else features
-    inductive = recorded(small, "inductive", bool) if inductive is None else inductive
+    loading = as_recorded(loading, small)
     graph: gcsr.Graph | None = None
     absent = ""
     with progress_bars() as progress:
-        loading = (root, features, undirected, inductive, progress)
         if data is not None:
-            graph = load_graph(data, *loading)
+            graph = load_graph(data, loading, progress)
         else:
-            name, absent = known_dataset(small[0], root)
+            name, absent = known_dataset(small[0], loading.root)
             if name is not None:
                 try:
-                    graph = load_graph(name, *loading)
+                    graph = load_graph(name, loading, progress)
                     require_origin(small, graph, not any_graph)
                 except InputError as error:
                     graph, absent = None, f"{name} could not be used: {error}"

@@ -48,10 +48,7 @@ def search(
     out: Annotated[Path | None, typer.Option(help="Write a page with plots to this file.")] = None,
     seed: options.Seed = 0,
     device: options.Device = "auto",
-    root: options.Root = None,
-    features: options.Features = None,
-    undirected: options.Undirected = False,
-    inductive: options.Inductive = None,
+    loading: options.Loading = options.LOADING,
     any_graph: options.AnyGraph = False,
     as_json: options.Json = False,
 ) -> None:
@@ -75,7 +72,7 @@ def search(
     target = pick_device(device)
     small = gcsr.CondensedGraph.load(file)
     with progress_bars() as progress:
-        graph = load_graph(data, root, features, undirected, inductive, progress, made=[small])
+        graph = load_graph(data, loading, progress, made=[small])
         found = gcsr.search(
             small,
             graph,

@@ -30,8 +30,6 @@ from gcsr.utils.formatting import counted
 from gcsr.utils.progress import Progress, Stages
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from gcsr.tuning.result import Trial, Tuning
     from gcsr.tuning.search import Search
 
@@ -89,10 +87,7 @@ def tune(
     ] = "default",
     device: options.Device = "auto",
     cluster: options.Cluster = None,
-    root: options.Root = None,
-    features: options.Features = None,
-    undirected: options.Undirected = False,
-    inductive: options.Inductive = None,
+    loading: options.Loading = options.LOADING,
     as_json: options.Json = False,
 ) -> None:
     """Search the settings whose condensed graph validates best; test labels are never seen."""
@@ -115,7 +110,7 @@ def tune(
     left: list[str] = []
     try:
         with progress_bars() as progress:
-            graph = load_graph(data, root, features, undirected, inductive, progress)
+            graph = load_graph(data, loading, progress)
             asked = StudySpec.of(
                 graph,
                 nodes=nodes,
@@ -143,11 +138,6 @@ def tune(
     if plot is not None:
         with uninterrupted():
             remember_written([result.plot(plot)])
-    loading: list[str] = [] if features is None else ["--features", features]
-    loading += ["--undirected"] if undirected else []
-    if inductive is not None:
-        loading.append("--inductive" if inductive else "--transductive")
-    loading += [] if root is None else ["--root", str(root)]
     again = _winning_command(data, result, loading, out or Path("best.safetensors"))
     files = [*paths, *([] if plot is None else [plot])]
     if as_json:
@@ -182,7 +172,7 @@ def _run(
     return search.result()
 
 
-def _winning_command(data: str, result: Tuning, loading: Sequence[str], out: Path) -> str:
+def _winning_command(data: str, result: Tuning, loading: options.Loading, out: Path) -> str:
     """The ``gcsr condense`` that makes the best graph again."""
     from gcsr.tuning.space import text_of
 
@@ -195,7 +185,7 @@ def _winning_command(data: str, result: Tuning, loading: Sequence[str], out: Pat
     words += ["--seed", str(asked.seed)]
     if asked.graphs > 1:
         words += ["--graphs", str(asked.graphs)]
-    return shlex.join([*words, *loading, "--out", str(out)])
+    return shlex.join([*words, *loading.words, "--out", str(out)])
 
 
 def _best(result: Tuning) -> str:

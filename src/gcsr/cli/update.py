@@ -35,10 +35,7 @@ def update(
     ] = None,
     seed: options.Seed = 0,
     device: options.Device = "auto",
-    root: options.Root = None,
-    features: options.Features = None,
-    undirected: options.Undirected = False,
-    inductive: options.Inductive = None,
+    loading: options.Loading = options.LOADING,
     as_json: options.Json = False,
 ) -> None:
     """Bring a condensed graph up to date with a graph that has grown, instead of condensing anew.
@@ -52,7 +49,7 @@ def update(
     target = pick_device(device)
     small = gcsr.CondensedGraph.load(file)
     with progress_bars() as progress:
-        graph = load_graph(data, root, features, undirected, inductive, progress, made=[small])
+        graph = load_graph(data, loading, progress, made=[small])
         made = gcsr.update(
             small,
             graph,
