@@ -160,7 +160,8 @@ def condense(
         folder = out.with_name(f".{out.name}.checkpoint")
         checkpoint = gcsr.Checkpoint(folder, every=checkpoint_every, fresh=fresh, keep=True)
         remember_unfinished(folder)
-    require_one_of("features", features, (None, "auto", *FEATURE_SCALINGS))
+    if features is not None:
+        require_one_of("features", features, ("auto", *FEATURE_SCALINGS))
     with progress_bars() as progress:
         scaling = "keep" if features == "auto" else features
         loading = options.Loading(root, scaling, undirected, inductive)
