@@ -105,6 +105,6 @@ def test_methods_that_have_no_state_leave_none(argv, tmp_path, capsys):
 
 
 def test_a_command_that_fails_before_its_first_state_leaves_nothing(argv, tmp_path, capsys):
-    assert main([*argv, "--set=student-rate=1e30"]) == 2
+    assert main([*argv, "--set=student-lr=1e30"]) == 2
     assert "not a number from the start" in capsys.readouterr().err
     assert list((tmp_path / "out").iterdir()) == []

@@ -147,6 +147,7 @@ def test_networks_are_trained_in_smaller_batches(graph, monkeypatch, graphs):
     # Batches as they are on CUDA, and memory for four networks of one graph, or two.
     tester = Trial(network("gcn", 8), View(graph), CPU, recipe, 0)
     tester.device = CUDA
+    monkeypatch.setenv("GCSR_DEVICE_MEMORY", "1GB")
     monkeypatch.setattr(torch.Tensor, "to", _stays(torch.Tensor.to))
     batches = condensed_batches(tester, made, 4)
     assert [len(batch.networks) for batch in batches] == [4 * graphs]

@@ -39,10 +39,7 @@ def robustness(
     epochs: options.Epochs = 600,
     seed: options.Seed = 0,
     device: options.Device = "auto",
-    root: options.Root = None,
-    features: options.Features = None,
-    undirected: options.Undirected = False,
-    inductive: options.Inductive = None,
+    loading: options.Loading = options.LOADING,
     as_json: options.Json = False,
 ) -> None:
     """Condense from noisy labels, features and edges, beside the whole graph with the same noise.
@@ -57,7 +54,7 @@ def robustness(
     target = pick_device(device)
     settings = parse_settings(method, assignments or [])
     with progress_bars() as progress:
-        graph = load_graph(data, root, features, undirected, inductive, progress)
+        graph = load_graph(data, loading, progress)
         found = gcsr.robustness(
             graph,
             nodes=nodes,
