@@ -46,6 +46,7 @@ from gcsr.methods.gcond import GCond as GCond
 from gcsr.methods.gcond_x import GCondX as GCondX
 from gcsr.methods.gcsr import GCSR as GCSR
 from gcsr.methods.gdem import GDEM as GDEM
+from gcsr.methods.gecc import GECC as GECC
 from gcsr.methods.geom import GEOM as GEOM
 from gcsr.methods.herding import Herding as Herding
 from gcsr.methods.kcenter import KCenter as KCenter

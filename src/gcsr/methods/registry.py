@@ -44,6 +44,7 @@ BUILT_IN = {
     "bonsai": "gcsr.methods.bonsai:Bonsai",
     "cgc-x": "gcsr.methods.cgc_x:CGCX",
     "cgc": "gcsr.methods.cgc:CGC",
+    "gecc": "gcsr.methods.gecc:GECC",
     "krr": "gcsr.methods.krr:KRR",
     "gdem": "gcsr.methods.gdem:GDEM",
     "clusters": "gcsr.methods.clusters:Clusters",

@@ -55,7 +55,7 @@ LEARNS_NOTHING = {
     "kcenter": SELECTS,
     "bonsai": SELECTS,
     "coarsening": "it merges real nodes and learns nothing",
-    **dict.fromkeys(("cgc-x", "cgc", "clusters"), CENTERS),
+    **dict.fromkeys(("cgc-x", "cgc", "gecc", "clusters"), CENTERS),
 }
 
 

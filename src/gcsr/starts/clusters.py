@@ -8,7 +8,7 @@ decide when pseudo-labelers have learned enough and at which temperature they pr
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache, partial
 from typing import Literal
@@ -111,6 +111,8 @@ PROJECTED, WIDER, MANY = 256, 4, 10**7
 MOST_SPECTRAL = 4096
 
 Grouping = Literal["bisection", "k-means"]
+# From rows, a number of groups and a generator to centers and the group of every row.
+Groups = Callable[[Tensor, int, torch.Generator], tuple[Tensor, Tensor]]
 
 
 def cluster_start(
@@ -118,7 +120,7 @@ def cluster_start(
     shares: Tensor,
     budget: Tensor,
     generator: torch.Generator,
-    grouping: str = "bisection",
+    grouping: str | Groups = "bisection",
     *,
     multi_label: bool = False,
     confidence: Tensor | None = None,
@@ -130,7 +132,7 @@ def cluster_start(
         shares: what is known of their classes, ``(n, C)``: one-hot where a label is known.
         budget: condensed nodes of each class.
         generator: decides where the grouping begins.
-        grouping: ``bisection``, ``k-means`` or ``spectral``.
+        grouping: ``bisection``, ``k-means``, ``spectral``, or a function of rows, number and generator.
         multi_label: bisect all nodes together, by ``shares``, the targets of every label: nodes with
             different labels have means that say nothing.
         confidence: a number per row; the rows of a group have weights that are its softmax within
@@ -147,6 +149,8 @@ def cluster_start(
         if grouping == "bisection":
             groups = balanced_bisection(own if multi_label else x, k, generator)
             centers = _means(x, groups, k)
+        elif callable(grouping):
+            centers, groups = grouping(x, k, generator)
         else:
             seen = spectral_rows(x, k) if grouping == "spectral" else x
             centers, groups = k_means(seen, k, generator)
