@@ -13,6 +13,7 @@ from gcsr.api import condense as condense
 from gcsr.api import condense_many as condense_many
 from gcsr.api import sparsify as sparsify
 from gcsr.auto.automatic import Automatic as Automatic
+from gcsr.auto.replay import Replay as Replay
 from gcsr.auto.scaling import ScalingChoice as ScalingChoice
 from gcsr.auto.scaling import choose_scaling as choose_scaling
 from gcsr.auto.update import update as update

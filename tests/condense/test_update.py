@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import gcsr
-from gcsr.auto.update import Update, _Old, _redundant
+from gcsr.auto.update import Update, _Old, redundant
 from gcsr.cli.app import main
 from gcsr.data.views import View
 from gcsr.evaluation.leaks import check_leaks
@@ -82,7 +82,7 @@ def test_as_few_nodes_as_possible_are_removed(digits, without_nines):
     assert (counts - torch.bincount(old.strata[kept], minlength=10)).max() <= 1
     # The later one of the nearest two goes first.
     rows = torch.tensor([[0.0], [5.0], [0.1], [5.3]])
-    assert _redundant(rows, 2).tolist() == [2, 3]
+    assert redundant(rows, 2).tolist() == [2, 3]
 
 
 def test_test_labels_are_not_read(digits, without_nines):

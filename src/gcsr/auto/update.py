@@ -193,7 +193,7 @@ class Update(Condenser):
         details = {
             **made.details,
             "update": {**learned, "chosen": chosen, "validation": validation},
-            "history": [*_list(small.provenance.get("history")), _record(small)],
+            "history": [*_list(small.provenance.get("history")), record(small)],
             **({"leaks_test_labels": True} if small.leaks_test_labels else {}),
         }
         return replace(finalists[chosen], notes=notes, details=details)
@@ -233,7 +233,7 @@ class _Old:
         mask = torch.ones(len(self.x), dtype=torch.bool)
         for label, count in enumerate(kept.tolist()):
             members = (self.strata == label).nonzero().flatten()
-            mask[members[_redundant(self.x[members.to(self.x.device)], len(members) - count)]] = (
+            mask[members[redundant(self.x[members.to(self.x.device)], len(members) - count)]] = (
                 False
             )
         return mask, added
@@ -250,7 +250,7 @@ class _Old:
         return Start(x, torch.empty(0, dtype=torch.int64), notes, shares)
 
 
-def _redundant(x: Tensor, count: int) -> Tensor:
+def redundant(x: Tensor, count: int) -> Tensor:
     """Places of ``count`` rows to remove: again and again the later one of the nearest two."""
     removed: list[int] = []
     if count:
@@ -280,7 +280,7 @@ def content_hash(small: CondensedGraph) -> str:
     return digest.hexdigest()
 
 
-def _record(small: CondensedGraph) -> dict[str, Any]:
+def record(small: CondensedGraph) -> dict[str, Any]:
     """What a later file says of this one."""
     made = small.provenance
     plan = part(part(made, "automatic"), "plan") or part(made, "update") or part(made, "settings")
