@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from gcsr.models.base import (
@@ -64,7 +65,11 @@ class GCN(Model):
     def scores(self, params: Params, prepared: Prepared, dropout: Dropout | None = None) -> Tensor:
         """Class scores at the nodes and their neighbors, before the second propagation."""
         w1, b1, w2, _ = params
-        inputs = prepared.inputs
+        inputs, kept = prepared.inputs, torch.is_grad_enabled() or w1.is_cuda
+        if prepared.inner is not None and w1.shape[0] > 1 and not kept:
+            # One network at a time: hidden units of a large graph take the most memory.
+            networks = (tuple(p[i : i + 1] for p in params) for i in range(w1.shape[0]))
+            return torch.cat([self.scores(one, prepared, dropout) for one in networks])
         if prepared.inner is None and dropout is None and isinstance(inputs, Tensor):
             return in_chunks(inputs, lambda x: hidden_layer(x, w1, b1, relu=self.relu) @ w2)
         return in_chunks(
