@@ -32,6 +32,7 @@ TINY = {
     "experts": 2,
     "hidden_channels": 8,
     "student_steps": 2,
+    "expert_steps": 2,
     "max_start": 4,
     "expert_epochs": 8,
     "iterate": "last",

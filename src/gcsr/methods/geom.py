@@ -41,6 +41,12 @@ class GEOM(SnapshotCondenser):
     exact_class_budget: ClassVar[bool] = False
 
     model: str = "gcn"
+    num_hops: int = 2
+    iterations: int = 300
+    student_steps: int = 50
+    student_lr: float = 0.3
+    expert_steps: int = 10
+    feature_lr: float = 0.01
     easy_share: float = 0.75
     curriculum_epochs: int = 50
     pace: Pace = "root"
