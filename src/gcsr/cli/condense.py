@@ -163,9 +163,10 @@ def condense(
     if features is not None:
         require_one_of("features", features, ("auto", *FEATURE_SCALINGS))
     with progress_bars() as progress:
-        scaling = "keep" if features == "auto" else features
-        loading = options.Loading(root, scaling, undirected, inductive)
-        graph = load_graph(data, loading, progress, memory=bound)
+        kept = "keep" if features == "auto" else features
+        graph = load_graph(
+            data, options.Loading(root, kept, undirected, inductive), progress, memory=bound
+        )
         if only_estimate:
             condenser, _ = make_condenser(
                 graph, nodes=nodes, ratio=ratio, method=method, preset=preset, settings=settings
