@@ -24,10 +24,10 @@ from torch.nn.functional import cross_entropy
 from torch_geometric.nn import GCN
 
 import gcsr
-from accuracy import measure_cells
+from gcsr.benchmarking.work import resplit
 from gcsr.methods.base import code_versions
 from gcsr.utils.devices import machine_name, pick_device
-from label_rich import label_rich
+from rows import measure_cells
 
 HIDDEN, EPOCHS = 64, 200
 BRIEF = {"hidden_channels": 64, "epochs": 100}
@@ -44,7 +44,7 @@ def measured(cell: str, arguments: argparse.Namespace) -> Iterator[dict[str, Any
     name, per_task, room, *rest = cell.split(":")
     device = pick_device(arguments.device)
     graph = gcsr.load(name, root=arguments.root)
-    graph = label_rich(graph) if "rich" in rest else graph
+    graph = resplit(graph, (60, 20, 20), f"{graph.name}-rich") if "rich" in rest else graph
     firsts = list(range(0, graph.num_classes, int(per_task)))
     tasks = [(first, min(first + int(per_task), graph.num_classes)) for first in firsts]
     ways = arguments.ways.split(",") if arguments.ways else [*MEMORIES, "none", "joint"]

@@ -18,10 +18,10 @@ import numpy as np
 import torch
 
 import gcsr
-from accuracy import measure_cells
+from gcsr.benchmarking.work import resplit
 from gcsr.methods.base import code_versions
 from gcsr.utils.devices import machine_name, pick_device
-from label_rich import label_rich
+from rows import measure_cells
 
 WITHHELD, STEPS = 0.1, 3
 
@@ -31,7 +31,7 @@ def measured(cell: str, arguments: argparse.Namespace) -> Iterator[dict[str, Any
     name, nodes, *rest = cell.split(":")
     device, seeds = pick_device(arguments.device), range(arguments.seeds)
     graph = gcsr.load(name, root=arguments.root)
-    graph = label_rich(graph) if "rich" in rest else graph
+    graph = resplit(graph, (60, 20, 20), f"{graph.name}-rich") if "rich" in rest else graph
 
     def condensed(now: gcsr.Graph) -> list[gcsr.CondensedGraph]:
         return [gcsr.condense(now, nodes=int(nodes), seed=seed, device=device) for seed in seeds]

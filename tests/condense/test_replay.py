@@ -58,6 +58,16 @@ def test_earlier_tasks_shrink_when_unknown_classes_come(digits):
     assert all(tuple(row) in rows for row in memory.parts[0].x.tolist())
 
 
+def test_the_number_of_nodes_is_bounded(digits, monkeypatch):
+    """Real nodes without features take few bytes; edges are a dense matrix."""
+    monkeypatch.setattr("gcsr.auto.replay.MOST_NODES", 30)
+    memory = gcsr.Replay(10**7, **RANDOM)
+    memory.observe(replace(task(digits, 0, 4), num_classes=4))
+    assert memory.graph.num_nodes == 30
+    memory.observe(replace(task(digits, 4, 8), num_classes=8))
+    assert [part.num_nodes for part in memory.parts] == [15, 15]
+
+
 def test_the_newest_task_may_grow(digits):
     memory = gcsr.Replay(BUDGET, method="bilevel", device="cpu", iterations=0, pseudo_labels="none")
     memory.observe(task(digits, 0, 5))

@@ -24,7 +24,7 @@ from gcsr.methods.selection import SelectionCondenser
 from gcsr.starts.sample import class_budget
 from gcsr.utils.errors import require
 
-# Edges of a condensed graph are a dense matrix: more real nodes than these are not kept.
+# Edges of a condensed graph are a dense matrix: more nodes than these are not kept.
 MOST_NODES = 2**13
 # Times that the number of real nodes is corrected, and the room that is left for rounding.
 CORRECTIONS, ROUNDING = 4, 0.98
@@ -93,9 +93,14 @@ class Replay:
                 f" {task.num_features}.",
             )
         classes = [_classes(part) for part in self.parts] + [task.y[task.train].unique().numel()]
-        rooms = [self.max_bytes * own // max(task.num_classes, sum(classes)) for own in classes]
-        self.parts = [shrunk(part, room) for part, room in zip(self.parts, rooms[:-1], strict=True)]
-        self.parts.append(self._condensed(task, rooms[-1], classes[-1]))
+        among = max(task.num_classes, sum(classes))
+        rooms = [self.max_bytes * own // among for own in classes]
+        most = [MOST_NODES * own // among for own in classes]
+        self.parts = [
+            shrunk(widened(part, task.num_classes), room, count)
+            for part, room, count in zip(self.parts, rooms[:-1], most[:-1], strict=True)
+        ]
+        self.parts.append(self._condensed(task, rooms[-1], most[-1], classes[-1]))
         # Together they may take more than alone, if one of them is stored sparsely.
         while self.nbytes > sum(rooms) and self.graph.num_nodes > sum(classes):
             self.parts = [shrunk(part, int(ROUNDING * part.stored_bytes)) for part in self.parts]
@@ -113,12 +118,12 @@ class Replay:
         self.parts[-1] = part.stored_as(self.dtype)
         return self.graph
 
-    def _condensed(self, task: Graph, room: int, classes: int) -> CondensedGraph:
+    def _condensed(self, task: Graph, room: int, most: int, classes: int) -> CondensedGraph:
         """The task in at most ``room`` bytes."""
         each = task.num_features * (2 if self.dtype == "float16" else 4)
         each += SHARE_BYTES * task.num_classes + DIAGONAL_BYTES
         real = isinstance(self._method, SelectionCondenser)
-        most = min(MOST_NODES, task.train.numel()) if real else MOST_NODES
+        most = max(classes, min(most, task.train.numel()) if real else most)
         nodes, found = min(most, room // each), None
         require(
             nodes >= classes,
@@ -143,10 +148,10 @@ def _classes(part: CondensedGraph) -> int:
     return int(part.classes[part.labeled].unique().numel())
 
 
-def shrunk(part: CondensedGraph, room: int) -> CondensedGraph:
+def shrunk(part: CondensedGraph, room: int, most: int = MOST_NODES) -> CondensedGraph:
     """The same condensed graph with as many nodes as fit ``room`` bytes, at least one per class."""
-    while part.stored_bytes > room and part.num_nodes > _classes(part):
-        fewer = min(part.num_nodes - 1, int(part.num_nodes * room / part.stored_bytes))
+    while (part.num_nodes > most or part.stored_bytes > room) and part.num_nodes > _classes(part):
+        fewer = min(most, part.num_nodes - 1, int(part.num_nodes * room / part.stored_bytes))
         strata = part.classes.clamp_min(0)
         budget = class_budget(strata, part.num_classes, max(fewer, _classes(part)))
         kept = torch.ones(part.num_nodes, dtype=torch.bool)
