@@ -16,6 +16,7 @@ from sklearn.base import clone
 import gcsr.auto as gcsr_auto
 import gcsr.methods as gcsr_methods
 from gcsr import GCSR, CondensedGraph, Condenser, Graph, InputError, check_leaks
+from gcsr.auto.update import Update
 from gcsr.data.views import View
 from gcsr.engines.iterates import QuickScore
 from gcsr.methods import register
@@ -115,7 +116,8 @@ def test_no_method_is_left_out():
                 and hasattr(member, "name")
                 and member.__module__ == module.name
             }
-    assert found <= set(methods().values())
+    # It needs an earlier condensed graph, and so has no settings for a name.
+    assert found - {Update} <= set(methods().values())
     assert set(methods()) == set(METHODS)
     assert list(methods())[: len(BUILT_IN)] == [*BUILT_IN]
 
