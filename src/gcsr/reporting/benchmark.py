@@ -47,7 +47,7 @@ def benchmark_page(results: Results, title: str = "Benchmark") -> Page:
     for name, draw in charts:
         found = [chart for graph in results.datasets if (chart := draw(results, graph, kinds))]
         if found:
-            panels.append(Panel(name, html.pair(found)))
+            panels.append(Panel(name, html.pair(found, 320)))
     for name, lines in (
         ("Settings that were given", _changed(results)),
         ("Failed", _failed(results)),
@@ -94,10 +94,9 @@ def _table(lines: list[list[str]]) -> Markup:
 def _series(points: dict[str, Points], kinds: dict[str, str]) -> list[Series]:
     """A line per method; those that rank best have a color of their own."""
     order = sorted(points, key=lambda label: label in kinds)
-    return [
-        Series(label if label in kinds else "others", points[label], kinds.get(label, OTHERS), True)
-        for label in order
-    ]
+    lines = [Series(label, points[label], kinds.get(label, OTHERS), True) for label in order]
+    # The last name of a style is that of the legend.
+    return [*lines, *([Series("others", (), OTHERS)] if set(points) - set(kinds) else [])]
 
 
 def _sizes(results: Results, name: str, kinds: dict[str, str]) -> Markup | None:
@@ -141,9 +140,9 @@ def _front(
             front.append((x, y))
     steps = [corner for (a, b), (c, d) in pairwise(front) for corner in ((a, b), (c, b), (c, d))]
     dots = [
-        Series(line.name, [point], line.kind, marked=True)
+        Series(line.name, [*line.points[place : place + 1]], line.kind, marked=True)
         for line in _series(dict(points), kinds)
-        for point in line.points
+        for place in range(max(1, len(line.points)))
     ]
     return _chart([Series("", steps or front, OTHERS), *dots], axis, name)
 
