@@ -11,6 +11,7 @@ import torch
 import gcsr
 from gcsr.auto.update import Update, _Old, redundant
 from gcsr.cli.app import main
+from gcsr.data.stored_graph import open_folder
 from gcsr.data.views import View
 from gcsr.evaluation.leaks import check_leaks
 
@@ -61,6 +62,16 @@ def test_the_chain_is_recorded_and_the_same_seed_gives_the_same_bytes(digits):
     assert all(one["seconds"] > 0 for one in history)
     assert third.num_nodes == 24
     assert third.provenance["update"]["kept"] == 20
+
+
+def test_a_graph_on_disk_gives_the_same_bytes(digits, without_nines, tmp_path):
+    digits.to_folder(tmp_path / "digits")
+    stored = open_folder(tmp_path / "digits", memory=2 * 10**8)
+    here, there = (
+        gcsr.update(without_nines, graph, device="cpu", iterations=2) for graph in (digits, stored)
+    )
+    assert torch.equal(here.x, there.x)
+    assert torch.equal(here.y, there.y)
 
 
 def test_a_learned_structure_may_be_the_start(digits):

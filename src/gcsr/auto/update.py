@@ -19,7 +19,13 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from gcsr.auto.automatic import FINAL_NETWORKS, FINAL_SEED, LEAST_ITERATIONS, Automatic
+from gcsr.auto.automatic import (
+    FINAL_NETWORKS,
+    FINAL_SEED,
+    LEAST_ITERATIONS,
+    STEPS_MANY_LABELS,
+    Automatic,
+)
 from gcsr.data.condensed import CondensedGraph
 from gcsr.data.graph import FEATURE_SCALINGS, Graph
 from gcsr.data.interop import graph_of, recordable_options
@@ -28,6 +34,7 @@ from gcsr.engines.iterates import QuickScore
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.methods.base import Condenser
 from gcsr.methods.bilevel import QUICK, QUICK_HIDDEN, Bilevel, Targets
+from gcsr.outofcore.estimate import Work
 from gcsr.starts.sample import Start, class_budget
 from gcsr.training.fit import topology_of
 from gcsr.utils.checkpoint import Checkpoint
@@ -116,6 +123,12 @@ class Update(Condenser):
     def settings(self) -> dict[str, Any]:
         """What determines the result, by name; the previous graph as a hash."""
         return super().settings | {"previous": content_hash(self.previous)}
+
+    def _work(self, nodes: int) -> Work:
+        most = (
+            STEPS_MANY_LABELS[1] // SHARE_OF_STEPS if self.iterations is None else self.iterations
+        )
+        return Bilevel(nodes=nodes, iterations=most)._work(nodes)
 
     def run(self, ctx: Context) -> list[CondensationResult]:
         """One condensed graph per seed."""
