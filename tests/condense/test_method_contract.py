@@ -497,7 +497,7 @@ def test_cuda_gives_what_the_cpu_gives(name, graph):
 
 def test_sparse_features_give_the_same_result(name, monkeypatch):
     """Within rounding; no row is unfolded for being few."""
-    monkeypatch.setattr("gcsr.starts.clusters.MANY", 0)
+    monkeypatch.setattr("gcsr.starts.clusters.UNFOLDED", 0)
     graph = planted_graph(features=150)
     graph = replace(graph, x=graph.x.where(graph.x > 2.5, 0.0))
     sparse = replace(graph, x=graph.x.to_sparse_csr())

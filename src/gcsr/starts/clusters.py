@@ -28,7 +28,7 @@ from gcsr.data.features import (
 from gcsr.data.views import CondensingView, ViewCache
 from gcsr.starts.pseudo_labels import class_shares
 from gcsr.starts.sample import JITTER, Start, rows_after, taken
-from gcsr.utils.devices import make_generator
+from gcsr.utils.devices import make_generator, release_freed_memory
 from gcsr.utils.errors import require, whole_number
 from gcsr.utils.progress import Progress
 
@@ -83,14 +83,18 @@ def _along_most_variance(x: Tensor, generator: torch.Generator) -> Tensor:
 def _along_most_variance_sparse(x: Tensor, generator: torch.Generator) -> Tensor:
     """The same without a dense copy of the rows: their mean is subtracted from products instead."""
     _, exponent = math.frexp(float(x.values().abs().max()) if x.values().numel() else 0.0)
-    x = x * 2.0 ** -max(-120, min(120, exponent))
-    mean = _column_mean(x)
+    scale = 2.0 ** -max(-120, min(120, exponent))
+    mean = _column_mean(x) * scale
+
+    def lengths(direction: Tensor) -> Tensor:
+        return matmul(x, scale * direction[:, None]) - mean @ direction
+
     direction = torch.randn(x.shape[1], generator=generator).to(mean)
     for _ in range(STEPS):
-        lengths = matmul(x, direction[:, None]) - mean @ direction
-        direction = transposed_matmul(x, lengths)[:, 0] - mean * lengths.sum()
+        along = lengths(direction)
+        direction = transposed_matmul(x, scale * along)[:, 0] - mean * along.sum()
         direction = direction / direction.norm().clamp_min(torch.finfo(x.dtype).tiny)
-    return matmul(x, direction[:, None])[:, 0] - mean @ direction
+    return lengths(direction)[:, 0]
 
 
 def _column_mean(x: Tensor) -> Tensor:
@@ -106,6 +110,8 @@ def _column_mean(x: Tensor) -> Tensor:
 ROUNDS = 30
 # Where rows are many and this much wider, groups are found in a random projection of so many columns.
 PROJECTED, WIDER, MANY = 256, 4, 10**7
+# Rows of sparse features are unfolded where they are at most so many numbers.
+UNFOLDED = 2**22
 
 # A class of more rows is not grouped spectrally, which takes a dense matrix of its rows.
 MOST_SPECTRAL = 4096
@@ -174,13 +180,15 @@ def cluster_start(
             )
         rows.append(centers)
         targets.append(known)
+        if isinstance(features, SparseRows):
+            release_freed_memory()
     none = torch.empty(0, dtype=torch.int64)
     return Start(torch.cat(rows), none, tuple(notes), torch.cat(targets))
 
 
 def _rows(features: Tensor | SparseRows, members: Tensor) -> Tensor:
     """The rows of some nodes; of sparse features many rows stay sparse, on the CPU."""
-    if isinstance(features, Tensor) or members.numel() * features.x.shape[1] <= MANY:
+    if isinstance(features, Tensor) or members.numel() * features.x.shape[1] <= UNFOLDED:
         return features[members]
     return select_rows(features.x, members)
 
@@ -196,7 +204,7 @@ def k_means(x: Tensor, k: int, generator: torch.Generator) -> tuple[Tensor, Tens
     Zouzias and Drineas, 2010); centers are means of the rows themselves.
     """
     # Distances are differences of large squares unless the rows lie around zero.
-    if x.shape[1] <= WIDER * PROJECTED:
+    if x.numel() <= MANY or x.shape[1] <= WIDER * PROJECTED:
         x = dense(x, "k-means")
     middle = _column_mean(x)
     x = x if is_sparse(x) else x - middle

@@ -79,16 +79,21 @@ def run_jobs(jobs: Sequence[Callable[[Progress], T]], progress: Progress) -> lis
             return [jobs[0](progress)]
         together = _Together(len(jobs), progress)
         with ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            futures = [pool.submit(job, together.of(i)) for i, job in enumerate(jobs)]
+            futures = [pool.submit(_job, job, together.of(i)) for i, job in enumerate(jobs)]
             try:
-                found = [future.result() for future in futures]
-                release_freed_memory()
-                return found
+                return [future.result() for future in futures]
             except BaseException as error:
                 together.stop.set()
                 for future in futures:
                     future.cancel()
                 raise together.first_failure(futures) or error from None
+
+
+def _job(job: Callable[[Progress], T], progress: Progress) -> T:
+    try:
+        return job(progress)
+    finally:
+        release_freed_memory()
 
 
 def run_jobs_on(
