@@ -496,7 +496,7 @@ def test_the_labeler_is_counted_tensor_by_tensor():
     few = planted_graph(per_class=60, features=40, train_per_class=4)
     view = View(few).condensing()
     material = _Material(view, 0, CPU)
-    kept = sum(one.nbytes for one in (material.undropped, material._x, *material._draws))
+    kept = sum(one.nbytes for one in (material.undropped, few.x, *material._draws))
     whole, less = (short(disable=off)._costs(view, 9).held for off in ("", "pseudo-labels"))
     assert kept < whole < 2 * kept and less < whole / 3
 
