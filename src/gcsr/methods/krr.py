@@ -74,6 +74,8 @@ class KRR(Condenser):
     summary: ClassVar[str] = "features and labels learned by ridge regression with a tangent kernel"
     # Classes are learned too.
     exact_class_budget: ClassVar[bool] = False
+    # Labels are numbers that differ in their last bit.
+    same_on_every_device: ClassVar[bool] = False
 
     num_hops: int = 2
     blocks: int = 2
