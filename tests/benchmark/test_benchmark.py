@@ -213,7 +213,7 @@ def test_estimate_uses_measured_rows(data, monkeypatch):
         ("--data nosuch --method random --nodes 5", "dataset must be one of"),
         ("--data digits --method random --nodes 5 --model gnn", "model must be one of"),
         ("--data digits --method random --nodes 5 --out x.csv", "out must end in .jsonl"),
-        ("nosuch.toml", "nosuch.toml: cannot be read"),
+        ("nosuch.toml", "nosuch.toml cannot be read"),
         ("", "benchmark.jsonl: there are no rows"),
     ],
 )

@@ -12,6 +12,7 @@ from paper_helpers import QUICK
 
 import gcsr
 from gcsr.analysis.analysis import analyze
+from gcsr.analysis.figures import figure_bytes
 from gcsr.benchmarking.analyses import (
     ADJACENCY,
     AS_FIRST,
@@ -26,7 +27,7 @@ from gcsr.benchmarking.cells import Cell, Protocol, cell
 from gcsr.benchmarking.store import Store
 from gcsr.benchmarking.work import Outcome
 from gcsr.paper.experiments import experiment, picture_line
-from gcsr.paper.figures import image, portraits, write_outputs
+from gcsr.paper.figures import portraits, write_outputs
 from gcsr.paper.reproduction import Experiment, recall, reproduce
 from gcsr.paper.tables import compare
 from helpers import planted_graph
@@ -143,7 +144,9 @@ def test_pictures_are_drawn_from_rows_alone(loads, tmp_path, look, value):
     path = tmp_path / "rows.jsonl"
     run(one, path)
     known = recall(one, Store(path), TWO)  # no data, no graphs
-    first, second = (image(portraits(one, compare(one, known), TWO), "svg") for _ in range(2))
+    first, second = (
+        figure_bytes(portraits(one, compare(one, known), TWO), "svg") for _ in range(2)
+    )
     assert first == second
     text = first.decode()
     for word in ("QUICK", "gcsr †", "gcsr, without leak", "2 graphs", "published 0.50", "leaks"):
@@ -152,7 +155,7 @@ def test_pictures_are_drawn_from_rows_alone(loads, tmp_path, look, value):
     assert names == [f"{look}-quick.{kind}" for kind in ("md", "csv", "png", "svg")]
     json.dumps([line.to_dict() for line in compare(one, known)])
     nothing = compare(one, {cell: Outcome("absent", reason="no file.") for cell in one.cells})
-    assert "absent" in image(portraits(one, nothing, TWO), "svg").decode()
+    assert "absent" in figure_bytes(portraits(one, nothing, TWO), "svg").decode()
 
 
 def test_what_is_not_defined_is_said(loads, tmp_path):

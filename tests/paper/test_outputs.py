@@ -11,10 +11,11 @@ import pytest
 from paper_helpers import ABSENT, QUICK, TINY, Run
 
 import gcsr as library
+from gcsr.analysis.figures import figure_bytes
 from gcsr.benchmarking import work
 from gcsr.benchmarking.cells import Cell, Protocol, cell
 from gcsr.benchmarking.work import Outcome
-from gcsr.paper.figures import draw, image, write_outputs
+from gcsr.paper.figures import draw, write_outputs
 from gcsr.paper.reproduction import Axis, Experiment, Line
 from gcsr.paper.tables import compare, csv_text, markdown, reasons, tally, verdict
 
@@ -145,7 +146,7 @@ def test_a_failed_cell_counts_before_an_absent_one():
 def test_figures_tell_ours_published_difference_and_size(axis):
     table = Experiment("tiny", "A tiny table", TINY.lines, axis=axis)
     compared = compare(table, outcomes())
-    svg = image(draw(table, compared, PAPER), "svg").decode()
+    svg = figure_bytes(draw(table, compared, PAPER), "svg").decode()
     for text in ("published", "ours", "without leak", "+1.3", "-1.0", "†", "ogbn-arxiv (absent)"):
         assert text in svg, text
     assert "5 graphs x 10" in svg and "QUICK" not in svg
@@ -154,9 +155,9 @@ def test_figures_tell_ours_published_difference_and_size(axis):
 def test_the_same_figure_gives_the_same_files():
     compared = compare(TINY, outcomes())
     first, second = (draw(TINY, compared, QUICK) for _ in range(2))
-    svg = image(first, "svg")
-    assert svg == image(second, "svg") and b"QUICK SMOKE RUN" in svg
-    assert image(first, "png").startswith(b"\x89PNG")
+    svg = figure_bytes(first, "svg")
+    assert svg == figure_bytes(second, "svg") and b"QUICK SMOKE RUN" in svg
+    assert figure_bytes(first, "png").startswith(b"\x89PNG")
 
 
 def test_a_figure_shows_the_numbers():

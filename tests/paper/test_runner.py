@@ -132,7 +132,7 @@ def test_some_datasets_only(loads, tmp_path):
     assert loads == []
     assert {o.state for c, o in outcomes.items() if c.dataset != ABSENT} == {"not run"}
     with pytest.raises(
-        InputError, match=r"dataset must be one of cora, ogbn-arxiv in tiny, got 'digits'\."
+        InputError, match=r"dataset must be one of cora, ogbn-arxiv, got 'digits'\."
     ):
         run(Store(tmp_path / "rows.jsonl"), datasets=["digits"])
 

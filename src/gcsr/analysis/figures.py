@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from gcsr.utils.files import write_atomically
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
 
 FORMATS = ("png", "svg")
 DPI = 150
@@ -35,24 +36,19 @@ def ccns_figure(analysis: Analysis) -> Figure:
         ticks = range(0, values.shape[0], max(1, values.shape[0] // 12))
         axis.set(xticks=ticks, yticks=ticks)
         if values.shape[0] <= MOST_TEXT:
-            _write_values(axis, values)
+            write_values(axis, values)
     figure.colorbar(image, ax=axes)
     return figure
 
 
 def adjacency_figure(analysis: Analysis) -> Figure:
     """A' class by class; its diagonal, which may outshine the rest, is beyond the scale."""
-    matrix = analysis.matrices.adjacency
-    others = matrix[~np.eye(matrix.shape[0], dtype=bool)]
-    high = float(others.max()) if others.size and others.max() > 0 else 1.0
-    return _heat_map(analysis, matrix, "A' by class", vmin=0, vmax=high, cmap="viridis")
+    return _by_class(analysis, analysis.matrices.adjacency, "A' by class", "edges")
 
 
 def gram_figure(analysis: Analysis) -> Figure:
     """X'X'ᵀ class by class; white is zero."""
-    matrix = analysis.matrices.gram
-    high = float(np.abs(matrix).max()) or 1.0
-    return _heat_map(analysis, matrix, "X'X'ᵀ by class", vmin=-high, vmax=high, cmap="RdBu_r")
+    return _by_class(analysis, analysis.matrices.gram, "X'X'ᵀ by class", "signed")
 
 
 def tsne_figure(analysis: Analysis) -> Figure | None:
@@ -101,16 +97,16 @@ FIGURES: dict[str, Callable[[Analysis], Figure | None]] = {
 }
 
 
-def figure_bytes(figure: Figure, kind: str) -> bytes:
-    """A figure as a PNG or SVG file; the same figure gives the same bytes."""
+def figure_bytes(figure: Figure, kind: str, dpi: int = DPI) -> bytes:
+    """A PNG or SVG file; the same figure gives the same bytes, and text in an SVG stays text."""
     require_one_of("format", kind, FORMATS)
     from matplotlib import rc_context  # noqa: PLC0415 - takes a second to import
 
     buffer = io.BytesIO()
     # A date and random ids would make every SVG another one.
-    metadata = {"Date": None} if kind == "svg" else {}
-    with rc_context({"svg.hashsalt": "gcsr"}):
-        figure.savefig(buffer, format=kind, dpi=DPI, metadata=metadata)
+    metadata = {"Date": None} if kind == "svg" else {"Software": None}
+    with rc_context({"svg.hashsalt": "gcsr", "svg.fonttype": "none"}):
+        figure.savefig(buffer, format=kind, dpi=dpi, metadata=metadata)
     return buffer.getvalue()
 
 
@@ -140,24 +136,42 @@ def _figure(*grid: int, width: float, height: float) -> tuple[Figure, Any]:
     return figure, axes if len(grid) == 2 else axes[0]
 
 
-def _heat_map(analysis: Analysis, matrix: np.ndarray, title: str, **scale: Any) -> Figure:
-    figure, (axis,) = _figure(1, width=5.4, height=4.6)
-    image = axis.imshow(matrix, interpolation="nearest", **scale)
-    places = analysis.matrices
-    ends = np.append(places.starts[1:], matrix.shape[0])
-    for start in places.starts[1:]:
+def heat_map(axis: Axes, matrix: np.ndarray, starts: Iterable[int], scale: str) -> AxesImage:
+    """Draw a matrix with white lines where another class starts.
+
+    The ``scale`` is ``signed``, with white at zero, or begins at zero: ``edges`` ends at the largest
+    entry off the diagonal, which may outshine the rest, and ``all`` at the largest entry.
+    """
+    shown = np.abs(matrix) if scale == "signed" else matrix
+    if scale == "edges":
+        shown = matrix[~np.eye(len(matrix), dtype=bool)]
+    high = float(shown.max(initial=0)) or 1.0
+    low, colors = (-high, "RdBu_r") if scale == "signed" else (0.0, "viridis")
+    image = axis.imshow(matrix, interpolation="nearest", vmin=low, vmax=high, cmap=colors)
+    for start in starts:
         axis.axhline(start - 0.5, color="white", linewidth=0.6)
         axis.axvline(start - 0.5, color="white", linewidth=0.6)
+    return image
+
+
+def _by_class(analysis: Analysis, matrix: np.ndarray, title: str, scale: str) -> Figure:
+    figure, (axis,) = _figure(1, width=5.4, height=4.6)
+    places = analysis.matrices
+    image = heat_map(axis, matrix, places.starts[1:], scale)
+    ends = np.append(places.starts[1:], matrix.shape[0])
     named = [str(c) if c >= 0 else "none" for c in places.classes[places.starts]]
     middles = (places.starts + ends - 1) / 2
     axis.set_xticks(middles, named)
     axis.set_yticks(middles, named)
     axis.set(title=title, xlabel="class", ylabel="class")
-    figure.colorbar(image, ax=axis, extend="max" if scale["vmax"] < matrix.max() else "neither")
+    figure.colorbar(
+        image, ax=axis, extend="max" if image.get_clim()[1] < matrix.max() else "neither"
+    )
     return figure
 
 
-def _write_values(axis: Axes, values: np.ndarray) -> None:
+def write_values(axis: Axes, values: np.ndarray) -> None:
+    """Entries of a matrix between 0 and 1 in their cells."""
     for (row, column), value in np.ndenumerate(values):
         if not np.isnan(value):
             ink = "black" if value > 0.6 else "white"

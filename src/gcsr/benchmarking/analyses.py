@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from torch import Tensor
 
 from gcsr.analysis.analysis import analyze
-from gcsr.analysis.statistics import LabeledGraph, ccns
+from gcsr.analysis.statistics import LabeledGraph, ccns, edge_homophily
 from gcsr.data.condensed import CondensedGraph
 from gcsr.data.graph import Graph
 from gcsr.data.views import View
@@ -35,17 +35,14 @@ def graph_statistics(graph: Graph) -> dict[str, float]:
     ``homophily`` the share of edges between nodes of the same class, among the edges that may be seen
     while condensing and whose two classes are known.
     """
-    adjacency, labels = _visible(graph)
-    coo = adjacency.tocoo()
-    first, second = labels[coo.row], labels[coo.col]
-    known = (first >= 0) & (second >= 0)
+    homophily = edge_homophily(LabeledGraph.of_classes(*_visible(graph), graph.num_classes))
     return {
         "nodes": graph.num_nodes,
         "edges": graph.num_edges / 2,
         "classes": graph.num_classes,
         "features": graph.num_features,
         "sparsity": 100 * graph.num_edges / graph.num_nodes**2,
-        "homophily": float(np.mean((first == second)[known])) if known.any() else float("nan"),
+        "homophily": float("nan") if homophily is None else homophily,
     }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -12,15 +11,15 @@ from typing import Any, Self
 from gcsr.benchmarking.cells import PSEUDO_LABELS, WHOLE_GRAPH, Cell, Protocol
 from gcsr.benchmarking.results import Results
 from gcsr.benchmarking.runner import measure
-from gcsr.benchmarking.store import Store, failed_row
+from gcsr.benchmarking.store import Store, failed_row, prepare_folder
 from gcsr.benchmarking.work import Data, Limits
 from gcsr.data.graph import Graph
 from gcsr.distributed.pool import Cluster
 from gcsr.methods.registry import method, method_names
 from gcsr.models.registry import testing_model
+from gcsr.tuning.space import read_toml
 from gcsr.utils.errors import InputError, require, require_integer, require_setting
 from gcsr.utils.progress import ProgressOption, shows_progress
-from gcsr.utils.safe_io import reason
 
 # What an entry of ``methods`` may have besides the settings of its method.
 ENTRY = ("method", "name", "preset", "tune")
@@ -95,12 +94,7 @@ class Grid:
     @classmethod
     def read(cls, path: Path, **changes: Any) -> Self:
         """From a TOML file; ``changes`` replace what it says."""
-        try:
-            content = tomllib.loads(path.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise InputError(f"{path}: cannot be read ({error.strerror}).") from None
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"{path}: is not TOML ({reason(error)}).") from None
+        content = read_toml(path)
         known = [f.name for f in fields(cls)]
         for name in content:
             require_setting(str(path), name, known)
@@ -235,20 +229,10 @@ def benchmark(
         require(seconds is None or seconds > 0, f"{name} must be > 0, got {seconds}.")
     path = Path(out)
     require(path.suffix == ".jsonl", f"out must end in .jsonl, got {str(path)!r}.")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"out: {path.parent} cannot be made a folder ({error.strerror})."
-        ) from None
+    prepare_folder("out", path.parent)
     data = Data(None if root is None else Path(root), download)
     store, cells = Store(path), grid.cells(data)
-    limits = Limits(
-        math.inf if time_limit is None else time_limit,
-        math.inf if cell_limit is None else cell_limit,
-        keep_failures=True,
-        retry=retry,
-    )
+    limits = Limits(time_limit or math.inf, cell_limit or math.inf, keep_failures=True, retry=retry)
     outcomes = measure(
         cells,
         store,

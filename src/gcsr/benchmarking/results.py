@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -27,21 +27,10 @@ REFERENCES = (WHOLE_GRAPH, PSEUDO_LABELS)
 RESAMPLES = 2000
 FAILED = "failed"
 COLUMNS = (
-    *(
-        "label",
-        "method",
-        "dataset",
-        "nodes",
-        "test",
-        "mean",
-        "low",
-        "high",
-        "std",
-        "validation_mean",
-    ),
-    *("graphs", "runs", "state", "reason", "leaks_test_labels", "condense_seconds_per_graph"),
-    *("evaluate_seconds", "peak_memory_bytes", "bytes", "given", "tuned", "preset", "device"),
-    *("machine", "data", "key", "command"),
+    *("label", "method", "dataset", "nodes", "test", "mean", "low", "high", "std"),
+    *("validation_mean", "graphs", "runs", "state", "reason", "leaks_test_labels"),
+    *("condense_seconds_per_graph", "evaluate_seconds", "peak_memory_bytes", "bytes", "given"),
+    *("tuned", "preset", "device", "machine", "data", "key", "command"),
 )
 
 
@@ -203,8 +192,7 @@ class Results:
         for label in (*self.methods, *self.references):
             line = [label]
             for case in cases:
-                row = self.row(label, case)
-                text = cell_text(row)
+                text = cell_text(self.row(label, case))
                 line.append(f"{bold[0]}{text}{bold[1]}" if label in best[case] else text)
             if any(text != "-" for text in line[1:]):
                 lines.append(line)
@@ -236,25 +224,37 @@ class Results:
             parts.append("\\bottomrule\n\\end{tabular}\n")
         return "\n".join(parts)
 
+    def tables(self, bold: tuple[str, str]) -> Iterator[tuple[str, str, list[list[str]]]]:
+        """Titles, sentences and lines: accuracies by size and by other test models, ranks, wins."""
+        sizes = self.by_size()
+        names = [f"Size {place + 1}" for place in range(len(sizes))]
+        if len(sizes) == 3:
+            names = ["Smallest", "Middle", "Largest"]
+        for name, cases in zip(names, sizes, strict=True):
+            yield f"{name}: test accuracy (%)", "", self.matrix(cases, bold)
+        for model in dict.fromkeys(row["test"] for row in self.rows):
+            if model != self.model and (cases := self.cases(model)):
+                yield f"Tested with {model}", "", self.matrix(cases, bold)
+        if self.ranks:
+            yield "Average ranks", self.rank_sentence, self.rank_table()
+            yield "Wins", WINS, self.win_table()
+
+    def remarks(self) -> Iterator[tuple[str, list[str]]]:
+        """Titles and sentences: changed settings, and failures."""
+        if self.changed:
+            lines = [f"{label}: {settings}" for label, settings in self.changed.items()]
+            yield "Settings that are not the defaults", lines
+        if self.failures:
+            yield "Failed", [f"{'; '.join(places)}: {why}" for why, places in self.failures.items()]
+
     def markdown(self) -> str:
         """Tables, ranks, wins, changed settings and failures as sections of a page."""
         parts = []
-        for place, cases in enumerate(self.by_size()):
-            sizes = ("Smallest", "Middle", "Largest") if len(self.by_size()) == 3 else ()
-            parts.append(f"## {sizes[place] if sizes else f'Size {place + 1}'}: test accuracy (%)")
-            parts.append(_table(self.matrix(cases, ("**", "**"))))
-        for model in dict.fromkeys(row["test"] for row in self.rows):
-            if model != self.model and (cases := self.cases(model)):
-                parts += [f"## Tested with {model}", _table(self.matrix(cases, ("**", "**")))]
-        if self.ranks:
-            parts += ["## Average ranks", self.rank_sentence, _table(self.rank_table())]
-            parts += ["## Wins", WINS, _table(self.win_table())]
-        if self.changed:
-            lines = [f"- {label}: {settings}" for label, settings in self.changed.items()]
-            parts += ["## Settings that are not the defaults", "\n".join(lines)]
-        if self.failures:
-            lines = [f"- {'; '.join(places)}: {why}" for why, places in self.failures.items()]
-            parts += ["## Failed", "\n".join(lines)]
+        for title, sentence, lines in self.tables(("**", "**")):
+            table = markdown_table(lines, range(1, len(lines[0])))
+            parts += [f"## {title}", *([sentence] if sentence else []), table]
+        for title, sentences in self.remarks():
+            parts += [f"## {title}", "\n".join(f"- {one}" for one in sentences)]
         return "\n\n".join(parts) + "\n"
 
     @property
@@ -289,19 +289,11 @@ class Results:
     def win_table(self) -> list[list[str]]:
         """Wins of the method of a line over that of a column."""
         order = [one.label for one in self.ranks] or self.fair
-        return [
-            ["", *order],
-            *(
-                [
-                    one,
-                    *(
-                        "" if one == other else str(self.wins.get((one, other), 0))
-                        for other in order
-                    ),
-                ]
-                for one in order
-            ),
-        ]
+        lines = [["", *order]]
+        for one in order:
+            wins = {other: str(self.wins.get((one, other), 0)) for other in order} | {one: ""}
+            lines.append([one, *wins.values()])
+        return lines
 
 
 WINS = (
@@ -353,10 +345,12 @@ def cell_text(row: Row | None) -> str:
     return FAILED if found is None else f"{str(found).removesuffix(' %')}{leak}"
 
 
-def _table(lines: Sequence[Sequence[str]]) -> str:
+def markdown_table(lines: Sequence[Sequence[str]], numeric: Container[int]) -> str:
+    """The first line is the head; columns of numbers are flush right."""
     head, *rest = ([text.replace("|", "\\|") for text in line] for line in lines)
-    rule = ["---", *["---:"] * (len(head) - 1)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in (head, rule, *rest))
+    rule = "|".join("---:" if place in numeric else "---" for place in range(len(head)))
+    first, *others = ("| " + " | ".join(line) + " |" for line in (head, *rest))
+    return "\n".join([first, f"|{rule}|", *others])
 
 
 def _tex(text: str) -> str:

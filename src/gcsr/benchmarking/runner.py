@@ -76,13 +76,10 @@ def measure(
         stage: the name of the work for ``progress``, which gets the number of finished cells.
         protocol: how often cells are repeated.
         data: where graphs are.
-        device: ``auto``, ``cpu`` or ``cuda``.
-        jobs: processes that measure at the same time; on CUDA they share the device.
-        keep_graphs: a folder for condensed graphs, which cells of other tables reuse.
+        device, jobs, keep_graphs, cluster: as in :func:`gcsr.benchmark`.
         bounds: bytes that experts may take (``expert_memory``, ``expert_disk``) in each process.
         limits: seconds of the run and of a cell, and whether failures are kept as rows.
         progress: called with the number of finished cells.
-        cluster: ``local`` or the ``HOST:PORT`` of a Ray cluster's head, which measures instead.
     """
     require_integer("jobs", jobs, 1)
     require(

@@ -112,6 +112,14 @@ class Store:
             self._latest[str(row.get("cell", row["key"]))] = row
 
 
+def prepare_folder(field: str, folder: Path) -> None:
+    """Make a folder now: a failure after hours of computing would be too late."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{field}: {folder} cannot be made a folder ({error.strerror}).") from None
+
+
 def failed_row(row: Row) -> bool:
     """Whether a row has the reason of a failure instead of numbers."""
     return row.get("state") == "failed"
@@ -183,18 +191,13 @@ def _is_drawn(value: object) -> bool:
     )
 
 
+_TEXTS = ("method", "dataset", "label", "test", "state", "reason")
 _TYPES: dict[str, Callable[[object], bool]] = {
-    "method": lambda value: isinstance(value, str),
-    "dataset": lambda value: isinstance(value, str),
-    "nodes": _is_count,
-    "graphs": _is_count,
-    "runs": _is_count,
-    **{name: lambda value: isinstance(value, str) for name in ("label", "test", "state", "reason")},
+    **dict.fromkeys(_TEXTS, lambda value: isinstance(value, str)),
+    **dict.fromkeys(("nodes", "graphs", "runs"), _is_count),
     **dict.fromkeys(("scores", "validation"), _are_numbers),
-    **dict.fromkeys(("bytes", "condense_seconds", "evaluate_seconds"), _is_number),
+    **dict.fromkeys(("mean", "std", "bytes", "condense_seconds", "evaluate_seconds"), _is_number),
     "given": lambda value: isinstance(value, dict),
-    "mean": _is_number,
-    "std": _is_number,
     "values": lambda value: isinstance(value, dict) and all(map(_are_numbers, value.values())),
     "drawn": lambda value: isinstance(value, dict) and _is_drawn(value),
     "leaks_test_labels": lambda value: isinstance(value, bool),

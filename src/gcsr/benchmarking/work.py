@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,7 +19,7 @@ from torch import Tensor
 
 from gcsr.benchmarking.analyses import WatchedGCSR, condensed_graphs, graph_statistics, whole_graph
 from gcsr.benchmarking.cells import PSEUDO_LABELS, STATISTICS, WHOLE_GRAPH, Cell, Protocol
-from gcsr.benchmarking.store import Row, Store, failed_row
+from gcsr.benchmarking.store import Row, Store, failed_row, prepare_folder
 from gcsr.data.condensed import CondensedGraph
 from gcsr.data.graph import FEATURE_SCALINGS, Graph
 from gcsr.data.views import View
@@ -31,6 +32,7 @@ from gcsr.methods.registry import build
 from gcsr.utils.devices import machine_name
 from gcsr.utils.errors import InputError, InputWarning, require
 from gcsr.utils.progress import Progress
+from gcsr.utils.safe_io import part
 
 State = Literal["done", "absent", "failed", "not run"]
 # Errors that cost one cell and not the run; faults of this library are not caught.
@@ -170,10 +172,7 @@ class GraphCache:
 
     def save(self, name: str, seeds: Sequence[int], graphs: Sequence[CondensedGraph]) -> None:
         """Keep the graphs of these seeds."""
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"{self.folder}: cannot be made ({error.strerror}).") from None
+        prepare_folder("keep_graphs", self.folder)
         for path, graph in zip(self._paths(name, seeds), graphs, strict=True):
             for unfinished in self.folder.glob(f".{path.name}.*"):  # of a process that was killed
                 unfinished.unlink(missing_ok=True)
@@ -185,14 +184,12 @@ class GraphCache:
         return [self.folder / f"{name}-{seed}.safetensors" for seed in seeds]
 
 
-def _has_cost(provenance: Mapping[str, Any]) -> bool:
+def _has_cost(provenance: dict[str, Any]) -> bool:
     """Whether a file has what a row contains of its graphs."""
-    measured = provenance.get("measured")
     return (
         isinstance(provenance.get("versions"), dict)
         and isinstance(provenance.get("notes"), list)
-        and isinstance(measured, dict)
-        and isinstance(measured.get("seconds"), float)
+        and isinstance(part(provenance, "measured").get("seconds"), float)
     )
 
 
@@ -216,9 +213,8 @@ def recalled(cell: Cell, store: Store, protocol: Protocol) -> Outcome:
 
 def outcome_of(row: Row) -> Outcome:
     """What a row says."""
-    return (
-        Outcome("failed", row, row.get("reason", "")) if failed_row(row) else Outcome("done", row)
-    )
+    failure = failed_row(row)
+    return Outcome("failed", row, row.get("reason", "")) if failure else Outcome("done", row)
 
 
 def failed(cells: Iterable[Cell], why: str) -> list[tuple[Cell, Outcome]]:
@@ -330,14 +326,11 @@ class Measurement:
             value = graph_statistics(graph)[row["statistic"]]
             return row | {"mean": value, "std": None, "leaks_test_labels": False}
         if cell.analysis:
-            found = (
-                whole_graph(graph)
-                if cell.method == WHOLE_GRAPH
-                else condensed_graphs(
-                    cell.analysis, small, graph, regularizers, quick=protocol.quick
-                )
-            )
-            return row | found | {"leaks_test_labels": any(one.leaks_test_labels for one in small)}
+            row["leaks_test_labels"] = any(one.leaks_test_labels for one in small)
+            if cell.method == WHOLE_GRAPH:
+                return row | whole_graph(graph)
+            quick = protocol.quick
+            return row | condensed_graphs(cell.analysis, small, graph, regularizers, quick=quick)
         options: dict[str, Any] = {
             "model": cell.test,
             "runs": protocol.runs,
@@ -351,14 +344,9 @@ class Measurement:
                 row["pseudo_labels"] = outcome.pseudo_labels
         else:
             outcome = evaluate([_without_faint(one, cell.cut) for one in small], graph, **options)
-        return row | {
-            "mean": outcome.mean,
-            "std": outcome.std,
-            "scores": outcome.scores,
-            "validation": outcome.validation,
-            "leaks_test_labels": outcome.leaks_test_labels,
-            "evaluate_seconds": outcome.seconds,
-        }
+        names = ("mean", "std", "scores", "validation", "leaks_test_labels")
+        found = {name: getattr(outcome, name) for name in names}
+        return row | found | {"evaluate_seconds": outcome.seconds}
 
     def _row(self, cell: Cell, graph: Graph) -> Row:
         """What was asked for, with hashes of it, the data and the code."""
@@ -374,11 +362,8 @@ class Measurement:
             "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         }
         if cell.preset != "paper":
-            row |= {
-                "label": cell.label or cell.method,
-                "preset": cell.preset,
-                "given": dict(cell.settings),
-            }
+            row["label"], row["preset"] = cell.label or cell.method, cell.preset
+            row["given"] = dict(cell.settings)
         return row
 
     def _costs(self, cell: Cell, graph: Graph, small: Sequence[CondensedGraph]) -> Row:
@@ -387,24 +372,19 @@ class Measurement:
         row: Row = {"labeled_share": labeled, "classes": graph.num_classes}
         if not small:
             return row | {"bytes": View(graph).stored_parts.total}
-        made = [one.provenance for one in small]
-        return row | {
+        first = small[0].provenance
+        row |= {
             "bytes": small[0].stored_bytes,
             "condensed_nodes": small[0].num_nodes,
-            "peak_memory_bytes": made[0]["measured"]["peak_memory_bytes"],
-            "measured": made[0]["measured"],
+            "peak_memory_bytes": first["measured"]["peak_memory_bytes"],
+            "measured": first["measured"],
             "pseudo_labeled": used_pseudo_labels(small[0]),
-            **(
-                {"tuning": made[0]["tuning"], "settings": made[0]["settings"]}
-                if cell.trials
-                else {}
-            ),
-            **(
-                {"chosen": [m["automatic"]["chosen"] for m in made]}
-                if "automatic" in made[0]
-                else {}
-            ),
         }
+        if cell.trials:
+            row |= {name: first[name] for name in ("tuning", "settings")}
+        if "automatic" in first:
+            row["chosen"] = [one.provenance["automatic"]["chosen"] for one in small]
+        return row
 
 
 def draws_regularizer(group: Sequence[Cell]) -> bool:
@@ -499,11 +479,12 @@ class Work:
             if taken.graph is None or not taken.missing:
                 return
 
-            def keep(small: Sequence[CondensedGraph]) -> None:
-                self.keep(taken, small)
-
             for cell, outcome in self.plan.measurement.outcomes(
-                taken.missing, taken.graph, self.kept(taken), keep, self._progress
+                taken.missing,
+                taken.graph,
+                self.kept(taken),
+                partial(self.keep, taken),
+                self._progress,
             ):
                 yield cell, self.stored(outcome)
 

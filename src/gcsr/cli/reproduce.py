@@ -12,7 +12,7 @@ from gcsr.cli import options
 from gcsr.cli.data import checked_device
 from gcsr.cli.options import expert_bounds
 from gcsr.cli.output import console, print_json, print_table, progress_bars, remember_written
-from gcsr.utils.errors import require
+from gcsr.utils.errors import require, require_one_of
 
 if TYPE_CHECKING:
     from gcsr.benchmarking.cells import Protocol
@@ -83,9 +83,9 @@ def reproduce(
     a folder: each cell is measured by one of them.
     """
     from gcsr.benchmarking.cells import Protocol
-    from gcsr.benchmarking.store import Store
+    from gcsr.benchmarking.store import Store, prepare_folder
     from gcsr.paper.experiments import EXPERIMENTS, experiment
-    from gcsr.paper.figures import graphs_folder, prepare_folder, rows_file, write_outputs
+    from gcsr.paper.figures import graphs_folder, rows_file, write_outputs
     from gcsr.paper.reproduction import reproduce as run
     from gcsr.paper.tables import compare, tally
 
@@ -99,10 +99,10 @@ def reproduce(
     protocol = Protocol(graphs or default[0], runs or default[1], quick)
     datasets = dataset or []
     for one in datasets:
-        chosen.require_part("dataset", one, chosen.datasets)
+        require_one_of("dataset", one, chosen.datasets)
     checked_device(device, cluster)
     bounds = expert_bounds(expert_memory, expert_disk)
-    prepare_folder(out)
+    prepare_folder("out", out)
     store = Store(rows_file(out, protocol))
     before = len(store)
     try:
@@ -135,14 +135,7 @@ def reproduce(
     remember_written(files)
     if as_json:
         tallies = {"ours": tally(compared), "without_leak": tally(compared, fair=True)}
-        counts = {
-            kind: {
-                "within": one.within,
-                "counted": one.counted,
-                "outside": [str(each) for each in one.outside],
-            }
-            for kind, one in tallies.items()
-        }
+        counts = {kind: {"within": one.within, **vars(one)} for kind, one in tallies.items()}
         print_json(
             {
                 "experiment": chosen.name,

@@ -26,7 +26,6 @@ from gcsr.data.condensed import (
 )
 from gcsr.data.features import select_rows
 from gcsr.data.graph import Graph, StoredParts, real_bytes
-from gcsr.data.stored_graph import require_in_memory
 from gcsr.data.views import Target, View, VisibleGraph
 from gcsr.evaluation.intervals import Accuracy, compare
 from gcsr.evaluation.origin import (
@@ -48,6 +47,7 @@ from gcsr.utils.errors import InputWarning
 from gcsr.utils.formatting import counted
 from gcsr.utils.parallel import single_threaded
 from gcsr.utils.progress import Progress, ProgressOption, shows_progress, silent
+from gcsr.utils.safe_io import part
 
 
 @dataclass(frozen=True)
@@ -354,9 +354,7 @@ def cost(
     random subset has a subset of its own.
     """
     graph = require_origin([small], graph, check_origin)
-    check_numbers(graph, runs, hidden_channels)
-    require_in_memory(graph, "graph")
-    graph.require_single_label("a cost sheet")
+    check_numbers(graph, runs, hidden_channels, "a cost sheet")
     sparsifier = Sparsifier(rule=sparsify, seed=seed)
     recipe = recipe or TrainingRecipe()
     target = pick_device(device)
@@ -466,8 +464,7 @@ def cost(
 
 def _own_rule(small: CondensedGraph) -> str | None:
     """The rule that the file was sparsified by, if it was."""
-    stored = small.provenance.get("stored")
-    rule = stored.get("rule") if isinstance(stored, dict) else None
+    rule = part(small.provenance, "stored").get("rule")
     return rule if isinstance(rule, str) and rule != "none" else None
 
 
@@ -519,8 +516,7 @@ def _word(small: CondensedGraph, name: str) -> str | None:
 
 def _measured(small: CondensedGraph, name: str, kind: type[T]) -> T | None:
     """A measured number of the provenance; a file by another program may lack it."""
-    measured = small.provenance.get("measured")
-    value = measured.get(name) if isinstance(measured, dict) else None
+    value = part(small.provenance, "measured").get(name)
     return value if isinstance(value, kind) else None
 
 

@@ -106,6 +106,9 @@ def forecast(
         each = [projected(trained(batch), recipe.epochs, device) for batch in (small, whole)]
     condense = condenser.estimate(graph, device.type).seconds * slowdown
     evaluation = runs * each[0]
+    sentence = decision(condense, evaluation, 0.0, *each, expected=True)
+    if device.type != "cpu" and not isinstance(condenser, Automatic):
+        sentence += "; the seconds to condense are an order of magnitude, of one CPU core"
     return Forecast(
         condense_seconds=condense,
         small_seconds=each[0],
@@ -116,17 +119,8 @@ def forecast(
         calibration_seconds=time.perf_counter() - began,
         device=device.type,
         paid_after=break_even(condense + evaluation, *each),
-        sentence=decision(condense, evaluation, 0.0, *each, expected=True)
-        + ("" if _fitted_for(condenser, device) else UNFITTED),
+        sentence=sentence,
     )
-
-
-UNFITTED = "; the seconds to condense are an order of magnitude, of one CPU core"
-
-
-def _fitted_for(condenser: Condenser, device: torch.device) -> bool:
-    """Whether the estimate of condensing was fitted to this kind of device."""
-    return isinstance(condenser, Automatic) or device.type == "cpu"
 
 
 def projected(train: Callable[[int], object], epochs: int, device: torch.device) -> float:

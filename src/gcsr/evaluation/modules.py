@@ -45,28 +45,30 @@ class TrainingGraph:
     multi_label: bool = False
 
     @classmethod
-    def condensed(cls, small: CondensedGraph, device: torch.device) -> TrainingGraph:
-        """A condensed graph with every entry of A', or with the edges for unweighted layers."""
+    def of(
+        cls, source: CondensedGraph | Target, num_classes: int, device: torch.device
+    ) -> TrainingGraph:
+        """The training nodes of a real graph, or a condensed graph.
 
-        def edges(threshold: float | None) -> Edges:
-            data = small.to_pyg(threshold).to(str(device))
+        Of the latter every entry of A', or the edges for unweighted layers.
+        """
+        if isinstance(source, Target):
+            targets, multi_label = targets_of(source.labels, num_classes), source.labels.ndim == 2
+            edges, nodes = edges_of(source, device), source.nodes.to(device)
+            return cls(edges, targets.to(device), nodes, multi_label=multi_label)
+
+        def edges_above(threshold: float | None) -> Edges:
+            data = source.to_pyg(threshold).to(str(device))
             return data.x.float(), data.edge_index, data.edge_weight.float()
 
-        targets = small.targets.to(device, torch.float32)
+        targets = source.targets.to(device, torch.float32)
         return cls(
-            edges(0.0),
-            targets if small.multi_label else over_labeled(targets),
-            unweighted=edges(None) if small.has_weights else None,
-            threshold=small.edge_threshold,
-            multi_label=small.multi_label,
+            edges_above(0.0),
+            targets if source.multi_label else over_labeled(targets),
+            unweighted=edges_above(None) if source.has_weights else None,
+            threshold=source.edge_threshold,
+            multi_label=source.multi_label,
         )
-
-    @classmethod
-    def whole(cls, target: Target, num_classes: int, device: torch.device) -> TrainingGraph:
-        """The training nodes of a real graph."""
-        targets, multi_label = targets_of(target.labels, num_classes), target.labels.ndim == 2
-        edges, nodes = edges_of(target, device), target.nodes.to(device)
-        return cls(edges, targets.to(device), nodes, multi_label=multi_label)
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +154,6 @@ def train_module(
     recipe: TrainingRecipe,
     seed: int,
     number: int,
-    device: torch.device,
 ) -> tuple[Caller, float]:
     """A module trained with the weights of its best validation epoch, and that accuracy.
 
@@ -161,8 +162,8 @@ def train_module(
     """
     with torch.random.fork_rng():
         torch.manual_seed(make_generator(seed, f"module {number}").initial_seed())
-        caller = Caller.of(_fresh(model).to(device))
         edges = train.edges
+        caller = Caller.of(_fresh(model).to(edges[0].device))
         if train.unweighted is not None and caller.ignores_weights(edges):
             edges = train.unweighted
             if number == 0 and caller.form != "x":
@@ -222,14 +223,10 @@ def _train(
     module = caller.module
     on_validation = None if validation is None else edges_of(validation, edges[0].device)
     best, weights = -1.0, dict[str, Tensor]()
-    optimizer = torch.optim.Adam(
-        module.parameters(), lr=recipe.lr, weight_decay=recipe.weight_decay
-    )
     for epoch in range(recipe.epochs):
-        if epoch == recipe.epochs // 2 and epoch > 0:
-            optimizer = torch.optim.Adam(
-                module.parameters(), lr=recipe.lr / 10, weight_decay=recipe.weight_decay
-            )
+        if epoch in (0, recipe.epochs // 2):
+            lr, decay = recipe.lr if epoch == 0 else recipe.lr / 10, recipe.weight_decay
+            optimizer = torch.optim.Adam(module.parameters(), lr=lr, weight_decay=decay)
         module.train()
         optimizer.zero_grad()
         found = caller(edges)

@@ -30,8 +30,7 @@ def used_pseudo_labels(small: CondensedGraph) -> bool:
 
 def labeler_of(small: CondensedGraph) -> str:
     """The labeler of a condensed graph; the default if the file does not name it."""
-    found = small.provenance.get("pseudo_labels")
-    name = found.get("labeler") if isinstance(found, dict) else None
+    name = part(small.provenance, "pseudo_labels").get("labeler")
     return name if name in LABELERS else LABELER
 
 

@@ -275,12 +275,11 @@ def train(
     if not isinstance(model, str):
         caller, _ = train_module(
             model,
-            TrainingGraph.condensed(small, target),
+            TrainingGraph.of(small, small.num_classes, target),
             None if view is None else view.validation(),
             recipe=recipe,
             seed=seed,
             number=0,
-            device=target,
         )
         return caller.module
     network = testing_model(model, hidden_channels)
@@ -346,8 +345,14 @@ def model_name(model: ModelChoice, graph: Graph | None, hidden_channels: int) ->
     return str(getattr(named, "__name__", type(model).__name__))
 
 
-def check_numbers(graph: Graph, runs: int, hidden_channels: int) -> None:
-    """Refuse other objects than graphs, and invalid numbers."""
+def check_numbers(graph: Graph, runs: int, hidden_channels: int, single_label: str = "") -> None:
+    """Refuse other objects than graphs, and invalid numbers.
+
+    ``single_label`` names what needs a graph in memory with one label per node.
+    """
     require_graph(graph)
     require_integer("runs", runs, least=1)
     require_integer("hidden_channels", hidden_channels, least=1)
+    if single_label:
+        require_in_memory(graph, "graph")
+        graph.require_single_label(single_label)

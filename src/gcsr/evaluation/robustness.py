@@ -14,7 +14,6 @@ from torch import Tensor
 from gcsr.data.features import csr_matrix, from_csr, is_sparse
 from gcsr.data.graph import Graph
 from gcsr.data.interop import graph_of
-from gcsr.data.stored_graph import require_in_memory
 from gcsr.data.views import View
 from gcsr.evaluation.intervals import Accuracy, Difference
 from gcsr.evaluation.protocol import check_numbers
@@ -116,10 +115,8 @@ def robustness(
         settings: of the method.
     """
     real = graph_of(graph)
-    check_numbers(real, runs, hidden_channels)
+    check_numbers(real, runs, hidden_channels, "robustness")
     require_integer("graphs", graphs, 1)
-    require_in_memory(real, "graph")
-    real.require_single_label("robustness")
     for noise in noises:
         require_one_of("noises", noise, NOISES)
     for level in levels:
@@ -137,8 +134,9 @@ def robustness(
         for draw in range(graphs):
             noisy = perturbed(real, noise, level, seed + draw)
             small = condenser.condense(noisy, seed=seed + draw, device=target, progress=named)
-            batches["condensed"] += _numbered(condensed_batches(trial, [small], runs), draw * runs)
+            # Every draw has its own initial weights.
             networks = range(draw * runs, (draw + 1) * runs)
+            batches["condensed"] += condensed_batches(trial, [small], runs, networks.start)
             seen = View(noisy).training()
             batches["whole"] += real_batches(trial, seen, real.num_classes, networks)
         found = {
@@ -173,14 +171,6 @@ def _paired(condensed: Accuracy, whole: Accuracy) -> Difference:
     each = np.subtract(condensed.scores, whole.scores).reshape(whole.graphs, -1).mean(1)
     found = Accuracy.of(each.tolist())
     return Difference(found.mean, found.interval)
-
-
-def _numbered(batches: list[Batch], first: int) -> list[Batch]:
-    """The same networks with later numbers: every draw has its own initial weights."""
-    return [
-        replace(one, networks=range(first + one.networks.start, first + one.networks.stop))
-        for one in batches
-    ]
 
 
 def perturbed(graph: Graph, noise: str, level: float, seed: int) -> Graph:

@@ -19,6 +19,7 @@ from gcsr.data.views import CondensingView
 from gcsr.engines.iterates import QuickScore
 from gcsr.utils.errors import InputError, real_number, require_one_of, whole_number
 from gcsr.utils.progress import Progress, silent
+from gcsr.utils.safe_io import part
 
 AUTO, NONE = "auto", "none"
 # Shares of the edges that thresholds tried by ``auto`` keep.
@@ -193,10 +194,7 @@ class Sparsifier:
         if "stored" in past:
             stored["earlier"] = past["stored"]
         # A file of another program may have any history.
-        measured, sizes = (
-            dict(past[name]) if isinstance(past.get(name), dict) else {}
-            for name in ("measured", "bytes")
-        )
+        measured, sizes = (dict(part(past, name)) for name in ("measured", "bytes"))
         earlier = measured.get("storing_seconds")
         seconds = time.perf_counter() - began
         measured["storing_seconds"] = seconds + (earlier if isinstance(earlier, float) else 0.0)

@@ -88,23 +88,13 @@ class Task:
             numbers = [n for n in range(g * self.runs, (g + 1) * self.runs) if n in networks]
             if not numbers:
                 continue
-            train = (
-                TrainingGraph.condensed(self.graphs[g], device)
-                if self.graphs
-                else TrainingGraph.whole(view.training(), graph.num_classes, device)
-            )
+            source = self.graphs[g] if self.graphs else view.training()
+            train = TrainingGraph.of(source, graph.num_classes, device)
             for number in numbers:
-                trained.append(
-                    train_module(
-                        model,
-                        train,
-                        validation,
-                        recipe=self.recipe,
-                        seed=self.seed,
-                        number=number,
-                        device=device,
-                    )
+                found = train_module(
+                    model, train, validation, recipe=self.recipe, seed=self.seed, number=number
                 )
+                trained.append(found)
                 progress("training modules", len(trained), len(networks))
         test = view.test()
         edges = edges_of(test, device)
@@ -113,8 +103,8 @@ class Task:
             for caller, _ in trained
         ]
         modules = [caller.module for caller, _ in trained] if self.keep.models else []
-        found = torch.tensor([score for _, score in trained], dtype=torch.float64)
-        return replace(Scores.joined(tested), validation=found, models=modules)
+        best = torch.tensor([score for _, score in trained], dtype=torch.float64)
+        return replace(Scores.joined(tested), validation=best, models=modules)
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,8 +248,12 @@ def batches_of(trial: Trial, prepared: Prepared, classes: Tensor, networks: rang
     return [Batch(prepared, classes, networks[i : i + at_once]) for i in starts]
 
 
-def condensed_batches(trial: Trial, graphs: Sequence[CondensedGraph], runs: int) -> list[Batch]:
+def condensed_batches(
+    trial: Trial, graphs: Sequence[CondensedGraph], runs: int, number: int = 0
+) -> list[Batch]:
     """How networks on condensed graphs are grouped: run r of graph g has number ``g * runs + r``.
+
+    ``number`` is added to all of them: networks of another number have other initial weights.
 
     On CUDA all runs of all graphs are one batch where the model and sizes allow it. On a CPU every
     network is a job of its own: its weights then stay in the cache, and jobs run on all cores.
@@ -276,11 +270,11 @@ def condensed_batches(trial: Trial, graphs: Sequence[CondensedGraph], runs: int)
             torch.stack(parts).to(trial.device, torch.float32)
             for parts in zip(*((g.x, g.adjacency, g.targets) for g in group), strict=True)
         )
-        networks = range(first * runs, (first + len(group)) * runs)
+        networks = range(number + first * runs, number + (first + len(group)) * runs)
         if len(group) > 1:
             x, adjacency, classes = (t.repeat_interleave(runs, 0) for t in (x, adjacency, classes))
             prepared = trial.model.prepare(x, topology_of(adjacency))
-            one_by_one = partial(_one_by_one, trial, group, networks)
+            one_by_one = partial(_one_by_one, trial, group, runs, networks.start)
             batches.append(Batch(prepared, classes, networks, one_by_one))
             continue
         prepared = trial.model.prepare(x[0], topology_of(adjacency[0]))
@@ -291,11 +285,12 @@ def condensed_batches(trial: Trial, graphs: Sequence[CondensedGraph], runs: int)
     return batches
 
 
-def _one_by_one(trial: Trial, graphs: Sequence[CondensedGraph], networks: range) -> list[Batch]:
+def _one_by_one(
+    trial: Trial, graphs: Sequence[CondensedGraph], runs: int, number: int
+) -> list[Batch]:
     """The networks of every graph as a batch of their own."""
-    runs = len(networks) // len(graphs)
-    alone = [batch for graph in graphs for batch in condensed_batches(trial, [graph], runs)]
     return [
-        replace(batch, networks=networks[i * runs : (i + 1) * runs])
-        for i, batch in enumerate(alone)
+        batch
+        for place, graph in enumerate(graphs)
+        for batch in condensed_batches(trial, [graph], runs, number + place * runs)
     ]

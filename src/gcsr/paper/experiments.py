@@ -120,11 +120,6 @@ _LINEAR = {"ogbn-arxiv": ("gcn", "sage", "sgc", "appnp"), "reddit": ("sgc", "app
 _CUT = {"ogbn-arxiv": 0.01}
 
 
-def _test_model(dataset: str, model: str) -> str:
-    name = _VARIANTS.get(model, model)
-    return f"{name}-linear" if model in _LINEAR.get(dataset, ()) else name
-
-
 def _table4() -> Experiment:
     lines: list[Line] = []
     for dataset, by_method in published.TABLE4.items():
@@ -132,7 +127,9 @@ def _table4() -> Experiment:
         for method, by_model in by_method.items():
             group = []
             for model in published.TEST_MODELS:
-                test, known = _test_model(dataset, model), by_model[model]
+                test, known = _VARIANTS.get(model, model), by_model[model]
+                if model in _LINEAR.get(dataset, ()):
+                    test += "-linear"
                 label = f"{method} on {model}"
                 group.append(_line(label, method, dataset, nodes, known, test=test, cut=cut))
             counted = group[1:]  # all but MLP

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gcsr.analysis.figures import FORMATS, figure_bytes, heat_map, write_values
 from gcsr.benchmarking.analyses import ADJACENCY, CORRELATION, GRAM, SILHOUETTE
 from gcsr.benchmarking.cells import WHOLE_GRAPH, Protocol
 from gcsr.benchmarking.store import Row
@@ -24,7 +24,7 @@ from gcsr.utils.safe_io import reason
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FORMATS = ("png", "svg")
+DPI = 130
 _PUBLISHED = {"color": "0.55", "marker": "s", "markersize": 4, "capsize": 2}
 _OURS = {"color": "tab:blue", "marker": "o", "markersize": 4, "capsize": 2}
 _FAIR = {"color": "tab:orange", "marker": "D", "markersize": 4, "capsize": 2, "mfc": "white"}
@@ -48,14 +48,6 @@ def _mark(protocol: Protocol) -> str:
     return "-quick" if protocol.quick else ""
 
 
-def prepare_folder(folder: Path) -> None:
-    """Make the folder now: a failure after hours of computing would be too late."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"out: {folder} cannot be made a folder ({error.strerror}).") from None
-
-
 def write_outputs(
     folder: Path, experiment: Experiment, compared: Sequence[Compared], protocol: Protocol
 ) -> list[Path]:
@@ -77,23 +69,12 @@ def write_outputs(
                 f"{rows_file(folder, protocol)}: a row of {experiment.name} cannot be drawn"
                 f" ({reason(error)})."
             ) from None
-        files |= {f"{stem}.{kind}": image(figure, kind) for kind in FORMATS}
+        files |= {f"{stem}.{kind}": figure_bytes(figure, kind, DPI) for kind in FORMATS}
     for name, blob in files.items():
         for unfinished in folder.glob(f".{name}.*"):  # of a process that was killed
             unfinished.unlink(missing_ok=True)
         write_atomically(folder / name, blob)
     return [folder / name for name in files]
-
-
-def image(figure: Figure, kind: str) -> bytes:
-    """The bytes of a file; the same figure gives the same bytes, and text in an SVG stays text."""
-    import matplotlib as mpl  # noqa: PLC0415 - takes a second to import
-
-    stream = io.BytesIO()
-    metadata = {"Date": None} if kind == "svg" else {"Software": None}
-    with mpl.rc_context({"svg.hashsalt": "gcsr", "svg.fonttype": "none"}):
-        figure.savefig(stream, format=kind, dpi=130, metadata=metadata)
-    return stream.getvalue()
 
 
 def _panels(
@@ -289,10 +270,7 @@ def _ccns(one: _Analyzed) -> list[Picture]:
         axis.imshow(values, vmin=0, vmax=1, cmap="viridis")
         axis.set_xticks(range(len(values)))
         axis.set_yticks(range(len(values)))
-        for (i, j), value in np.ndenumerate(values):
-            ink = "black" if value > 0.6 else "white"
-            if np.isfinite(value):
-                axis.text(j, i, f"{value:.2f}", ha="center", va="center", color=ink, fontsize=6)
+        write_values(axis, values)
 
     if one.row["method"] == WHOLE_GRAPH:
         return [("original", paint)]
@@ -301,24 +279,14 @@ def _ccns(one: _Analyzed) -> list[Picture]:
 
 def _adjacency(one: _Analyzed) -> list[Picture]:
     drawn = one.row["drawn"]
-    classes = drawn["classes"]
-    borders = [i - 0.5 for i in range(1, len(classes)) if classes[i] != classes[i - 1]]
+    starts = np.flatnonzero(np.diff(drawn["classes"])) + 1
+    scales = {GRAM: "signed", ADJACENCY: "edges"}
 
     def picture(name: str, numbers: list[list[float]]) -> Picture:
-        values = np.array(numbers, dtype=float)
+        values, scale = np.array(numbers, dtype=float), scales.get(name, "all")
 
         def paint(axis: Any) -> None:
-            if name == GRAM:
-                high = float(np.abs(values).max()) or 1.0
-                axis.imshow(values, cmap="RdBu_r", vmin=-high, vmax=high, interpolation="nearest")
-            else:
-                # The diagonal of A' may be far above the other entries: the scale ignores it.
-                others = values[~np.eye(len(values), dtype=bool)]
-                high = float((others if name == ADJACENCY else values).max(initial=0)) or 1.0
-                axis.imshow(values, cmap="viridis", vmin=0, vmax=high, interpolation="nearest")
-            for border in borders:
-                axis.axhline(border, color="white", linewidth=0.5)
-                axis.axvline(border, color="white", linewidth=0.5)
+            heat_map(axis, values, starts, scale)
 
         return f"{one.name}\n{name}, {one.number(name)} % within classes", paint
 

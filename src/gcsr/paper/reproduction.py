@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from gcsr.benchmarking.cells import Cell, Protocol
 from gcsr.benchmarking.runner import measure
 from gcsr.benchmarking.store import Store
 from gcsr.benchmarking.work import Data, Outcome, recalled
-from gcsr.distributed.pool import Cluster
-from gcsr.utils.errors import require
-from gcsr.utils.progress import Progress, silent
+from gcsr.utils.errors import require_one_of
 
 
 @dataclass(frozen=True)
@@ -73,14 +72,6 @@ class Experiment:
         found = (cell for line in self.lines for cell in (*line.cells, *line.without_leak))
         return tuple(dict.fromkeys(found))
 
-    def require_part(self, field: str, name: str, parts: Iterable[str]) -> None:
-        """Refuse a dataset or method that this experiment does not contain."""
-        parts = list(parts)
-        require(
-            name in parts,
-            f"{field} must be one of {', '.join(parts)} in {self.name}, got {name!r}.",
-        )
-
 
 def reproduce(
     experiment: Experiment,
@@ -91,18 +82,9 @@ def reproduce(
     methods: Sequence[str] = (),
     root: Path | None = None,
     download: bool | None = None,
-    device: str = "auto",
-    jobs: int = 1,
-    keep_graphs: Path | None = None,
-    bounds: Mapping[str, int] | None = None,
-    progress: Progress = silent,
-    cluster: str | Cluster | None = None,
+    **options: Any,
 ) -> dict[Cell, Outcome]:
     """Measure the cells of an experiment that ``store`` does not hold.
-
-    Every finished cell is in the store before the next begins. Outcomes also name datasets that are
-    absent and cells that failed. Cells that other processes with the same store measure are waited
-    for at the end.
 
     Args:
         experiment: a table or figure.
@@ -112,17 +94,12 @@ def reproduce(
         methods: only these.
         root: data folder.
         download: whether missing datasets are fetched; by default unless the protocol is quick.
-        device: ``auto``, ``cpu`` or ``cuda``.
-        jobs: processes that measure at the same time.
-        keep_graphs: a folder for condensed graphs, which cells of other tables reuse.
-        bounds: bytes that experts may take (``expert_memory``, ``expert_disk``) in each process.
-        progress: called with the number of finished cells.
-        cluster: ``local`` or the ``HOST:PORT`` of a Ray cluster's head, which measures instead.
+        options: others of :func:`~gcsr.benchmarking.runner.measure`.
     """
     for name in datasets:
-        experiment.require_part("dataset", name, experiment.datasets)
+        require_one_of("dataset", name, experiment.datasets)
     for name in methods:
-        experiment.require_part("method", name, sorted({cell.method for cell in experiment.cells}))
+        require_one_of("method", name, sorted({cell.method for cell in experiment.cells}))
     wanted = [
         cell
         for name in experiment.datasets
@@ -137,12 +114,7 @@ def reproduce(
         stage=f"cells of {experiment.name}",
         protocol=protocol,
         data=Data(root, not protocol.quick if download is None else download),
-        device=device,
-        jobs=jobs,
-        keep_graphs=keep_graphs,
-        bounds=bounds,
-        progress=progress,
-        cluster=cluster,
+        **options,
     )
     return recall(experiment, store, protocol) | found
 

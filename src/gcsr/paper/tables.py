@@ -10,6 +10,7 @@ from statistics import fmean, pstdev
 from typing import Any
 
 from gcsr.benchmarking.cells import Cell, Protocol
+from gcsr.benchmarking.results import markdown_table
 from gcsr.benchmarking.store import Row
 from gcsr.benchmarking.work import Outcome
 from gcsr.paper.reproduction import Experiment, Line
@@ -274,13 +275,9 @@ def markdown(experiment: Experiment, compared: Sequence[Compared], protocol: Pro
     note = warning(protocol)
     parts = [f"# {title(experiment, protocol)}", *([f"**{note}**"] if note else [])]
     headings, rows = text_table(compared)
-    table = [
-        "| " + " | ".join(headings) + " |",
-        "|" + "|".join("---:" if name in NUMERIC else "---" for name in headings) + "|",
-    ]
-    table += ["| " + " | ".join(text.replace("|", "\\|") for text in row) + " |" for row in rows]
+    numeric = [place for place, name in enumerate(headings) if name in NUMERIC]
     counts, outside = verdict(compared, protocol)
-    parts += ["\n".join(table), SPREAD, *experiment.notes, *counts]
+    parts += [markdown_table([headings, *rows], numeric), SPREAD, *experiment.notes, *counts]
     if outside:
         parts.append("Outside:\n\n" + "\n".join(f"- {sentence}" for sentence in outside))
     missing = reasons(compared)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 
 from markupsafe import Markup
 
-from gcsr.benchmarking.results import WINS, Results, accuracy_of, seconds_of, short_name
+from gcsr.benchmarking.results import Results, accuracy_of, seconds_of, short_name
 from gcsr.benchmarking.store import Row
-from gcsr.reporting.charts import Points, Series, line_chart
-from gcsr.reporting.page import Banner, Page, Panel, html, joined
+from gcsr.reporting.charts import KINDS, Points, Series, line_chart
+from gcsr.reporting.page import Page, Panel, html, joined
 from gcsr.utils.formatting import counted
 
-# Styles of the methods that rank best; others share the last one.
-KINDS = ("first", "second", "third", "fourth", "fifth")
+# The style of methods that are not among the best.
 OTHERS = "published"
 LEAD = (
     "Mean test accuracy in percent with half of its 95 % interval over condensed graphs. *: the best"
@@ -27,68 +27,38 @@ def benchmark_page(results: Results, title: str = "Benchmark") -> Page:
     """A page from rows alone."""
     ranked = [rank.label for rank in results.ranks] or results.fair
     kinds = dict(zip(ranked, KINDS, strict=False))
-    panels = [
-        Panel(f"Accuracy, size {place + 1}", _table(results.matrix(cases, ("*", ""))))
-        for place, cases in enumerate(results.by_size())
-    ]
-    for model in dict.fromkeys(row["test"] for row in results.rows):
-        if model != results.model and (cases := results.cases(model)):
-            panels.append(Panel(f"Tested with {model}", _table(results.matrix(cases, ("*", "")))))
-    if results.ranks:
-        panels.insert(
-            0, Panel("Average ranks", _table(results.rank_table()), results.rank_sentence)
-        )
-        panels.append(Panel("Wins", _table(results.win_table()), WINS))
-    charts: Sequence[tuple[str, Callable[[Results, str, dict[str, str]], Markup | None]]] = (
+    panels = []
+    for name, sentence, (head, *lines) in results.tables(("*", "")):
+        table = html.data_table(head, lines, "", range(1, len(head)))
+        panels.append(Panel(name, table, sentence))
+    panels.sort(key=lambda panel: panel.title != "Average ranks")
+    seconds = partial(_front, cost=seconds_of, axis="seconds of condensing a graph, log10")
+    size = partial(_front, cost=lambda row: row.get("bytes"), axis="bytes, log10")
+    for name, draw in (
         ("Accuracy against size", _sizes),
-        ("Accuracy against seconds of condensing", _seconds),
-        ("Accuracy against bytes", _bytes),
-    )
-    for name, draw in charts:
+        ("Accuracy against seconds of condensing", seconds),
+        ("Accuracy against bytes", size),
+    ):
         found = [chart for graph in results.datasets if (chart := draw(results, graph, kinds))]
         if found:
             panels.append(Panel(name, html.pair(found, 320)))
-    for name, lines in (
-        ("Settings that were given", _changed(results)),
-        ("Failed", _failed(results)),
-    ):
-        if lines:
-            panels.append(Panel(name, joined(*(html.remark(line) for line in lines))))
+    for name, sentences in results.remarks():
+        panels.append(Panel(name, joined(*map(html.remark, sentences))))
     done = [row for row in results.rows if accuracy_of(row) is not None]
+    machines = sorted({str(row.get("machine")) for row in done})
+    leaks = [label for label in results.methods if label not in results.fair]
+    marked = f"{', '.join(leaks)}: marked †, not ranked."
     return Page(
         title,
         LEAD,
-        banners=list(_banners(results)),
+        banners=[("bad", "Some rows leak test labels.", marked)] if leaks else [],
         tiles=[
             ("Rows", f"{len(done):,}", f"{counted(len(results.rows) - len(done), 'failure')}"),
             ("Methods", str(len(results.methods)), f"{len(results.datasets)} graphs"),
-            ("Machines", str(len({row.get("machine") for row in done})), _machines(done)),
+            ("Machines", str(len(machines)), ", ".join(machines)),
         ],
         panels=panels,
     )
-
-
-def _banners(results: Results) -> Iterator[Banner]:
-    leaks = [label for label in results.methods if label not in results.fair]
-    if leaks:
-        yield "bad", "Some rows leak test labels.", f"{', '.join(leaks)}: marked †, not ranked."
-
-
-def _machines(rows: Sequence[Row]) -> str:
-    return ", ".join(sorted({str(row.get("machine")) for row in rows}))
-
-
-def _changed(results: Results) -> list[str]:
-    return [f"{label}: {settings}" for label, settings in results.changed.items()]
-
-
-def _failed(results: Results) -> list[str]:
-    return [f"{'; '.join(places)}: {why}" for why, places in results.failures.items()]
-
-
-def _table(lines: list[list[str]]) -> Markup:
-    head, *rows = lines
-    return html.data_table(head, rows, "", range(1, len(head)))
 
 
 def _series(points: dict[str, Points], kinds: dict[str, str]) -> list[Series]:
@@ -106,14 +76,6 @@ def _sizes(results: Results, name: str, kinds: dict[str, str]) -> Markup | None:
         points[label] = [(float(nodes), one.mean) for nodes, one in found if one is not None]
     lines = _series({label: one for label, one in points.items() if len(one) > 1}, kinds)
     return _chart(lines, "nodes", name) if lines else None
-
-
-def _seconds(results: Results, name: str, kinds: dict[str, str]) -> Markup | None:
-    return _front(results, name, kinds, seconds_of, "seconds of condensing a graph, log10")
-
-
-def _bytes(results: Results, name: str, kinds: dict[str, str]) -> Markup | None:
-    return _front(results, name, kinds, lambda row: row.get("bytes"), "bytes, log10")
 
 
 def _front(

@@ -15,6 +15,8 @@ from gcsr.reporting.text import NOTHING, ticks
 
 Points = Sequence[tuple[float, float]]
 SMOOTHED_FROM, WINDOW = 30, 9
+# Styles of lines and marks.
+KINDS = ("first", "second", "third", "fourth", "fifth")
 
 
 def strips(scores: Sequence[Score]) -> Markup:

@@ -31,6 +31,7 @@ from gcsr.reporting.text import (
     curve,
     decimal,
     number,
+    pairs,
     percent,
     seconds,
     text,
@@ -42,7 +43,7 @@ from gcsr.utils.safe_io import part
 # A similarity matrix of more classes is drawn, not written as a table.
 MOST_WRITTEN = 12
 # The automatic mode has some ten candidates and two rounds; other files may have any number.
-MOST_SHOWN, MOST_ROUNDS = 100, 8
+MOST_SHOWN, MOST_ROUNDS, DIGITS = 100, 8, 4
 
 # -- the loss, and the scores that chose the iterate -------------------------------------------------
 
@@ -77,9 +78,8 @@ def _without_a_loss(made: dict[str, Any]) -> str:
     why = LEARNS_NOTHING.get(name, "its file holds no loss curve")
     if name == "bilevel" and number(part(chosen or made, "settings"), "iterations") == 0:
         why = "it is a start, without outer steps"
-    if chosen:
-        return f"The automatic mode chose {name}, which recorded no loss: {why}."
-    return f"{name} recorded no loss: {why}."
+    who = f"The automatic mode chose {name}, which" if chosen else name
+    return f"{who} recorded no loss: {why}."
 
 
 def _loss(made: dict[str, Any]) -> Iterator[Markup]:
@@ -127,7 +127,7 @@ def candidates(found: Result) -> Panel:
     for one in compared[:MOST_SHOWN]:
         mark = " (chosen)" if is_chosen(one, chosen) else ""
         scores = [percent(scores_of(one).get(name)) for name in rounds]
-        rows.append((text(one, "method") + mark, *scores, _pairs(part(one, "settings"))))
+        rows.append((text(one, "method") + mark, *scores, pairs(part(one, "settings"), DIGITS)))
     names = ("candidate", *rounds, "settings")
     numeric = range(1, 1 + len(rounds))
     table = html.data_table(names, rows, "Validation accuracy by round", numeric)
@@ -137,7 +137,7 @@ def candidates(found: Result) -> Panel:
     )
     lines = []
     if plan := part(automatic, "plan"):
-        lines.append(f"Plan: {_pairs(plan)}.")
+        lines.append(f"Plan: {pairs(plan, DIGITS)}.")
     if len(compared) > MOST_SHOWN:
         lines.append(f"{counted(len(compared) - MOST_SHOWN, 'candidate')} more are in the file.")
     for one in _objects(automatic, "left_out")[:MOST_SHOWN]:
@@ -183,15 +183,7 @@ def is_chosen(one: dict[str, Any], chosen: dict[str, Any]) -> bool:
 
 def _named(one: dict[str, Any]) -> str:
     settings = part(one, "settings")
-    return f"{text(one, 'method')} ({_pairs(settings)})" if settings else text(one, "method")
-
-
-def _pairs(values: dict[str, Any]) -> str:
-    rounded = {
-        key: float(f"{value:.4g}") if isinstance(value, float) else value
-        for key, value in values.items()
-    }
-    return ", ".join(f"{key}={written(value)}" for key, value in rounded.items())
+    return f"{text(one, 'method')} ({pairs(settings, DIGITS)})" if settings else text(one, "method")
 
 
 def _objects(values: dict[str, Any], name: str) -> list[dict[str, Any]]:
@@ -395,12 +387,8 @@ def cost_rows(found: Result) -> Iterator[tuple[str, str, str, str]]:
     if all(trained):
         own, random, all_nodes = (seconds(one.seconds_each) for one in trained if one)
         yield "training one network", own, random, all_nodes
-    yield (
-        "bytes in the file",
-        byte_count(small.stored_bytes),
-        NOTHING,
-        byte_count(found.original_bytes),
-    )
+    sizes = byte_count(small.stored_bytes), NOTHING, byte_count(found.original_bytes)
+    yield "bytes in the file", *sizes
     for name, itemsize in (("float32", 4), ("float16", 2)):
         features = stored_matrix_bytes(small.x, itemsize, small.y.nbytes)
         dense = small.adjacency.numel() * itemsize
@@ -444,16 +432,7 @@ def privacy(found: Result) -> Panel:
     return Panel("What the file gives away", body, STATEMENT, short="Privacy")
 
 
-OF_THE_RESULT = (
-    "method",
-    "revision",
-    "preset",
-    "seed",
-    "nodes",
-    "ratio",
-    "device",
-    "leaks_test_labels",
-)
+RESULT = ("method", "revision", "preset", "seed", "nodes", "ratio", "device", "leaks_test_labels")
 
 
 def settings(found: Result) -> Panel:
@@ -464,7 +443,7 @@ def settings(found: Result) -> Panel:
         "Data": part(made, "dataset"),
         "Versions": part(made, "versions"),
         "Measured": _flat(part(made, "measured")),
-        "Result": {key: made[key] for key in OF_THE_RESULT if key in made},
+        "Result": {key: made[key] for key in RESULT if key in made},
     }
     shown = {
         group: {key: written(value) for key, value in values.items()}

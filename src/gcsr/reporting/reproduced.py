@@ -17,7 +17,7 @@ from gcsr.paper.experiments import EXPERIMENTS
 from gcsr.paper.figures import rows_file
 from gcsr.paper.reproduction import Axis, Experiment
 from gcsr.paper.tables import NUMERIC, SPREAD, Compared, Number, compare, reasons, size, text_table
-from gcsr.reporting.charts import Dot, Series, line_chart, scatter
+from gcsr.reporting.charts import KINDS, Dot, Series, line_chart, scatter
 from gcsr.reporting.page import Banner, Page, Panel, Tile, html
 from gcsr.utils.errors import require
 from gcsr.utils.formatting import counted
@@ -26,7 +26,6 @@ from gcsr.utils.formatting import counted
 FULL_BAR = 10.0
 # A chart with fewer dots is left out.
 FEWEST_DOTS = 4
-KINDS = ("first", "second", "third", "fourth", "fifth")
 
 
 @dataclass(frozen=True)

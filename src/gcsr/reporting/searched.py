@@ -7,10 +7,12 @@ from collections.abc import Iterator
 
 from gcsr.reporting.charts import Dot, Series, line_chart, scatter
 from gcsr.reporting.page import Banner, Page, Panel, Tile, html, joined
-from gcsr.reporting.text import NOTHING, decimal, seconds, written
+from gcsr.reporting.text import NOTHING, decimal, pairs, seconds, written
 from gcsr.tuning.architecture import RANDOM, SMALL, WHOLE, Ranking, SearchResult
 from gcsr.utils.formatting import byte_count, counted
 
+# Of the settings that are shown.
+DIGITS = 3
 NAMES = {SMALL: "condensed graph", RANDOM: "random subset", WHOLE: "whole graph"}
 
 
@@ -98,8 +100,9 @@ def _agreement(found: SearchResult) -> Iterator[Panel]:
     if whole is None:
         return
     for name, kind in ((SMALL, "first"), (RANDOM, "second")):
-        pairs = zip(whole.validation, found.rankings[name].validation, strict=True)
-        dots = [Dot(a, b, _name(found, i), kind) for i, (a, b) in enumerate(pairs)]
+        scores = zip(whole.validation, found.rankings[name].validation, strict=True)
+        names = [pairs(one, DIGITS) for one in found.configurations]
+        dots = [Dot(a, b, each, kind) for each, (a, b) in zip(names, scores, strict=True)]
         chart = scatter(
             dots,
             {kind: "configuration"},
@@ -136,7 +139,7 @@ def _configurations(found: SearchResult) -> Panel:
     rows = []
     for i in order:
         mark = " (winner)" if i == small.winner else " (finalist)" if i in small.finalists else ""
-        values = [written(_rounded(found.configurations[i].get(key, NOTHING))) for key in names]
+        values = [written(found.configurations[i].get(key, NOTHING), DIGITS) for key in names]
         scores = [f"{one.validation[i]:.1f}" for one in rankings]
         took = [f"{one.seconds[i]:.2g}" for one in rankings]
         rows.append((f"{i}{mark}", *values, *scores, *took))
@@ -150,12 +153,3 @@ def _configurations(found: SearchResult) -> Panel:
     table = html.data_table(heads, rows, "Configurations", range(1 + len(names), len(heads)))
     remark = html.remark("Validation accuracy and seconds of all runs, by the graph trained on.")
     return Panel("Configurations", joined(table, remark))
-
-
-def _name(found: SearchResult, place: int) -> str:
-    values = {key: _rounded(one) for key, one in found.configurations[place].items()}
-    return ", ".join(f"{key}={written(value)}" for key, value in values.items())
-
-
-def _rounded(value: object) -> object:
-    return float(f"{value:.3g}") if isinstance(value, float) else value

@@ -81,11 +81,18 @@ def curve(made: Mapping[str, Any], name: str) -> list[tuple[float, float]]:
     return [(float(x), float(y)) for x, y in points if is_number(x) and is_number(y)]
 
 
-def written(value: Any) -> str:
-    """A value as JSON, texts as they are."""
+def written(value: Any, digits: int | None = None) -> str:
+    """A value as JSON, texts as they are, and real numbers to so many digits."""
     if value is None:
         return "none"
+    if digits is not None and isinstance(value, float):
+        value = float(f"{value:.{digits}g}")
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+
+
+def pairs(values: Mapping[str, Any], digits: int) -> str:
+    """Names and values in one line."""
+    return ", ".join(f"{key}={written(value, digits)}" for key, value in values.items())
 
 
 def command(small: CondensedGraph, out: str) -> str:

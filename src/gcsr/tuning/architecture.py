@@ -29,7 +29,7 @@ from gcsr.models.registry import MODELS, testing_model
 from gcsr.models.sparse import SparseOperator
 from gcsr.models.topology import DenseOperator, Operator
 from gcsr.training.classification import predicted, score_of, targets_of
-from gcsr.training.fit import Fitted, TrainingRecipe
+from gcsr.training.fit import TrainingRecipe
 from gcsr.tuning.space import Choices, Dimension, Space, Value, dimension, import_optuna
 from gcsr.tuning.study import open_study, sampler
 from gcsr.utils.devices import machine_name, make_generator, pick_device
@@ -92,9 +92,13 @@ class Suggestions:
         self, name: str, low: int, high: int, *, step: int = 1, log: bool = False
     ) -> int:
         """A whole number from ``low`` to ``high``, both included."""
-        if log:
-            return self._known(name, lambda draw: int(low * ((high + 1) / low) ** draw))  # type: ignore[no-any-return]
-        return self._known(name, lambda draw: low + step * int(draw * ((high - low) // step + 1)))  # type: ignore[no-any-return]
+
+        def drawn(draw: float) -> int:
+            if log:
+                return int(low * ((high + 1) / low) ** draw)
+            return low + step * int(draw * ((high - low) // step + 1))
+
+        return int(self._known(name, drawn))
 
     def _known(self, name: str, drawn: Callable[[float], Any]) -> Any:
         if name not in self.params:
@@ -283,7 +287,11 @@ class Trainer:
             * self._passes(forward_operations(batch.prepared, params), on_validation)
             for batch in batches
         )
-        return scores, operations, lambda: _test_mean(trial, fitted)
+
+        def test() -> float:
+            return 100 * float(trial.test_scores(fitted, silent).test.double().mean())
+
+        return scores, operations, test
 
     def _prepare(
         self, trial: Trial, graph: CondensedGraph | Target
@@ -298,22 +306,13 @@ class Trainer:
         self, model: Factory, recipe: TrainingRecipe, progress: Progress
     ) -> tuple[list[float], float, Callable[[], float]]:
         validation = self._view.validation()
-        trains = [
-            TrainingGraph.condensed(graph, self._device)
-            if isinstance(graph, CondensedGraph)
-            else TrainingGraph.whole(graph, self._graph.num_classes, self._device)
-            for graph in self._graphs
-        ]
+        classes = self._graph.num_classes
+        trains = [TrainingGraph.of(graph, classes, self._device) for graph in self._graphs]
         trained = []
         for run in range(self._runs):
+            train = trains[run % len(trains)]
             found = train_module(
-                model,
-                trains[run % len(trains)],
-                validation,
-                recipe=recipe,
-                seed=self._seed,
-                number=run,
-                device=self._device,
+                model, train, validation, recipe=recipe, seed=self._seed, number=run
             )
             trained.append(found)
             progress("training modules", run + 1, self._runs)
@@ -330,10 +329,6 @@ class Trainer:
         return [score for _, score in trained], self._runs * self._passes(*work), test
 
 
-def _test_mean(trial: Trial, fitted: Sequence[Fitted]) -> float:
-    return 100 * float(trial.test_scores(fitted, silent).test.double().mean())
-
-
 def forward_operations(prepared: Prepared, params: Params) -> float:
     """Multiplications and additions of a network's products in one forward pass.
 
@@ -341,9 +336,8 @@ def forward_operations(prepared: Prepared, params: Params) -> float:
     matrix, once per channel; attention counts three products per edge and channel.
     """
     inputs = prepared.inputs
-    sparse = isinstance(inputs, SparseOperator)
     filled = inputs.matrix.nnz if isinstance(inputs, SparseOperator) else inputs.numel()
-    rows = inputs.shape[0] if sparse else int(np.prod(inputs.shape[:-1]))
+    rows = int(np.prod(inputs.shape[:-1]))
     hidden, classes = int(params[0].shape[-1]), int(params[-1].shape[-1])
     work = float(filled * hidden)
     work += rows * sum(p[0].numel() for p in params[1:])
@@ -539,10 +533,11 @@ def search(
         return Trainer(graphs, real, recipe=recipe, runs=runs, seed=seed, device=target)
 
     found = tried.explore(trainer(small), trials, sampler, seed, progress)
-    whole = (trainer, view.training())
+    # A new trainer for every search, so that the seconds of all have the same parts.
+    whole = partial(trainer, view.training())
     size = (small.num_nodes, small.stored_bytes)
-    rankings = {SMALL: tried.decide(SMALL, size, found, whole, progress)}
-    rankings[SMALL] = replace(rankings[SMALL], condense_seconds=condense_seconds(small))
+    decided = tried.decide(SMALL, size, found, whole, progress)
+    rankings = {SMALL: replace(decided, condense_seconds=condense_seconds(small))}
     if compare:
         itemsize = 2 if small.half else 4
         visible = view.condensing().visible
@@ -553,10 +548,14 @@ def search(
         )
         size = (int(targets[0].nodes.numel()), subsets[0].size.total)
         rankings[RANDOM] = tried.decide(RANDOM, size, drawn, whole, progress)
-        everything = tried.train(trainer(view.training()), WHOLE, progress)
+        everything = tried.train(whole(), WHOLE, progress)
         size = (visible.num_nodes, view.stored_parts.total)
         rankings[WHOLE] = tried.decide(WHOLE, size, everything, None, progress)
-        rankings = {name: _against(one, rankings[WHOLE], seed) for name, one in rankings.items()}
+        reference = rankings[WHOLE].validation
+        for name, one in rankings.items():
+            tau, interval = rank_correlation(one.validation, reference, seed)
+            regret = max(reference) - reference[one.winner]
+            rankings[name] = replace(one, tau=tau, tau_interval=interval, regret=regret)
     return SearchResult(
         dataset=real.name,
         configurations=tuple(tried.known),
@@ -585,7 +584,7 @@ class _Configurations:
     def explore(
         self, trainer: Trainer, trials: int, how: str, seed: int, progress: Progress
     ) -> list[Trained]:
-        """Suggest configurations and train them; a repeated one has the score of the first."""
+        """Suggest configurations and train them."""
         found: list[Trained] = []
         with ExitStack() as stack:
             study = stack.enter_context(open_study(None, {})) if how == "tpe" else None
@@ -597,10 +596,8 @@ class _Configurations:
                 else:
                     study.sampler = sampler(seed, place)
                     trial = study.ask()
-                values = self._architectures.suggest(trial)
-                same = self.known.index(values) if values in self.known else None
-                self.known.append(values)
-                _append(found, same, partial(self._trained, trainer, place, silent))
+                self.known.append(self._architectures.suggest(trial))
+                self._append(found, trainer)
                 if study is not None:
                     study.tell(trial, found[-1].validation)
         progress("configurations", trials, trials)
@@ -610,20 +607,30 @@ class _Configurations:
         """Train the known configurations."""
         found: list[Trained] = []
         show, count = prefixed(progress, where), len(self.known)
-        for place, values in enumerate(self.known):
+        for place in range(count):
             show("configurations", place, count)
-            first = self.known.index(values)
-            same = first if first < place else None
-            _append(found, same, partial(self._trained, trainer, place, silent))
+            self._append(found, trainer)
         show("configurations", count, count)
         return found
+
+    def _append(self, found: list[Trained], trainer: Trainer) -> None:
+        """Train the next configuration; a repeated one has the score of the first."""
+        place = len(found)
+        first = self.known.index(self.known[place])
+        if first < place:
+            found.append(replace(found[first], seconds=0.0, operations=0.0))
+        else:
+            found.append(self._trained(trainer, place, silent))
+        # Only the networks of the best are kept.
+        best = max(range(len(found)), key=lambda i: found[i].validation)
+        found[:] = [one if i == best else replace(one, test=None) for i, one in enumerate(found)]
 
     def decide(
         self,
         trained_on: str,
         size: tuple[int, int],
         found: Sequence[Trained],
-        whole: tuple[Callable[..., Trainer], Target] | None,
+        whole: Callable[[], Trainer] | None,
         progress: Progress,
     ) -> Ranking:
         """Train the best configurations on the whole graph, and test the one that validates best."""
@@ -632,10 +639,9 @@ class _Configurations:
         final = {different[0]: found[different[0]]}
         seconds = operations = 0.0
         if whole is not None:
-            trainer = whole[0](whole[1])
-            final = {}
-            for place in different[: self._finalists]:
-                final[place] = self._trained(trainer, place, prefixed(progress, "finalist"))
+            trainer, show = whole(), prefixed(progress, "finalist")
+            best = different[: self._finalists]
+            final = {place: self._trained(trainer, place, show) for place in best}
             seconds = sum(one.seconds for one in final.values())
             operations = sum(one.operations for one in final.values())
         winner = max(final, key=lambda place: final[place].validation)
@@ -652,16 +658,3 @@ class _Configurations:
             winner,
             None if test is None else test(),
         )
-
-
-def _append(found: list[Trained], same: int | None, train: Callable[[], Trained]) -> None:
-    """Train once more, or take the score of the same configuration; only the best is kept."""
-    found.append(train() if same is None else replace(found[same], seconds=0.0, operations=0.0))
-    best = max(range(len(found)), key=lambda place: found[place].validation)
-    found[:] = [one if i == best else replace(one, test=None) for i, one in enumerate(found)]
-
-
-def _against(one: Ranking, whole: Ranking, seed: int) -> Ranking:
-    tau, interval = rank_correlation(one.validation, whole.validation, seed)
-    regret = max(whole.validation) - whole.validation[one.winner]
-    return replace(one, tau=tau, tau_interval=interval, regret=regret)

@@ -121,13 +121,7 @@ class Space:
     @classmethod
     def read(cls, method: str, path: Path) -> Space:
         """A TOML file of ``name = value`` lines: texts as above, numbers, or lists of choices."""
-        try:
-            content = tomllib.loads(path.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise InputError(f"space: {path} cannot be read ({error.strerror}).") from None
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"space: {path} is not TOML ({reason(error)}).") from None
-        return cls.of(method, content)
+        return cls.of(method, read_toml(path, "space: "))
 
     @cached_property
     def fixed(self) -> dict[str, Value]:
@@ -156,6 +150,16 @@ class Space:
     def to_dict(self) -> dict[str, str]:
         """Every dimension as text."""
         return {name: str(d) for name, d in self.dimensions.items()}
+
+
+def read_toml(path: Path, field: str = "") -> dict[str, Any]:
+    """The content of a TOML file."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{field}{path} cannot be read ({error.strerror}).") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{field}{path} is not TOML ({reason(error)}).") from None
 
 
 def dimension(name: str, given: object, kind: Any) -> Dimension:
