@@ -96,7 +96,7 @@ FAULTS = (
     Fault(
         "dropout does not scale up what it keeps",
         "models/base.py",
-        "return hidden * kept / (1 - self.rate)",
+        "return (hidden * kept).div_(1 - self.rate)",
         "return hidden * kept",
         ("tests/models", FIT),
     ),
@@ -254,7 +254,7 @@ FAULTS = (
     Fault(
         "temperature fitted on training nodes",
         "starts/pseudo_labels.py",
-        "temperature = best_temperature(predicted[nodes], labels)",
+        "temperature = best_temperature(held_out, labels)",
         "temperature = best_temperature(predicted[visible.train], visible.train_labels)",
         (CLUSTERS,),
     ),
@@ -275,8 +275,8 @@ FAULTS = (
     Fault(
         "dropped rows not rescaled",
         "starts/consistent.py",
-        "(kept.to(self._x) / (1 - DROPPED))",
-        "kept.to(self._x)",
+        "kept.float() / (1 - DROPPED)",
+        "kept.float()",
         (CLUSTERS,),
     ),
     Fault(
@@ -332,8 +332,8 @@ FAULTS = (
     Fault(
         "the scaling that validates worst is chosen",
         "auto/scaling.py",
-        "max(FEATURE_SCALINGS, key",
-        "min(FEATURE_SCALINGS, key",
+        "max(compared, key",
+        "min(compared, key",
         ("tests/condense/test_scaling.py",),
     ),
     # Evaluation and cost.
