@@ -98,8 +98,10 @@ def _classes(one_hot: np.ndarray) -> np.ndarray:
 
 
 def _rows(matrix: sp.csr_array, order: np.ndarray) -> sp.csr_array:
-    """Row ``order[i]`` as row ``i``; rows of zeros where ``order`` is -1."""
-    placed = np.flatnonzero(order >= 0)
-    ones = np.ones(placed.size, dtype=np.float32)
-    shape = (order.size, matrix.shape[0])
-    return sp.csr_array(sp.csr_array((ones, (placed, order[placed])), shape=shape) @ matrix)
+    """Row ``order[i]`` as row ``i``; rows of zeros where ``order`` is -1.
+
+    Rows are indexed: a product would take memory for every column that a file claims.
+    """
+    empty = sp.csr_array((1, matrix.shape[1]), dtype=np.float32)
+    rows = sp.vstack([matrix, empty], format="csr")
+    return sp.csr_array(rows[np.where(order < 0, matrix.shape[0], order)])
