@@ -13,11 +13,13 @@ from fuzz.target import Target
 from fuzz.targets.small import small_graph, written
 from gcsr.data.folder import FILES, MANIFEST, verify, write_folder
 from gcsr.data.stored_graph import open_folder
+from gcsr.data.stored_matrix import SPARSE_FILES
 from gcsr.datasets.convert import convert_tables, from_lists
 from gcsr.utils.checkpoint import Checkpoint, State, opened, packed
 
 _CPU = torch.device("cpu")
-_ARRAYS = tuple(f"{name}.npy" for name in FILES if name != "weights")
+# A dense graph; sparse features are files of another folder.
+_ARRAYS = tuple(f"{name}.npy" for name in FILES if name not in ("weights", *SPARSE_FILES))
 _FOLDER = Bundle((MANIFEST, *_ARRAYS), tuple((name, Array()) for name in _ARRAYS))
 _LISTS = Bundle(
     ("edges.csv", "features.npy", "labels.csv", "train.csv", "val.csv", "test.csv"),

@@ -62,7 +62,7 @@ def test_reads_folder_and_archive(write):
     for a, b in [(0, 1), (1, 2), (2, 3), (0, 4)]:
         expected[a, b] = expected[b, a] = 1
     assert np.array_equal(graph.adjacency.toarray(), expected)
-    assert datasets.load("ogbn-arxiv", root).features == "standardize"
+    assert datasets.load("ogbn-arxiv", root).feature_scaling == "standardize"
     assert (graph.name, graph.inductive) == ("ogbn-arxiv", False)
 
 

@@ -120,4 +120,4 @@ def test_sparse_and_differentiable_features(make):
 
 
 def test_scaling_on_the_way_in(make):
-    assert Graph.from_pyg(make().to_pyg(), features="rows").features == "rows"
+    assert Graph.from_pyg(make().to_pyg(), features="rows").feature_scaling == "rows"

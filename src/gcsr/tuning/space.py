@@ -236,6 +236,7 @@ PAPER: dict[str, Grid] = {
         "smoothness": "0.1,0.5",
     },
     "sfgc": _TRAJECTORY,
+    "geom": _TRAJECTORY,
     "mtt": _TRAJECTORY,
     "gcsr": {
         **_TRAJECTORY,
@@ -283,6 +284,7 @@ WIDE: dict[str, Grid] = {
     "gcond": _WIDE_GENERATOR,
     "sgdd": {**_WIDE_GENERATOR, "structure_weight": "1e-12..1e-4:log"},
     "sfgc": {**_WIDE_TRAJECTORY, "gntk_ridge": "1e-3..10:log"},
+    "geom": _WIDE_TRAJECTORY,
     "mtt": _WIDE_TRAJECTORY,
     "gcsr": {
         **_WIDE_TRAJECTORY,
