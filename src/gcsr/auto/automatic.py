@@ -31,7 +31,7 @@ from gcsr.outofcore.estimate import Work
 from gcsr.outofcore.real import real_graph
 from gcsr.starts.pseudo_labels import class_shares
 from gcsr.starts.sample import class_budget
-from gcsr.utils.errors import InputError, real_number, require, require_one_of
+from gcsr.utils.errors import InputError, Rate, require, require_one_of
 from gcsr.utils.parallel import run_jobs_on
 from gcsr.utils.progress import Progress, silent
 
@@ -142,12 +142,11 @@ class Automatic(Condenser):
     delegates: ClassVar[tuple[type[Condenser], ...]] = (Bilevel,)
     includes: ClassVar[tuple[type[Condenser], ...]] = (Random, Herding, Bilevel)
 
-    budget: float = 240.0
+    budget: Rate = 240.0
     disable: str = ""
     fixed: Settings = ()
 
     def _check(self) -> None:
-        real_number(self, "budget", above=True)
         require(isinstance(self.disable, str), f"disable must be a string, got {self.disable!r}.")
         for part in self._off:
             require_one_of("disable", part, PARTS)

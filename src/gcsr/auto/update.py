@@ -32,13 +32,13 @@ from gcsr.data.interop import graph_of, recordable_options
 from gcsr.data.views import CondensingView, VisibleGraph
 from gcsr.engines.iterates import QuickScore
 from gcsr.engines.result import CondensationResult, Context
-from gcsr.methods.base import Condenser
+from gcsr.methods.base import RESOURCE, Condenser
 from gcsr.methods.bilevel import QUICK, QUICK_HIDDEN, Bilevel, Targets
 from gcsr.outofcore.estimate import Work
 from gcsr.starts.sample import Start, class_budget
 from gcsr.training.fit import topology_of
 from gcsr.utils.checkpoint import Checkpoint
-from gcsr.utils.errors import require, whole_number
+from gcsr.utils.errors import Whole, require
 from gcsr.utils.progress import ProgressOption
 from gcsr.utils.safe_io import part
 
@@ -112,12 +112,8 @@ class Update(Condenser):
     works_in_blocks: ClassVar[bool] = Bilevel.works_in_blocks
     includes: ClassVar[tuple[type[Condenser], ...]] = (Bilevel,)
 
-    previous: CondensedGraph = field(metadata={"resource": True})
-    iterations: int | None = None
-
-    def _check(self) -> None:
-        if self.iterations is not None:
-            whole_number(self, "iterations")
+    previous: CondensedGraph = field(metadata=RESOURCE)
+    iterations: Whole | None = None
 
     @property
     def settings(self) -> dict[str, Any]:

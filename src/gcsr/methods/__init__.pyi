@@ -8,5 +8,11 @@ from gcsr.starts.sample import class_budget as class_budget
 from gcsr.starts.sample import propagated_features as propagated_features
 from gcsr.starts.sample import sample_training_rows as sample_training_rows
 from gcsr.utils.devices import make_generator as make_generator
+from gcsr.utils.errors import Bounds as Bounds
+from gcsr.utils.errors import Count as Count
+from gcsr.utils.errors import Rate as Rate
+from gcsr.utils.errors import Share as Share
+from gcsr.utils.errors import Weight as Weight
+from gcsr.utils.errors import Whole as Whole
 from gcsr.utils.errors import real_number as real_number
 from gcsr.utils.errors import whole_number as whole_number

@@ -8,9 +8,9 @@ import platform
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from importlib.metadata import version
-from typing import Any, ClassVar, Literal, Self, cast, get_args, get_origin
+from typing import Any, ClassVar, Self, cast
 
 import torch
 
@@ -24,22 +24,19 @@ from gcsr.engines.iterates import QuickScore
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.engines.unweighted import choose_edges
 from gcsr.methods.distributed import condense_spread
-from gcsr.methods.registry import setting_kinds
 from gcsr.outofcore.estimate import Estimate, Work, estimate
 from gcsr.training.expert_recipe import ExpertRequest
 from gcsr.utils.checkpoint import Checkpoint, opened
 from gcsr.utils.devices import arithmetic, peak_memory_bytes, pick_device
 from gcsr.utils.errors import (
+    Count,
     InputError,
+    PositiveShare,
+    check_fields,
     plain_number,
-    real_number,
     require,
     require_integer,
-    require_one_of,
     require_setting,
-    truth_value,
-    whole_number,
-    with_plain_numbers,
 )
 from gcsr.utils.parallel import suitable_threads
 from gcsr.utils.progress import ProgressOption, shows_progress
@@ -83,9 +80,8 @@ def _with_edges(
     return replace(made, details={**made.details, UNWEIGHTED_EDGES: chosen})
 
 
-def resource(default: Any) -> Any:
-    """A field that bounds memory or disk: no part of how a result came about, whatever its value."""
-    return field(default=default, metadata={"resource": True})
+# Metadata of a field that bounds memory or disk: no part of how a result came about.
+RESOURCE = {"resource": True}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,29 +119,19 @@ class Condenser(ABC):
     # Methods whose results may be part of this one's.
     includes: ClassVar[tuple[type[Condenser], ...]] = ()
 
-    nodes: int | None = None
-    ratio: float | None = None
+    nodes: Count | None = None
+    ratio: PositiveShare | None = None
 
     def __post_init__(self) -> None:
-        with_plain_numbers(self, (f.name for f in fields(self)))
-        if self.nodes is not None:
-            whole_number(self, "nodes", least=1)
-        if self.ratio is not None:
-            real_number(self, "ratio", most=1.0, above=True)
+        check_fields(self)
         require(
             (self.nodes is None) != (self.ratio is None),
             "exactly one of nodes and ratio must be given.",
         )
-        kinds = setting_kinds(type(self))
-        for name in (f.name for f in fields(self)):
-            if kinds.get(name) is bool:
-                truth_value(self, name)
-            elif get_origin(kinds.get(name)) is Literal:
-                require_one_of(name, getattr(self, name), get_args(kinds[name]))
         self._check()
 
     def _check(self) -> None:  # noqa: B027 - some have nothing to check
-        """Raise :class:`InputError` for an invalid setting; literals and truth values were checked."""
+        """Raise :class:`InputError` for settings that do not go together; types were checked."""
 
     @abstractmethod
     def run(self, ctx: Context) -> list[CondensationResult]:

@@ -38,7 +38,7 @@ from gcsr.starts.sample import (
 from gcsr.training.classification import targets_of
 from gcsr.training.fit import TrainingRecipe
 from gcsr.utils.devices import make_generator
-from gcsr.utils.errors import InputError, real_number, require, require_one_of, whole_number
+from gcsr.utils.errors import Count, InputError, Rate, Weight, Whole, require, require_one_of
 from gcsr.utils.progress import Progress
 
 PseudoLabels = Literal["auto", "none", "consistent", "gcn", "appnp"]
@@ -96,32 +96,26 @@ class Bilevel(Condenser):
     multi_label: ClassVar[bool] = True
     works_in_blocks: ClassVar[bool] = True
 
-    num_hops: int = 1
+    num_hops: Whole = 1
     init: Literal["clusters", "sample"] = "clusters"
     pseudo_labels: PseudoLabels = "auto"
     structure: Literal["none", "self-expressive"] = "none"
     models: str = "gcn"
-    iterations: int = 100
-    students: int = 4
-    hidden_channels: int = 64
-    window: int = 20
-    burn_in: int = 40
-    longest: int = 200
-    max_columns: int = 4096
-    feature_lr: float = 0.02
-    label_lr: float = 0.02
-    student_lr: float = 0.01
-    student_weight_decay: float = 5e-4
+    iterations: Whole = 100
+    students: Count = 4
+    hidden_channels: Count = 64
+    window: Count = 20
+    burn_in: Whole = 40
+    longest: Count = 200
+    max_columns: Count = 4096
+    feature_lr: Rate = 0.02
+    label_lr: Weight = 0.02
+    student_lr: Rate = 0.01
+    student_weight_decay: Weight = 5e-4
     iterate: Literal["best-val", "last"] = "best-val"
-    expert_seed: int = 0
+    expert_seed: Whole = 0
 
     def _check(self) -> None:
-        whole_number(self, "num_hops", "iterations", "expert_seed", "burn_in")
-        whole_number(
-            self, "students", "hidden_channels", "window", "longest", "max_columns", least=1
-        )
-        real_number(self, "feature_lr", "student_lr", above=True)
-        real_number(self, "label_lr", "student_weight_decay")
         require(isinstance(self.models, str), f"models must be a string, got {self.models!r}.")
         for name in self._models:
             require_one_of("models", name, STUDENT_MODELS)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -40,7 +40,7 @@ from gcsr.methods.base import Condenser
 from gcsr.models.sparse import SparseOperator
 from gcsr.outofcore.estimate import Work
 from gcsr.starts.sample import class_budget
-from gcsr.utils.errors import real_number, require, whole_number
+from gcsr.utils.errors import Bounds, Count, Whole, require
 from gcsr.utils.progress import Progress
 
 # Distances that are in memory at a time.
@@ -70,17 +70,10 @@ class Bonsai(Condenser):
     # Of two nodes that are equally near either may be found first.
     same_on_every_device: ClassVar[bool] = False
 
-    bytes: int | None = None
-    neighbors: int = 5
-    depth: int = 50
-    overselect: float = 10.0
-
-    def _check(self) -> None:
-        whole_number(self, "neighbors", least=1)
-        whole_number(self, "depth")
-        real_number(self, "overselect", least=1.0)
-        if self.bytes is not None:
-            whole_number(self, "bytes", least=1)
+    bytes: Count | None = None
+    neighbors: Count = 5
+    depth: Whole = 50
+    overselect: Annotated[float, Bounds(least=1.0)] = 10.0
 
     def _work(self, nodes: int) -> Work:
         return Work(nodes, hops=1)

@@ -12,14 +12,14 @@ Reference: as :mod:`gcsr.methods.cgc_x`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from torch import Tensor
 
 from gcsr.equations.propagation import normalized_adjacency
 from gcsr.methods.cgc_x import CGCX
-from gcsr.utils.errors import real_number
+from gcsr.utils.errors import Bounds, Rate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,14 +39,9 @@ class CGC(CGCX):
     name: ClassVar[str] = "cgc"
     summary: ClassVar[str] = "centers of groups of training rows, with edges between similar ones"
 
-    threshold: float = 0.8
-    alpha: float = 1.0
+    threshold: Annotated[float, Bounds(least=-1.0, most=1.0)] = 0.8
+    alpha: Rate = 1.0
     solver: Literal["exact", "faithful"] = "exact"
-
-    def _check(self) -> None:
-        super()._check()
-        real_number(self, "threshold", least=-1.0, most=1.0)
-        real_number(self, "alpha", above=True)
 
     def _graph(self, centers: Tensor) -> tuple[Tensor, Tensor]:
         directions = torch.nn.functional.normalize(centers.double(), dim=1)

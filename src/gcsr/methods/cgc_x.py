@@ -27,7 +27,7 @@ from gcsr.outofcore.estimate import Work
 from gcsr.starts.clusters import cluster_start
 from gcsr.starts.sample import block_labels, class_budget, rows_by_hop
 from gcsr.utils.devices import make_generator
-from gcsr.utils.errors import real_number
+from gcsr.utils.errors import Rate, Weight
 
 NUM_HOPS = 2
 
@@ -50,13 +50,9 @@ class CGCX(Condenser):
     # A row that is as near to two centers may join either.
     same_on_every_device: ClassVar[bool] = False
 
-    temperature: float = 1.0
-    augment: float = 0.5
+    temperature: Rate = 1.0
+    augment: Weight = 0.5
     grouping: Literal["k-means", "spectral"] = "k-means"
-
-    def _check(self) -> None:
-        real_number(self, "temperature", above=True)
-        real_number(self, "augment")
 
     def _work(self, nodes: int) -> Work:
         return Work(nodes, hops=NUM_HOPS)

@@ -13,6 +13,7 @@ from gcsr.outofcore.estimate import Work
 from gcsr.starts.clusters import Clustering, Grouping, class_centers
 from gcsr.starts.pseudo_labels import Labeler
 from gcsr.starts.sample import block_labels, class_budget
+from gcsr.utils.errors import Whole
 
 # What a pseudo-labeler takes, about as many epochs of a GCN on the real graph.
 LABELER_EPOCHS = 200
@@ -44,15 +45,12 @@ class Clusters(Condenser):
     beyond_training_nodes: ClassVar[bool] = True
     works_in_blocks: ClassVar[bool] = True
 
-    num_hops: int = 1
+    num_hops: Whole = 1
     pseudo_labels: Labeler = "consistent"
     tempered: bool = True
     grouping: Grouping = "bisection"
     soft_labels: bool = True
-    expert_seed: int = 0
-
-    def _check(self) -> None:
-        Clustering.of(self)
+    expert_seed: Whole = 0
 
     def _work(self, nodes: int) -> Work:
         return Work(nodes, hops=self.num_hops, real_epochs=LABELER_EPOCHS, clustered=True)

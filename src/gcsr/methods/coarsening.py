@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 import torch
@@ -25,7 +25,7 @@ from gcsr.methods.base import Condenser
 from gcsr.outofcore.estimate import Work
 from gcsr.starts.sample import class_budget
 from gcsr.utils.devices import make_generator
-from gcsr.utils.errors import real_number, require, whole_number
+from gcsr.utils.errors import Bounds, PositiveShare, Whole, require
 from gcsr.utils.parallel import part_of
 from gcsr.utils.progress import Progress
 
@@ -57,17 +57,12 @@ class Coarsening(Condenser):
     # Only where an iterative eigensolver starts is random.
     seed_matters: ClassVar[bool] = False
 
-    directions: int = 10
-    levels: int = 10
-    reduction: float = 0.99
+    directions: Annotated[int, Bounds(least=2)] = 10
+    levels: Whole = 10
+    reduction: PositiveShare = 0.99
     projection: Projection = "auto"
     labels: Labels = "pure"
     weights: bool = False
-
-    def _check(self) -> None:
-        whole_number(self, "directions", least=2)
-        whole_number(self, "levels")
-        real_number(self, "reduction", most=1.0, above=True)
 
     def _work(self, nodes: int) -> Work:
         return Work(nodes, hops=1)

@@ -17,7 +17,7 @@ from gcsr.engines.result import Context
 from gcsr.methods.gradient_matching import GradientCondenser, GradientInputs
 from gcsr.methods.kcenter import k_center_starts
 from gcsr.starts.sample import Start
-from gcsr.utils.errors import real_number, whole_number
+from gcsr.utils.errors import Count, Rate, Weight, Whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,16 +39,11 @@ class DistributionCondenser(GradientCondenser):
     same_on_every_device: ClassVar[bool] = False
 
     model: str = "sgc"
-    feature_lr: float = 0.1
+    feature_lr: Rate = 0.1
     distance: Literal["squared"] = "squared"
     selection: Literal["kcenter", "random"] = "kcenter"
-    embedding_epochs: int = 600
-    embedding_weight_decay: float = 5e-4
-
-    def _check(self) -> None:
-        super()._check()
-        whole_number(self, "embedding_epochs", least=1)
-        real_number(self, "embedding_weight_decay")
+    embedding_epochs: Count = 600
+    embedding_weight_decay: Weight = 5e-4
 
     @property
     def _learner(self) -> Learner:
@@ -82,6 +77,6 @@ class DM(DistributionCondenser):
     name: ClassVar[str] = "dm"
     summary: ClassVar[str] = "distribution matching of features under random networks (WACV 2023)"
 
-    epochs: int = 300
-    outer: int = 1
-    inner: int = 0
+    epochs: Whole = 300
+    outer: Count = 1
+    inner: Whole = 0

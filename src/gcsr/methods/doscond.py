@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from gcsr.methods.gradient_matching import StructuredGradientCondenser
+from gcsr.utils.errors import Count, Rate, Whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,7 +18,7 @@ class DosCond(StructuredGradientCondenser):
 
     model: str = "gcn"
     distance: Literal["cosine", "squared", "relative"] = "relative"
-    epochs: int = 1000
-    feature_lr: float = 0.1
-    outer: int = 1
-    inner: int = 0
+    epochs: Whole = 1000
+    feature_lr: Rate = 0.1
+    outer: Count = 1
+    inner: Whole = 0

@@ -12,6 +12,7 @@ from gcsr.data.views import CondensingView
 from gcsr.engines.gradient.engine import Learned
 from gcsr.methods.dm import DistributionCondenser
 from gcsr.methods.gradient_matching import StructuredGradientCondenser
+from gcsr.utils.errors import Count, Whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,9 +22,9 @@ class GCDMX(DistributionCondenser):
     name: ClassVar[str] = "gcdm-x"
     summary: ClassVar[str] = "distribution matching of features along training (2022)"
 
-    epochs: int = 60
-    outer: int = 5
-    inner: int = 10
+    epochs: Whole = 60
+    outer: Count = 5
+    inner: Whole = 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,9 +34,9 @@ class GCDM(DistributionCondenser, StructuredGradientCondenser):
     name: ClassVar[str] = "gcdm"
     summary: ClassVar[str] = "distribution matching with generated edges (2022)"
 
-    epochs: int = 60
-    outer: int = 5
-    inner: int = 10
+    epochs: Whole = 60
+    outer: Count = 5
+    inner: Whole = 10
 
     def _structure(self, view: CondensingView, x: Tensor, seeds: Sequence[int]) -> Learned | None:
         learned = super()._structure(view, x, seeds)

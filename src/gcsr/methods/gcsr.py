@@ -17,7 +17,7 @@ from gcsr.outofcore.real import real_graph
 from gcsr.starts.sample import Start
 from gcsr.training.obtain_experts import Experts
 from gcsr.utils.devices import make_generator
-from gcsr.utils.errors import InputError, real_number, require
+from gcsr.utils.errors import InputError, Share, Weight, require
 
 Prior = Literal["train", "predicted", "all"]
 Regularizer = Literal["prior", "substructure", "random"]
@@ -43,20 +43,19 @@ class GCSR(TrajectoryCondenser):
 
     prior: Prior = "predicted"
     regularizer: Regularizer = "prior"
-    alpha: float = 1.0
-    beta: float = 1.0
-    tau: float = 0.9
-    gamma: float = 0.5
+    alpha: Weight = 1.0
+    beta: Weight = 1.0
+    tau: Share = 0.9
+    gamma: Share = 0.5
 
     works_in_blocks: ClassVar[bool] = True
 
-    def _check_structure(self) -> None:
+    def _check(self) -> None:
+        super()._check()
         require(
             self.regularizer != "substructure" or self.init == "sample",
             "init must be 'sample' for regularizer 'substructure', got 'clusters'.",
         )
-        real_number(self, "alpha", "beta")
-        real_number(self, "tau", "gamma", most=1.0)
         require(
             self.alpha + self.beta > 0,
             f"alpha + beta must be > 0, got {self.alpha} + {self.beta}.",

@@ -48,7 +48,7 @@ from gcsr.models.sparse import SparseTopology
 from gcsr.outofcore.estimate import Work
 from gcsr.starts.sample import Start, block_labels, class_budget, sample_training_rows
 from gcsr.utils.devices import make_generator
-from gcsr.utils.errors import real_number, whole_number
+from gcsr.utils.errors import Count, Share, Weight, Whole
 from gcsr.utils.progress import Progress
 
 # The least share of itself that a node has in S', so that weights stay bounded.
@@ -81,26 +81,18 @@ class GDEM(Condenser):
     # Where eigenvalues coincide, any basis of their space may be found.
     same_on_every_device: ClassVar[bool] = False
 
-    eigenpairs: int | None = None
-    low_share: float = 0.9
-    alpha: float = 1.0
-    beta: float = 100.0
-    gamma: float = 1000.0
-    iterations: int = 500
-    eigen_steps: int = 5
-    feature_steps: int = 5
-    feature_lr: float = 0.02
-    eigen_lr: float = 0.005
+    eigenpairs: Count | None = None
+    low_share: Share = 0.9
+    alpha: Weight = 1.0
+    beta: Weight = 100.0
+    gamma: Weight = 1000.0
+    iterations: Whole = 500
+    eigen_steps: Count = 5
+    feature_steps: Count = 5
+    feature_lr: Weight = 0.02
+    eigen_lr: Weight = 0.005
     units: Units = "relative"
     iterate: Literal["best-val", "last"] = "best-val"
-
-    def _check(self) -> None:
-        whole_number(self, "iterations")
-        whole_number(self, "eigen_steps", "feature_steps", least=1)
-        if self.eigenpairs is not None:
-            whole_number(self, "eigenpairs", least=1)
-        real_number(self, "alpha", "beta", "gamma", "feature_lr", "eigen_lr")
-        real_number(self, "low_share", most=1.0)
 
     def _work(self, nodes: int) -> Work:
         comparisons = QUICK_RUNS * (COMPARISONS + 1) * (self.iterate == "best-val")

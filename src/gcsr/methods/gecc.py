@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from torch import Tensor
@@ -26,11 +26,12 @@ from gcsr.outofcore.estimate import Work
 from gcsr.starts.clusters import cluster_start
 from gcsr.starts.sample import block_labels, class_budget, rows_by_hop
 from gcsr.utils.devices import make_generator
-from gcsr.utils.errors import real_number, whole_number
+from gcsr.utils.errors import Bounds, Count, Weight
 
 NUM_HOPS = 2
 # Rounds of a grouping, and how little centers may move, as a share of the rows' size, to end it before.
 ROUNDS, STILL = 300, 1e-5
+HopWeight = Annotated[float, Bounds(least=-1e6)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,18 +50,12 @@ class GECC(Condenser):
     # A row that is as near to two centers may join either.
     same_on_every_device: ClassVar[bool] = False
 
-    gamma: float = 0.0
-    alpha: float = 0.5
-    beta: float = 0.5
-    fuzziness: float = 1.0
-    restarts: int = 10
-    balance: float = 1.0
-
-    def _check(self) -> None:
-        real_number(self, "gamma", "alpha", "beta", least=-1e6)
-        real_number(self, "fuzziness", least=1.0)
-        real_number(self, "balance")
-        whole_number(self, "restarts", least=1)
+    gamma: HopWeight = 0.0
+    alpha: HopWeight = 0.5
+    beta: HopWeight = 0.5
+    fuzziness: Annotated[float, Bounds(least=1.0)] = 1.0
+    restarts: Count = 10
+    balance: Weight = 1.0
 
     def _work(self, nodes: int) -> Work:
         return Work(nodes, hops=NUM_HOPS)

@@ -16,7 +16,7 @@ from gcsr.methods.sfgc import SnapshotCondenser
 from gcsr.models.topology import EmptyTopology
 from gcsr.training.expert_recipe import ExpertRecipe
 from gcsr.training.obtain_experts import Experts
-from gcsr.utils.errors import real_number, whole_number
+from gcsr.utils.errors import Count, PositiveShare, Rate, Weight, Whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,26 +41,19 @@ class GEOM(SnapshotCondenser):
     exact_class_budget: ClassVar[bool] = False
 
     model: str = "gcn"
-    num_hops: int = 2
-    iterations: int = 300
-    student_steps: int = 50
-    student_lr: float = 0.3
-    expert_steps: int = 10
-    feature_lr: float = 0.01
-    easy_share: float = 0.75
-    curriculum_epochs: int = 50
+    num_hops: Whole = 2
+    iterations: Whole = 300
+    student_steps: Count = 50
+    student_lr: Rate = 0.3
+    expert_steps: Count = 10
+    feature_lr: Rate = 0.01
+    easy_share: PositiveShare = 0.75
+    curriculum_epochs: Whole = 50
     pace: Pace = "root"
-    window: int = 10
+    window: Count = 10
     learn_labels: bool = True
-    label_lr: float = 1e-4
-    knowledge: float = 0.1
-
-    def _check_structure(self) -> None:
-        super()._check_structure()
-        whole_number(self, "curriculum_epochs")
-        whole_number(self, "window", least=1)
-        real_number(self, "easy_share", most=1.0, above=True)
-        real_number(self, "label_lr", "knowledge")
+    label_lr: Weight = 1e-4
+    knowledge: Weight = 0.1
 
     @property
     def _matching(self) -> Matching:

@@ -50,7 +50,7 @@ from gcsr.starts.sample import (
     sample_training_rows,
 )
 from gcsr.utils.devices import make_generator
-from gcsr.utils.errors import real_number, require_one_of, whole_number
+from gcsr.utils.errors import Count, Rate, Share, Weight, Whole, require_one_of
 from gcsr.utils.progress import Progress
 
 # A linear layer has as many outputs as classes; an estimate counts so many.
@@ -84,19 +84,11 @@ class AlternatingCondenser(Condenser):
         dtype: the precision of everything and, if it is ``float64``, of the result.
     """
 
-    epochs: int = 100
-    feature_lr: float = 3e-3
+    epochs: Whole = 100
+    feature_lr: Rate = 3e-3
     units: Units = "relative"
     iterate: Literal["last", "best-val"] = "best-val"
     dtype: Precision = "float32"
-
-    def _check(self) -> None:
-        whole_number(self, "epochs")
-        real_number(self, "feature_lr", above=True)
-        self._check_structure()
-
-    def _check_structure(self) -> None:
-        """Raise :class:`InputError` for an invalid setting of the structure."""
 
     @abstractmethod
     def _inputs(self, ctx: Context) -> GradientInputs:
@@ -215,26 +207,20 @@ class GradientCondenser(AlternatingCondenser):
 
     revision: ClassVar[int] = 2
 
-    num_hops: int = 0
+    num_hops: Whole = 0
     model: str = "sgc"
-    hidden_channels: int = 256
-    outer: int = 10
-    inner: int = 5
-    model_lr: float = 0.01
+    hidden_channels: Count = 256
+    outer: Count = 10
+    inner: Whole = 5
+    model_lr: Rate = 0.01
     distance: Literal["cosine", "squared", "relative"] = "cosine"
-    batch: int = 256
+    batch: Count = 256
     neighbors: Literal["auto", "all", "sampled"] = "auto"
-    fan_out: int = 10
-    second_fan_out: int = 5
+    fan_out: Count = 10
+    second_fan_out: Count = 5
 
     def _check(self) -> None:
         require_one_of("model", self.model, LEARNERS)
-        whole_number(self, "num_hops", "inner")
-        whole_number(
-            self, "hidden_channels", "outer", "batch", "fan_out", "second_fan_out", least=1
-        )
-        real_number(self, "model_lr", above=True)
-        super()._check()
 
     def _work(self, nodes: int) -> Work:
         compared = len(epochs_to_compare(self.epochs)) if self.iterate == "best-val" else 0
@@ -334,15 +320,10 @@ class StructuredCondenser(AlternatingCondenser):
         smoothness: weight of tr(YᵀLY), which is small if edges join nodes of the same class.
     """
 
-    structure_lr: float = 1e-3
-    generator_hidden_channels: int = 128
-    threshold: float = 0.05
-    smoothness: float = 0.0
-
-    def _check_structure(self) -> None:
-        whole_number(self, "generator_hidden_channels", least=1)
-        real_number(self, "structure_lr", "smoothness")
-        real_number(self, "threshold", most=1.0)
+    structure_lr: Weight = 1e-3
+    generator_hidden_channels: Count = 128
+    threshold: Share = 0.05
+    smoothness: Weight = 0.0
 
     def _generator(self) -> Generator:
         """The map from features to edges."""

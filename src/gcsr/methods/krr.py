@@ -40,7 +40,7 @@ from gcsr.starts.sample import (
     sample_training_rows,
 )
 from gcsr.utils.devices import make_generator
-from gcsr.utils.errors import real_number, whole_number
+from gcsr.utils.errors import Count, Rate, Weight, Whole
 from gcsr.utils.progress import Progress
 
 # Rows of the real graph that are predicted at a time.
@@ -77,25 +77,19 @@ class KRR(Condenser):
     # Labels are numbers that differ in their last bit.
     same_on_every_device: ClassVar[bool] = False
 
-    num_hops: int = 2
-    blocks: int = 2
-    layers: int = 2
-    ridge: float = 1.0
-    neighbors: int = 0
-    iterations: int = 200
-    batch: int = 2048
-    feature_lr: float = 0.01
-    label_lr: float = 0.01
+    num_hops: Whole = 2
+    blocks: Count = 2
+    layers: Count = 2
+    ridge: Rate = 1.0
+    neighbors: Whole = 0
+    iterations: Whole = 200
+    batch: Count = 2048
+    feature_lr: Weight = 0.01
+    label_lr: Weight = 0.01
     units: Units = "relative"
     init: Literal["sample", "uniform"] = "sample"
     soft_labels: bool = True
     iterate: Literal["best-val", "last"] = "best-val"
-
-    def _check(self) -> None:
-        whole_number(self, "num_hops", "neighbors", "iterations")
-        whole_number(self, "blocks", "layers", "batch", least=1)
-        real_number(self, "ridge", above=True)
-        real_number(self, "feature_lr", "label_lr")
 
     def _work(self, nodes: int) -> Work:
         comparisons = QUICK_RUNS * (COMPARISONS + 1) * (self.iterate == "best-val")

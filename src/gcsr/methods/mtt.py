@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from gcsr.methods.trajectory_matching import TrajectoryCondenser
+from gcsr.utils.errors import Whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,4 +21,4 @@ class MTT(TrajectoryCondenser):
 
     works_in_blocks: ClassVar[bool] = True
 
-    num_hops: int = 0
+    num_hops: Whole = 0

@@ -21,7 +21,7 @@ from gcsr.starts.sample import Pick, block_labels, class_budget, pick_training_r
 from gcsr.training.classification import targets_of
 from gcsr.training.fit import TrainingRecipe, fit
 from gcsr.utils.devices import make_generator
-from gcsr.utils.errors import real_number, whole_number
+from gcsr.utils.errors import Count, Weight
 from gcsr.utils.parallel import part_of
 from gcsr.utils.progress import Progress, silent
 
@@ -135,13 +135,9 @@ class EmbeddedSelection(SelectionCondenser):
     # The GCN's dropout is drawn on the device, and one node more or less like another decides.
     same_on_every_device: ClassVar[bool] = False
 
-    weight_decay: float = 5e-4
-    epochs: int = 600
-    hidden_channels: int = 256
-
-    def _check(self) -> None:
-        whole_number(self, "epochs", "hidden_channels", least=1)
-        real_number(self, "weight_decay")
+    weight_decay: Weight = 5e-4
+    epochs: Count = 600
+    hidden_channels: Count = 256
 
     def _work(self, nodes: int) -> Work:
         return Work(nodes, real_epochs=self.epochs, hidden_channels=self.hidden_channels)

@@ -16,7 +16,7 @@ from gcsr.methods.kcenter import k_center_starts
 from gcsr.methods.trajectory_matching import TrajectoryCondenser
 from gcsr.starts.sample import Start
 from gcsr.training.expert_recipe import ExpertRecipe, Optimizer
-from gcsr.utils.errors import real_number, whole_number
+from gcsr.utils.errors import Count, Rate, Weight, Whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,19 +39,15 @@ class SnapshotCondenser(TrajectoryCondenser):
     # As in :class:`~gcsr.methods.selection.EmbeddedSelection`.
     same_on_every_device: ClassVar[bool] = False
 
-    num_hops: int = 0
+    num_hops: Whole = 0
     selection: Literal["kcenter", "random"] = "kcenter"
     learn_student_lr: bool = True
-    score_every: int = 10
-    embedding_epochs: int = 600
-    embedding_weight_decay: float = 5e-4
-    snapshot_every: int = 1
+    score_every: Count = 10
+    embedding_epochs: Count = 600
+    embedding_weight_decay: Weight = 5e-4
+    snapshot_every: Count = 1
     expert_optimizer: Optimizer = "adam"
     expert_restart: bool = True
-
-    def _check_structure(self) -> None:
-        whole_number(self, "score_every", "embedding_epochs", "snapshot_every", least=1)
-        real_number(self, "embedding_weight_decay")
 
     @property
     def _learned_rate(self) -> LearnedRate | None:
@@ -97,16 +93,9 @@ class SFGC(SnapshotCondenser):
     ITERATES: ClassVar[tuple[str, ...]] = ("gntk", "last", "best-val")
 
     iterate: str = "gntk"
-    gntk_ridge: float = 1.0
-    gntk_nodes: int | None = None
-    gntk_draws: int = 1
-
-    def _check_structure(self) -> None:
-        super()._check_structure()
-        whole_number(self, "gntk_draws", least=1)
-        if self.gntk_nodes is not None:
-            whole_number(self, "gntk_nodes", least=1)
-        real_number(self, "gntk_ridge", above=True)
+    gntk_ridge: Rate = 1.0
+    gntk_nodes: Count | None = None
+    gntk_draws: Count = 1
 
     @property
     def _stops_if_diverged(self) -> bool:

@@ -11,7 +11,7 @@ from torch import Tensor
 from gcsr.data.views import CondensingView
 from gcsr.engines.gradient.structures import Generator, GraphonGenerator, TransportTerm
 from gcsr.methods.gradient_matching import StructuredGradientCondenser
-from gcsr.utils.errors import real_number, whole_number
+from gcsr.utils.errors import Count, Weight, Whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,17 +30,11 @@ class SGDD(StructuredGradientCondenser):
     name: ClassVar[str] = "sgdd"
     summary: ClassVar[str] = "gradient matching with a graphon and a structure loss (NeurIPS 2023)"
 
-    smoothness: float = 0.01
+    smoothness: Weight = 0.01
     structure_loss: Literal["stabilized", "released", "off"] = "stabilized"
-    structure_weight: float = 1e-6
-    samples: int = 500
-    sinkhorn: int = 5
-
-    def _check_structure(self) -> None:
-        super()._check_structure()
-        real_number(self, "structure_weight")
-        whole_number(self, "sinkhorn")
-        whole_number(self, "samples", least=1)
+    structure_weight: Weight = 1e-6
+    samples: Count = 500
+    sinkhorn: Whole = 5
 
     def _generator(self) -> Generator:
         return GraphonGenerator(self.generator_hidden_channels)

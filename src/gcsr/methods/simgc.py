@@ -23,9 +23,9 @@ from gcsr.models.base import Params, Prepared
 from gcsr.models.mlp import MLP
 from gcsr.outofcore.estimate import Work
 from gcsr.starts.sample import Start, block_labels, class_budget, rows_by_hop, sample_training_rows
-from gcsr.training.fit import TrainingRecipe, fit
+from gcsr.training.fit import DropoutShare, TrainingRecipe, fit
 from gcsr.utils.devices import make_generator
-from gcsr.utils.errors import real_number, whole_number
+from gcsr.utils.errors import Count, Rate, Share, Weight, Whole
 
 HOPS = 2
 
@@ -98,25 +98,18 @@ class SimGC(StructuredCondenser):
     )
     beyond_training_nodes: ClassVar[bool] = True
 
-    epochs: int = 1500
-    feature_lr: float = 0.05
-    structure_lr: float = 1e-3
-    threshold: float = 0.01
-    smoothness: float = 0.1
+    epochs: Whole = 1500
+    feature_lr: Rate = 0.05
+    structure_lr: Weight = 1e-3
+    threshold: Share = 0.01
+    smoothness: Weight = 0.1
     init: Literal["noise", "sample"] = "noise"
-    alignment: float = 10.0
-    teacher_hidden_channels: int = 256
-    teacher_epochs: int = 600
-    teacher_lr: float = 1e-3
-    teacher_dropout: float = 0.0
-    validate_every: int = 100
-
-    def _check_structure(self) -> None:
-        super()._check_structure()
-        whole_number(self, "teacher_hidden_channels", "teacher_epochs", "validate_every", least=1)
-        real_number(self, "teacher_lr", above=True)
-        real_number(self, "alignment")
-        real_number(self, "teacher_dropout", most=1.0, below=True)
+    alignment: Weight = 10.0
+    teacher_hidden_channels: Count = 256
+    teacher_epochs: Count = 600
+    teacher_lr: Rate = 1e-3
+    teacher_dropout: DropoutShare = 0.0
+    validate_every: Count = 100
 
     def _work(self, nodes: int) -> Work:
         compared = len(self._compared) if self.iterate == "best-val" else 0

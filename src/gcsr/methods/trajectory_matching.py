@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -37,7 +37,7 @@ from gcsr.engines.trajectory.engine import (
     Step,
 )
 from gcsr.engines.trajectory.students import student_for
-from gcsr.methods.base import Condenser, resource
+from gcsr.methods.base import RESOURCE, Condenser
 from gcsr.models.registry import CONDENSING_MODELS, condensing_model
 from gcsr.outofcore.estimate import Work
 from gcsr.outofcore.predict import require_blocks
@@ -47,7 +47,7 @@ from gcsr.starts.sample import Start, block_labels, class_budget, rows_after, sa
 from gcsr.training.expert_recipe import ExpertRecipe, ExpertRequest
 from gcsr.training.obtain_experts import Experts, experts_for
 from gcsr.utils.devices import make_generator
-from gcsr.utils.errors import real_number, require, require_one_of, whole_number
+from gcsr.utils.errors import Count, Rate, Weight, Whole, require, require_one_of
 from gcsr.utils.progress import Progress
 
 
@@ -81,55 +81,38 @@ class TrajectoryCondenser(Condenser):
     revision: ClassVar[int] = 3
     ITERATES: ClassVar[tuple[str, ...]] = ("last", "best-val")
 
-    num_hops: int = 2
+    num_hops: Whole = 2
     init: Literal["sample", "clusters"] = "sample"
     pseudo_labels: Labeler = "gcn"
     tempered: bool = True
     grouping: Grouping = "bisection"
     soft_labels: bool = False
     model: str = "sgc"
-    hidden_channels: int = 256
-    iterations: int = 1000
-    student_steps: int = 5
-    student_lr: float = 0.01
-    expert_steps: int = 2
-    max_start: int = 60
-    feature_lr: float = 3e-4
+    hidden_channels: Count = 256
+    iterations: Whole = 1000
+    student_steps: Count = 5
+    student_lr: Rate = 0.01
+    expert_steps: Count = 2
+    max_start: Count = 60
+    feature_lr: Rate = 3e-4
     units: Units = "relative"
     iterate: str = "best-val"
-    experts: int = 20
-    expert_epochs: int = 100
-    expert_lr: float = 1e-2
-    expert_weight_decay: float = 5e-4
-    expert_seed: int = 0
-    expert_memory: int | None = resource(None)
-    expert_disk: int = resource(0)
+    experts: Count = 20
+    expert_epochs: Count = 100
+    expert_lr: Rate = 1e-2
+    expert_weight_decay: Weight = 5e-4
+    expert_seed: Whole = 0
+    expert_memory: Whole | None = field(default=None, metadata=RESOURCE)
+    expert_disk: Whole = field(default=0, metadata=RESOURCE)
     dtype: Precision = "float32"
 
     def _check(self) -> None:
         require_one_of("model", self.model, CONDENSING_MODELS)
-        Clustering.of(self)
         require(
             not self.soft_labels or self.init == "clusters",
             "soft_labels must be false for init 'sample', got true.",
         )
         require_one_of("iterate", self.iterate, self.ITERATES)
-        whole_number(self, "iterations", "expert_disk")
-        whole_number(
-            self,
-            "hidden_channels",
-            "student_steps",
-            "expert_steps",
-            "max_start",
-            "experts",
-            "expert_epochs",
-            least=1,
-        )
-        real_number(self, "student_lr", "feature_lr", "expert_lr", above=True)
-        real_number(self, "expert_weight_decay")
-        if self.expert_memory is not None:
-            whole_number(self, "expert_memory")
-        self._check_structure()
         every = self._snapshot_every
         unit = "" if every == 1 else f" (in snapshots every {every} epochs)"
         require(
@@ -137,9 +120,6 @@ class TrajectoryCondenser(Condenser):
             f"max_start + expert_steps - 1{unit} must be <= expert_epochs = {self.expert_epochs}, got"
             f" max_start = {self.max_start} and expert_steps = {self.expert_steps}.",
         )
-
-    def _check_structure(self) -> None:
-        """Raise :class:`InputError` for an invalid setting of the structure."""
 
     def _graph_statistics(self, ctx: Context, experts: Experts) -> dict[str, Any]:
         """Statistics of the real graph that the structure needs; they are part of the provenance."""

@@ -29,7 +29,7 @@ from gcsr.data.views import CondensingView, ViewCache
 from gcsr.starts.pseudo_labels import class_shares
 from gcsr.starts.sample import JITTER, Start, rows_after, taken
 from gcsr.utils.devices import make_generator, release_freed_memory
-from gcsr.utils.errors import require, whole_number
+from gcsr.utils.errors import require
 from gcsr.utils.progress import Progress
 
 # -- Groups of equal size: rows cut in halves, and these again, where they vary much -----------------
@@ -293,10 +293,8 @@ class Clustering:
 
     @classmethod
     def of(cls, method: object) -> Clustering:
-        """The settings of a method; invalid ones raise :class:`InputError`."""
-        asked = cls(**{field.name: getattr(method, field.name) for field in fields(cls)})
-        whole_number(asked, "num_hops", "expert_seed")
-        return asked
+        """The settings of a method."""
+        return cls(**{field.name: getattr(method, field.name) for field in fields(cls)})
 
 
 def class_centers(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 from torch import Tensor
@@ -21,7 +21,7 @@ from gcsr.training.adam import fused_adam
 from gcsr.training.classification import predicted, score_of, training_loss
 from gcsr.utils.capture import record, warm_up
 from gcsr.utils.devices import make_generator
-from gcsr.utils.errors import real_number, whole_number, with_plain_numbers
+from gcsr.utils.errors import Bounds, Count, Rate, Weight, check_fields
 from gcsr.utils.renamed import generator_name
 
 
@@ -46,6 +46,7 @@ def scores_of(
 
 # Epochs that are run before one is recorded on CUDA, and how many make recording worth its while.
 WARM_EPOCHS, RECORDED_EPOCHS = 2, 20
+DropoutShare = Annotated[float, Bounds(most=1.0, below=True)]
 # Hidden activations of the networks scored or trained at once stay below this many numbers.
 ACTIVATION_BUDGET = {"cpu": 2**26, "cuda": 2**30}
 
@@ -62,18 +63,14 @@ class TrainingRecipe:
         validate_every: epochs between two validations.
     """
 
-    epochs: int = 600
-    lr: float = 0.01
-    weight_decay: float = 5e-4
-    dropout: float = 0.0
-    validate_every: int = 1
+    epochs: Count = 600
+    lr: Rate = 0.01
+    weight_decay: Weight = 5e-4
+    dropout: DropoutShare = 0.0
+    validate_every: Count = 1
 
     def __post_init__(self) -> None:
-        with_plain_numbers(self, vars(self))
-        whole_number(self, "epochs", "validate_every", least=1)
-        real_number(self, "lr", above=True)
-        real_number(self, "weight_decay")
-        real_number(self, "dropout", most=1.0, below=True)
+        check_fields(self)
 
 
 def paper_recipe(dataset: str) -> TrainingRecipe:

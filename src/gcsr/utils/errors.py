@@ -7,8 +7,11 @@ import re
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
+from functools import cache
+from types import NoneType
+from typing import Annotated, Any, Literal, cast, get_args, get_origin, get_type_hints
 
 _NUMBER = re.compile(r"\d+")
 
@@ -88,19 +91,6 @@ def plain_number(value: Any) -> Any:
     return value.item() if getattr(value, "shape", None) == () else value
 
 
-def with_plain_numbers(settings: object, names: Iterable[str]) -> None:
-    """Replace scalars of NumPy or torch among the fields of a frozen dataclass."""
-    for name in names:
-        object.__setattr__(settings, name, plain_number(getattr(settings, name)))
-
-
-def truth_value(settings: object, *names: str) -> None:
-    """Each named field must be true or false."""
-    for name in names:
-        value: Any = getattr(settings, name)
-        require(isinstance(value, bool), f"{name} must be true or false, got {value!r}.")
-
-
 def real_number(
     settings: object,
     *names: str,
@@ -122,3 +112,50 @@ def real_number(
         fine = number and math.isfinite(value) and least <= value <= most
         fine = fine and not (above and value == least) and not (below and value == most)
         require(fine, f"{name} must be a number {bounds}, got {value!r}.")
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """In the annotation of a number: what :func:`real_number` accepts."""
+
+    least: float = 0.0
+    most: float = math.inf
+    above: bool = False
+    below: bool = False
+
+
+Whole = Annotated[int, Bounds()]
+Count = Annotated[int, Bounds(least=1)]
+Weight = Annotated[float, Bounds()]
+Rate = Annotated[float, Bounds(above=True)]
+Share = Annotated[float, Bounds(most=1.0)]
+PositiveShare = Annotated[float, Bounds(most=1.0, above=True)]
+
+
+@cache
+def _annotations(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind, include_extras=True)
+
+
+def check_fields(settings: object) -> None:
+    """Check a frozen dataclass by its annotations: :class:`Bounds`, literals and truth values.
+
+    Scalars of NumPy or torch are replaced by those of Python.
+    """
+    annotations = _annotations(cast("Any", type(settings)))
+    for name, given in list(vars(settings).items()):
+        value = plain_number(given)
+        object.__setattr__(settings, name, value)
+        kind = annotations[name]
+        if NoneType in get_args(kind):
+            if value is None:
+                continue
+            kind = get_args(kind)[0]
+        if kind is bool:
+            require(isinstance(value, bool), f"{name} must be true or false, got {value!r}.")
+        elif get_origin(kind) is Literal:
+            require_one_of(name, value, get_args(kind))
+        elif get_origin(kind) is Annotated and get_args(kind)[0] is int:
+            whole_number(settings, name, least=int(get_args(kind)[1].least))
+        elif get_origin(kind) is Annotated:
+            real_number(settings, name, **vars(get_args(kind)[1]))
