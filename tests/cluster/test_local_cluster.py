@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -181,19 +182,36 @@ def from_disk(cluster: Cluster, folder: Path) -> None:
     for name in names:
         ours, theirs = (graph.disk.scratch / name for graph in (alone, shared))
         assert ours.read_bytes() == theirs.read_bytes()
-    # A worker is killed in the middle of the default mode.
-    asked = {"nodes": 9, "seeds": [3, 4], "device": "cpu", "pseudo_labels": "none"}
-    asked["iterations"] = 150
-    default = gcsr.condense_many(alone, **asked)
-    with Killer(after=1.0) as killer:
-        assert content(gcsr.condense_many(shared, **asked, cluster=cluster)) == content(default)
-    assert killer.killed
     tested = {"runs": 4, "recipe": QUICK, "hidden_channels": 8, "device": "cpu"}
     scores = [
         gcsr.evaluate(here, graph, **tested, **where).scores
         for graph, where in ((alone, {}), (shared, {"cluster": cluster}))
     ]
     assert scores[0] == scores[1]
+
+
+def by_default(cluster: Cluster, folder: Path) -> None:
+    """Pseudo-labels, candidates and scores are units; a worker is killed while it takes outer steps."""
+    reports: list[tuple[str, int, int]] = []
+    killed: list[int] = []
+
+    def report(*told: Any) -> None:
+        reports.append(told)
+        if told[0] == "condensing" and not killed:
+            killed.append(min(units_at_work()))
+            os.kill(killed[0], signal.SIGKILL)
+
+    graph = planted_graph(per_class=60, noise=6)
+    stored = open_folder(write_folder(graph, folder / "default"), memory=20_000)
+    asked = {"nodes": 9, "seeds": [3], "device": "cpu", "iterations": 20}
+    here = gcsr.condense_many(graph, **asked)
+    there = gcsr.condense_many(stored, **asked, cluster=cluster, progress=report)
+    assert killed
+    assert content(there) == content(here)
+    assert "pseudo_labels" in here[0].provenance
+    # Random, Herding and three starts; then the best of these, what was learned from it, and the two.
+    assert ("starts", 5, 5) in reports
+    assert ("comparing", 4, 4) in reports
 
 
 def refused(cluster: Cluster) -> None:
@@ -214,6 +232,7 @@ def main(which: str, folder: Path) -> None:
         condensed(cluster)
         evaluated(cluster)
         propagated(cluster)
+        by_default(cluster, folder)
         refused(cluster)
         if which == "everything":
             from_disk(cluster, folder)

@@ -23,6 +23,7 @@ from gcsr.engines.bilevel.window import InnerAdam, SmallGraph, Students, Window,
 from gcsr.engines.iterates import QuickScore
 from gcsr.engines.result import Context
 from gcsr.engines.structure import SelfExpressiveStructure
+from gcsr.methods.bilevel import Targets
 from gcsr.models.sparse import SparseOperator
 from gcsr.outofcore.real import real_graph
 from gcsr.training.fit import TrainingRecipe
@@ -523,9 +524,11 @@ def test_a_start_that_was_scored_is_not_scored_again(graph, monkeypatch):
         QuickScore, "score", lambda *args, **more: (scored.append(1), score(*args, **more))[1]
     )
     ctx = Context(view, 9, [0], CPU, silent)
-    (start,) = Bilevel(**TINY | {"iterations": 0}).run(ctx)
+    method = Bilevel(**TINY)
+    starts = method.starts(ctx, Targets.of(method, ctx))
+    (start,) = Bilevel(**TINY | {"iterations": 0}).run(ctx, starts)
     assert len(scored) == 1
-    (made,) = Bilevel(**TINY).run(ctx)
+    (made,) = method.run(ctx, starts)
     curve = made.details["validation"]
     assert len(scored) == len(curve["iterations"])
     assert curve["values"][0] == start.details["validation"]["values"][0]

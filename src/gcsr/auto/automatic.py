@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
@@ -20,29 +20,39 @@ import torch
 from gcsr.auto.costs import Costs
 from gcsr.data.graph import Graph
 from gcsr.data.views import CondensingView, View
+from gcsr.distributed.worker import Shared
 from gcsr.engines.divergence import RUN_ERRORS, reason_of
 from gcsr.engines.iterates import QuickScore
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.methods.base import Condenser
-from gcsr.methods.bilevel import QUICK, QUICK_HIDDEN, Bilevel, few_labels, labeler_of
+from gcsr.methods.bilevel import QUICK, QUICK_HIDDEN, Bilevel, Targets, few_labels, labeler_of
+from gcsr.methods.distributed import run_tasks, run_units
 from gcsr.methods.herding import Herding
 from gcsr.methods.random import Random
 from gcsr.outofcore.estimate import Work
 from gcsr.outofcore.real import real_graph
-from gcsr.starts.pseudo_labels import class_shares
-from gcsr.starts.sample import class_budget
+from gcsr.starts.sample import Start, class_budget
 from gcsr.utils.errors import InputError, Rate, require, require_one_of
-from gcsr.utils.parallel import run_jobs_on
-from gcsr.utils.progress import Progress, silent
+from gcsr.utils.progress import silent
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A method with its settings, what it made, and how that validates, by round."""
+    """A method with its settings, what it made from which start, and how that validates, by round."""
 
     method: Condenser
     made: CondensationResult
+    start: Start | None = None
     validation: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def quick(self) -> float:
+        """The score of the first comparison."""
+        return self.validation.get("quick", 0.0)
+
+
+# A candidate, or the reason why there is none.
+Outcome = Candidate | str
 
 
 def validated(made: CondensationResult) -> dict[str, float]:
@@ -139,6 +149,7 @@ class Automatic(Condenser):
     works_in_blocks: ClassVar[bool] = True
     exact_class_budget: ClassVar[bool] = False
     multi_label: ClassVar[bool] = True
+    divides_its_work: ClassVar[bool] = True
     delegates: ClassVar[tuple[type[Condenser], ...]] = (Bilevel,)
     includes: ClassVar[tuple[type[Condenser], ...]] = (Random, Herding, Bilevel)
 
@@ -230,121 +241,161 @@ class Automatic(Condenser):
                 plan.least_seconds,
                 self.budget,
             )
-        # Candidates run side by side: what they share is computed before.
-        real = real_graph(view.visible, device, progress=progress)
-        real.propagate(max(1, *plan.hops))
-        labeler = labeler_of(self._bilevel(nodes), view.visible)
-        if labeler is not None:
-            # Once for all candidates, which may run side by side. If it fails each of them tells why.
-            seed = self._fixed.get("expert_seed", 0)
-            with suppress(*RUN_ERRORS):
-                class_shares(view, labeler, seed=seed, device=device, progress=progress)
         ctx = replace(ctx, view=view)
-        runs = [_Run(self, ctx, plan, seed) for seed in ctx.seeds]
-        run_jobs_on(device, [job for run in runs for job in run.starting()], progress)
-        for run in runs:
-            run.choose_start()
+        # Candidates run side by side: what they share is computed before.
+        if ctx.cluster is None:
+            real_graph(view.visible, device, progress=progress).propagate(max(1, *plan.hops))
+        known: Shared | Targets | None = None
+        # If pseudo-labels fail every candidate that needs them tells why.
+        with suppress(*RUN_ERRORS):
+            known = Targets.of(self._bilevel(nodes), ctx)
+        if ctx.cluster is not None:
+            known = Shared(ctx.cluster.ray.put(known))
+        methods: list[Condenser] = [Random(nodes=nodes), Herding(nodes=nodes, **BRIEF_EMBEDDING)]
+        for hops in plan.hops:
+            # Starts are compared whichever iterate is asked for later.
+            method = self._bilevel(nodes, num_hops=hops)
+            methods.append(replace(method, iterations=0, iterate="best-val"))
+        tasks = [partial(_candidate, one, seed, known) for seed in ctx.seeds for one in methods]
+        found = run_tasks(ctx, tasks)
+        runs = [
+            _Run(self, plan, seed, methods, found[i * len(methods) : (i + 1) * len(methods)])
+            for i, seed in enumerate(ctx.seeds)
+        ]
         if plan.iterations:
-            with_checkpoint = replace(ctx, view=replace(view, checkpoint=checkpoint))
-            self._improve([run for run in runs if run.start is not None], with_checkpoint, plan)
-        run_jobs_on(device, [job for run in runs for job in run.comparing()], progress)
+            if checkpoint is not None:
+                ctx = replace(ctx, view=replace(view, checkpoint=checkpoint))
+            self._improve([run for run in runs if run.start], ctx, plan, known)
+        finalists = [one for run in runs for one in run.finalists]
+        scores = run_tasks(ctx, [partial(_compared, one.made) for one in finalists])
+        for one, score in zip(finalists, scores, strict=True):
+            one.validation["final"] = score
         return [run.result() for run in runs]
 
-    def _improve(self, runs: Sequence[_Run], ctx: Context, plan: Plan) -> None:
+    def _improve(
+        self, runs: Sequence[_Run], ctx: Context, plan: Plan, known: Shared | Targets | None
+    ) -> None:
         """Bilevel condensation of every graph; those with the same start settings go together."""
+
+        def method(hops: int) -> Bilevel:
+            return self._bilevel(ctx.nodes, num_hops=hops, iterations=plan.iterations)
+
+        if ctx.cluster is not None:
+            tasks = [partial(_made, method(r.hops), r.seed, known, r.begun) for r in runs]
+            for run, outcome in zip(runs, run_units(ctx, tasks), strict=True):
+                run.learned(method(run.hops), outcome)
+            return
+        assert not isinstance(known, Shared)
         by_hops: dict[int, list[_Run]] = {}
         for run in runs:
             by_hops.setdefault(run.hops, []).append(run)
         for hops, group in by_hops.items():
-            method = self._bilevel(ctx.nodes, num_hops=hops, iterations=plan.iterations)
+            together = replace(ctx, seeds=[run.seed for run in group])
             try:
-                made = method.run(replace(ctx, seeds=[run.seed for run in group]))
+                made = method(hops).run(together, [run.begun for run in group], known)
             except RUN_ERRORS as error:
                 if len(group) == 1:
-                    group[0].left_out.append((method, reason_of(error)))
+                    group[0].learned(method(hops), reason_of(error))
                     continue
                 # A graph that fails must not take the others with it.
                 for run in group:
-                    self._improve([run], ctx, plan)
+                    self._improve([run], ctx, plan, known)
                 continue
             for run, one in zip(group, made, strict=True):
-                run.candidates.append(Candidate(method, one, validated(one)))
+                run.learned(method(hops), Candidate(method(hops), one, None, validated(one)))
+
+
+def _made(
+    method: Condenser, seed: int, known: Shared | Targets | None, start: Start | None, ctx: Context
+) -> Outcome:
+    """The task: what a method makes."""
+    ctx = replace(ctx, seeds=[seed])
+    try:
+        if not isinstance(method, Bilevel):
+            return Candidate(method, method.run(ctx)[0])
+        known = (known.read() if isinstance(known, Shared) else known) or Targets.of(method, ctx)
+        start = start or method.starts(ctx, known)[0]
+        (made,) = method.run(ctx, [start], known)
+        return Candidate(method, made, start, validated(made))
+    except RUN_ERRORS as error:
+        return reason_of(error)
+
+
+def _candidate(
+    method: Condenser, seed: int, known: Shared | Targets | None, ctx: Context
+) -> Outcome:
+    """The task: Random, Herding or a start."""
+    found = _made(method, seed, known, None, replace(ctx, progress=silent))
+    ctx.progress("starts", 1, 1)
+    return found
+
+
+def _compared(made: CondensationResult, ctx: Context) -> float:
+    """The task: the score of a finalist by networks that chose nothing."""
+    y, device = made.y, ctx.device
+    if y.ndim == 1:
+        # Class shares; rows of zeros where there is no label.
+        classes = ctx.view.visible.num_classes
+        y = torch.nn.functional.one_hot(y.clamp_min(0), classes) * (y >= 0)[:, None]
+    score = QuickScore(ctx.view.validation, device).score(
+        made.x.to(device),
+        made.adjacency.to(device),
+        y.to(device),
+        FINAL_NETWORKS,
+        FINAL_SEED,
+        hidden_channels=QUICK_HIDDEN,
+        recipe=QUICK,
+    )
+    ctx.progress("comparing", 1, 1)
+    return score
 
 
 class _Run:
     """The search of one graph."""
 
-    def __init__(self, automatic: Automatic, ctx: Context, plan: Plan, seed: int) -> None:
+    def __init__(
+        self,
+        automatic: Automatic,
+        plan: Plan,
+        seed: int,
+        methods: Sequence[Condenser],
+        found: Sequence[Outcome],
+    ) -> None:
         self._automatic, self._plan, self.seed = automatic, plan, seed
-        self._ctx = replace(ctx, seeds=[seed], progress=silent)
         self._simple: list[Candidate] = []
         self._starts: list[Candidate] = []
         self.candidates: list[Candidate] = []
         self.left_out: list[tuple[Condenser, str]] = []
-        self.start: Candidate | None = None
-        self.hops = 0
+        for method, one in zip(methods, found, strict=True):
+            self._add(method, one, self._starts if isinstance(method, Bilevel) else self._simple)
+        # The start that validates best; of equals the one that is tried first.
+        self.start = max(self._starts, key=lambda one: one.quick, default=None)
 
-    def starting(self) -> list[Callable[[Progress], None]]:
-        """Jobs that make Random, Herding and every start."""
-        nodes = self._ctx.nodes
-        simple = (Random(nodes=nodes), Herding(nodes=nodes, **BRIEF_EMBEDDING))
-        # Starts are compared whichever iterate is asked for later.
-        starts = [
-            replace(
-                self._automatic._bilevel(nodes, num_hops=hops), iterations=0, iterate="best-val"
-            )
-            for hops in self._plan.hops
-        ]
-        return [
-            *(partial(self._make, method, self._simple) for method in simple),
-            *(partial(self._make, method, self._starts) for method in starts),
-        ]
+    def _add(self, method: Condenser, outcome: Outcome, where: list[Candidate]) -> None:
+        if isinstance(outcome, str):
+            self.left_out.append((method, outcome))
+        else:
+            where.append(outcome)
 
-    def _make(self, method: Condenser, where: list[Candidate], progress: Progress) -> None:
-        try:
-            (made,) = method.run(self._ctx)
-            where.append(Candidate(method, made, validated(made)))
-        except RUN_ERRORS as error:
-            self.left_out.append((method, reason_of(error)))
-        progress("starts", 1, 1)
+    def learned(self, method: Condenser, outcome: Outcome) -> None:
+        """Take what bilevel condensation made of the start."""
+        self._add(method, outcome, self.candidates)
 
-    def choose_start(self) -> None:
-        """The start that validates best; of equals the one that is tried first."""
-        # Jobs finish in any order.
-        self._simple.sort(key=lambda one: one.method.name, reverse=True)
-        order = {hops: place for place, hops in enumerate(self._plan.hops)}
-        self._starts.sort(key=lambda one: order[getattr(one.method, "num_hops", 0)])
-        self.left_out.sort(key=lambda one: repr(one[0]))
-        if self._starts:
-            self.start = max(self._starts, key=lambda one: one.validation.get("quick", 0.0))
-            self.hops = getattr(self.start.method, "num_hops", 0)
+    @property
+    def hops(self) -> int:
+        """Of the best start."""
+        return getattr(self.start.method, "num_hops", 0) if self.start else 0
+
+    @property
+    def begun(self) -> Start:
+        """The best start; only where there is one."""
+        assert self.start is not None and self.start.start is not None
+        return self.start.start
 
     @property
     def finalists(self) -> list[Candidate]:
         """The simple ones, the start, and what was learned from it."""
         return [*self._simple, *([] if self.start is None else [self.start]), *self.candidates]
-
-    def comparing(self) -> list[Callable[[Progress], None]]:
-        """Jobs that score the finalists by networks that chose nothing."""
-        score = QuickScore(self._ctx.view.validation, self._ctx.device)
-        return [partial(self._compare, one, score) for one in self.finalists]
-
-    def _compare(self, one: Candidate, score: QuickScore, progress: Progress) -> None:
-        y, device = one.made.y, self._ctx.device
-        if y.ndim == 1:
-            # Class shares; rows of zeros where there is no label.
-            classes = self._ctx.view.visible.num_classes
-            y = torch.nn.functional.one_hot(y.clamp_min(0), classes) * (y >= 0)[:, None]
-        one.validation["final"] = score.score(
-            one.made.x.to(device),
-            one.made.adjacency.to(device),
-            y.to(device),
-            FINAL_NETWORKS,
-            FINAL_SEED,
-            hidden_channels=QUICK_HIDDEN,
-            recipe=QUICK,
-        )
-        progress("comparing", 1, 1)
 
     def result(self) -> CondensationResult:
         """The best finalist, with how it was found."""

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from gcsr.data.views import CondensingView
+from gcsr.distributed.pool import Cluster
 from gcsr.utils.progress import Progress, silent
 
 
@@ -24,6 +25,7 @@ class Context:
         seeds: one condensed graph is made for each.
         device: where to compute.
         progress: called with the stage, the steps done and their number.
+        cluster: where the parts of a method that divides its own work are computed.
     """
 
     view: CondensingView
@@ -31,6 +33,7 @@ class Context:
     seeds: Sequence[int]
     device: torch.device
     progress: Progress = silent
+    cluster: Cluster | None = None
 
 
 @dataclass(frozen=True, eq=False)

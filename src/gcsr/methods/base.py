@@ -39,7 +39,7 @@ from gcsr.utils.errors import (
     require_setting,
 )
 from gcsr.utils.parallel import suitable_threads
-from gcsr.utils.progress import ProgressOption, shows_progress
+from gcsr.utils.progress import Progress, ProgressOption, shows_progress
 from gcsr.version import __version__, source_hash
 
 logger = logging.getLogger(__name__)
@@ -110,6 +110,8 @@ class Condenser(ABC):
     beyond_training_nodes: ClassVar[bool] = False
     # Whether it can condense a graph that stays on disk.
     works_in_blocks: ClassVar[bool] = False
+    # Whether it divides its work into units of a cluster (``Context.cluster``); else a seed is a unit.
+    divides_its_work: ClassVar[bool] = False
     # Whether it can condense a graph whose nodes may have several labels.
     multi_label: ClassVar[bool] = False
     # Settings that a preset of that name stands for, for methods of other packages.
@@ -242,8 +244,9 @@ class Condenser(ABC):
             checkpoint: a folder for the state of the run; the same call continues an interrupted run.
             progress: as in :func:`gcsr.condense`.
             context: added to the provenance (the command line stores the preset's name there).
-            cluster: ``local`` or the ``HOST:PORT`` of a Ray cluster's head: every seed is a unit of
-                work there, with the same bytes as a result; by default this process does it all.
+            cluster: ``local`` or the ``HOST:PORT`` of a Ray cluster's head: every seed, or every
+                candidate of the automatic mode, is a unit of work there, with the same bytes as a
+                result; by default this process does it all.
         """
         require(len(seeds) > 0, "seeds must have at least one element.")
         seeds = [plain_number(seed) for seed in seeds]
@@ -267,15 +270,27 @@ class Condenser(ABC):
                     context=context,
                 )
         target = pick_device(device)
+        return self._condense(view, seeds, target, Checkpoint.of(checkpoint), progress, context)
+
+    def _condense(
+        self,
+        view: CondensingView,
+        seeds: Sequence[int],
+        target: torch.device,
+        checkpoint: Checkpoint | None,
+        progress: Progress,
+        context: dict[str, Any] | None,
+        cluster: Cluster | None = None,
+    ) -> list[CondensedGraph]:
         nodes = self.size(view.visible.num_nodes)
         logger.info("%s: %d nodes, seeds %s, on %s", self.name, nodes, [*seeds], target)
         if target.type == "cuda":
             torch.cuda.reset_peak_memory_stats(target)
         began = time.perf_counter()
-        with opened(Checkpoint.of(checkpoint), self._run_of(view, nodes, seeds, target)) as log:
+        with opened(checkpoint, self._run_of(view, nodes, seeds, target)) as log:
             with suitable_threads(view.visible.x.numel(), target):
                 made = self.run(
-                    Context(replace(view, checkpoint=log), nodes, seeds, target, progress)
+                    Context(replace(view, checkpoint=log), nodes, seeds, target, progress, cluster)
                 )
                 made = [
                     _with_edges(result, view, seed, target)

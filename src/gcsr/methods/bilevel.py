@@ -21,12 +21,13 @@ from gcsr.engines.result import CondensationResult, Context
 from gcsr.engines.structure import SelfExpressiveStructure
 from gcsr.equations.prior import class_prior
 from gcsr.methods.base import Condenser
+from gcsr.methods.distributed import run_units
 from gcsr.outofcore.estimate import Work
 from gcsr.outofcore.parts import known_nodes, parts_read
 from gcsr.outofcore.real import real_graph
 from gcsr.starts.clusters import cluster_start
 from gcsr.starts.consistent import varied_columns_of
-from gcsr.starts.pseudo_labels import class_shares
+from gcsr.starts.pseudo_labels import LabelShares, best_labels, class_shares, compared
 from gcsr.starts.sample import (
     Start,
     block_labels,
@@ -149,14 +150,16 @@ class Bilevel(Condenser):
             outer_nodes=BATCHES * BATCH_NODES,
         )
 
-    def run(self, ctx: Context, starts: Sequence[Start] | None = None) -> list[CondensationResult]:
-        """One condensed graph per seed, from its own start or from the given ones."""
+    def run(
+        self, ctx: Context, starts: Sequence[Start] | None = None, known: Targets | None = None
+    ) -> list[CondensationResult]:
+        """One condensed graph per seed; ``starts`` and ``known`` labels are made if not given."""
         visible, device = ctx.view.visible, ctx.device
         require(
             self.structure == "none" or not visible.multi_label,
             f"structure must be 'none' for a multi-label graph, got {self.structure!r}.",
         )
-        known = Targets.of(self, ctx)
+        known = known or Targets.of(self, ctx)
         starts = self.starts(ctx, known) if starts is None else starts
         columns = self._columns(visible)
         real = None
@@ -207,11 +210,6 @@ class Bilevel(Condenser):
             return None
         return varied_columns_of(visible, self.max_columns)
 
-    def _start_key(self, budget: tuple[int, ...], seed: int, device: torch.device) -> Hashable:
-        """What determines a start."""
-        labels = (self.pseudo_labels, self.expert_seed)
-        return budget, seed, self.init, self.num_hops, *labels, str(device)
-
     def starts(self, ctx: Context, known: Targets, budget: Tensor | None = None) -> list[Start]:
         """The start of every seed; ``budget`` are its nodes per class."""
         visible, device = ctx.view.visible, known.shares.device
@@ -235,11 +233,7 @@ class Bilevel(Condenser):
                 rows, known.shares, budget, generator, multi_label=visible.multi_label
             )
 
-        cached = partial(_STARTS.get, visible, ctx.view.validation)
-        return [
-            cached(self._start_key(tuple(budget.tolist()), seed, device), partial(start, seed))
-            for seed in ctx.seeds
-        ]
+        return [start(seed) for seed in ctx.seeds]
 
     def _structure(
         self, visible: VisibleGraph, known: Targets, starts: Sequence[Start], device: torch.device
@@ -368,13 +362,20 @@ class Targets:
             nodes = known_nodes(visible, visible.train)
             shares = targets_of(visible.labels[nodes], visible.num_classes)
             return cls(nodes, shares.to(device), None)
-        seed = method.expert_seed
-        labels = class_shares(ctx.view, labeler, seed=seed, device=device, progress=ctx.progress)
+        make = partial(_shares, method.expert_seed)
+        if ctx.cluster is None:
+            labels = make(labeler, ctx)
+        else:
+            names = compared(visible) if labeler == "auto" else (labeler,)
+            labels = best_labels(run_units(ctx, [partial(make, name) for name in names]))
         return cls(labels.nodes, labels.shares, labels.provenance)
 
 
-# The automatic mode makes and scores the starts before it optimizes one of them.
-_STARTS: ViewCache[Start] = ViewCache()
+def _shares(seed: int, labeler: str, ctx: Context) -> LabelShares:
+    return class_shares(ctx.view, labeler, seed=seed, device=ctx.device, progress=ctx.progress)
+
+
+# The automatic mode scores the starts before it optimizes one of them.
 _START_SCORES: ViewCache[float] = ViewCache()
 
 

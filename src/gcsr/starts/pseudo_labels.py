@@ -6,6 +6,7 @@ are unreachable here.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
@@ -13,7 +14,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from gcsr.data.views import CondensingView, ViewCache
+from gcsr.data.views import CondensingView, ViewCache, VisibleGraph
 from gcsr.models.registry import testing_model
 from gcsr.outofcore.parts import is_large, known_nodes, trained_places, validation_part
 from gcsr.outofcore.real import real_graph
@@ -92,11 +93,8 @@ def class_shares(
     if labeler == "auto":
         options: dict[str, Any] = {"seed": seed, "device": device, "tempered": tempered}
         options["everyone"] = everyone
-        compared = COMPARED[1:] if visible.multi_label or is_large(visible) else COMPARED
-        found = [class_shares(view, name, **options, progress=progress) for name in compared]
-        validation = {name: score for one in found for name, score in one.validation.items()}
-        best = max(found, key=lambda one: max(one.validation.values(), default=0.0))
-        return replace(best, validation=validation)
+        names = compared(visible)
+        return best_labels([class_shares(view, n, **options, progress=progress) for n in names])
     key = (labeler, seed, str(device), tempered, everyone)
     return _PREDICTIONS.get(
         visible,
@@ -104,6 +102,18 @@ def class_shares(
         key,
         lambda: _train_labeler(view, labeler, seed, device, tempered, everyone, progress),
     )
+
+
+def compared(visible: VisibleGraph) -> tuple[str, ...]:
+    """The labelers of which ``auto`` is the best."""
+    return COMPARED[1:] if visible.multi_label or is_large(visible) else COMPARED
+
+
+def best_labels(found: Sequence[LabelShares]) -> LabelShares:
+    """Those that validate best; the first of equals."""
+    validation = {name: score for one in found for name, score in one.validation.items()}
+    best = max(found, key=lambda one: max(one.validation.values(), default=0.0))
+    return replace(best, validation=validation)
 
 
 # The automatic mode asks for the same predictions many times.
