@@ -4,25 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import gcsr
 from gcsr.cli import options
-from gcsr.cli.data import load_graph, print_found, require_writable_folder
-from gcsr.cli.output import (
-    print_json,
-    print_leak,
-    print_table,
-    progress_bars,
-    remember_written,
-    uninterrupted,
-)
+from gcsr.cli.data import on_file, print_found, require_writable_folder
+from gcsr.cli.output import print_json, print_leak, print_table, remember_written, uninterrupted
 from gcsr.utils.formatting import counted, printable
 
 if TYPE_CHECKING:
-    from gcsr.analysis.nearest import Space
     from gcsr.analysis.statistics import Distribution, GraphStatistics
 
 # Classes shown in the table; --json has all.
@@ -32,23 +24,12 @@ MOST_SHOWN = 12
 def analyze(
     file: options.File,
     data: options.MadeFrom = None,
-    figures: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write figures (PNG and SVG) into DIR.")
-    ] = None,
-    space: Annotated[
-        str,
-        typer.Option(help="Features that nodes are compared in: features, propagated or start."),
-    ] = "features",
-    hops: Annotated[int, typer.Option(min=0, help="Hops of message passing in that space.")] = 2,
-    nearest: Annotated[
-        int, typer.Option(min=1, help="Nearest training nodes per condensed node.")
-    ] = 1,
-    threshold: Annotated[
-        float, typer.Option(help="Entries of A' above it count as edges where edges are counted.")
-    ] = 0.01,
-    tsne_nodes: Annotated[
-        int, typer.Option(min=0, help="At most so many real nodes in the t-SNE map; 0: no map.")
-    ] = 1000,
+    figures: Annotated[Path | None, typer.Option(metavar="DIR")] = None,
+    space: str = "features",
+    hops: Annotated[int, typer.Option(min=0)] = 2,
+    nearest: options.Count = 1,
+    threshold: float = 0.01,
+    tsne_nodes: Annotated[int, typer.Option(min=0)] = 1000,
     seed: options.Seed = 0,
     loading: options.Loading = options.LOADING,
     any_graph: options.AnyGraph = False,
@@ -57,24 +38,30 @@ def analyze(
     """Compare a condensed graph with the real one: classes, edges, neighborhoods, features.
 
     The t-SNE map is made for --figures and --json only.
+
+    Args:
+        figures: Write figures (PNG and SVG) into DIR.
+        space: Features that nodes are compared in: features, propagated or start.
+        hops: Hops of message passing in that space.
+        nearest: Nearest training nodes per condensed node.
+        threshold: Entries of A' above it count as edges where edges are counted.
+        tsne_nodes: At most so many real nodes in the t-SNE map; 0: no map.
     """
     if figures is not None:
         require_writable_folder("figures", figures)
-    small = gcsr.CondensedGraph.load(file)
-    with progress_bars() as progress:
-        graph = load_graph(data, loading, progress, made=[small])
-        analysis = gcsr.analyze(
-            small,
-            graph,
-            threshold=threshold,
-            space=cast("Space", space),
-            hops=hops,
-            nearest=nearest,
-            tsne_nodes=tsne_nodes if as_json or figures is not None else 0,
-            seed=seed,
-            check_origin=not any_graph,
-            progress=progress,
-        )
+    analysis: gcsr.Analysis = on_file(
+        gcsr.analyze,
+        file,
+        data,
+        loading,
+        threshold=threshold,
+        space=space,
+        hops=hops,
+        nearest=nearest,
+        tsne_nodes=tsne_nodes if as_json or figures is not None else 0,
+        seed=seed,
+        check_origin=not any_graph,
+    )
     written: list[Path] = []
     if figures is not None:
         from gcsr.analysis.figures import save_figures
@@ -87,8 +74,7 @@ def analyze(
         named = {"figures": [str(path) for path in written]} if written else {}
         print_json(analysis.to_dict() | named)
         return
-    if data is None:
-        print_found(graph)
+    print_found(data, analysis.dataset)
     real = printable(f"{analysis.dataset} ({analysis.original_part})")
     made = printable(f"condensed by {analysis.method}" if analysis.method else "condensed")
     print_table(("", real, made), _rows(analysis), (real, made))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gcsr.cli import options
-from gcsr.cli.data import checked_device
+from gcsr.cli.options import checked_device
 from gcsr.cli.output import print_json, print_table, progress_bars, remember_written
 from gcsr.utils.errors import InputError, require
 from gcsr.utils.formatting import counted
@@ -25,61 +25,28 @@ Words = list[str] | None
 
 
 def benchmark(
-    file: Annotated[
-        Path | None,
-        typer.Argument(metavar="[FILE]", help="A TOML file; options replace its fields."),
-    ] = None,
-    data: Annotated[
-        Words,
-        typer.Option(
-            "--data",
-            metavar="DATA",
-            help="Graphs: names or files, with variants such as cora:60-20-20 (split of the labeled"
-            " nodes) or cora:inductive. Lists may have commas, options may be repeated.",
-        ),
-    ] = None,
-    method: Annotated[Words, typer.Option(help="Methods: names, module:Class, or all.")] = None,
-    nodes: Annotated[str | None, typer.Option(help="Sizes, such as 35,70,140.")] = None,
-    per_class: Annotated[str | None, typer.Option(help="Sizes as nodes per class.")] = None,
-    ratio: Annotated[str | None, typer.Option(help="Sizes as shares of the visible nodes.")] = None,
-    model: Annotated[Words, typer.Option(help="Test models at every size.")] = None,
-    more_model: Annotated[Words, typer.Option(help="Test models at the first size only.")] = None,
-    seeds: Annotated[int | None, typer.Option(min=1, help="Condensed graphs per cell.")] = None,
-    runs: Annotated[int | None, typer.Option(min=1, help="Networks per condensed graph.")] = None,
-    epochs: Annotated[int | None, typer.Option(min=1, help="Epochs of a test network.")] = None,
-    preset: Annotated[
-        str | None, typer.Option(help="Settings: default, paper or official.")
-    ] = None,
-    tune: Annotated[
-        int | None,
-        typer.Option(min=0, help="Tune by validation accuracy, with so many trials per cell."),
-    ] = None,
-    set_: Annotated[
-        Words, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the given methods.")
-    ] = None,
-    out: Annotated[
-        Path, typer.Option(help="The file of rows (.jsonl); tables and a page are beside it.")
-    ] = Path("benchmark.jsonl"),
-    jobs: Annotated[
-        int, typer.Option(min=1, help="Processes that measure at the same time, on CUDA too.")
-    ] = 1,
-    time_limit: Annotated[
-        float | None, typer.Option(help="Begin no cell after so many seconds.")
-    ] = None,
-    cell_limit: Annotated[
-        float | None, typer.Option(help="Give a cell up after so many seconds; the row says so.")
-    ] = None,
-    retry: Annotated[bool, typer.Option("--retry", help="Measure failed cells again.")] = False,
-    keep_graphs: Annotated[
-        Path | None,
-        typer.Option(help="Keep condensed graphs in this folder, and take them from it."),
-    ] = None,
-    estimate: Annotated[
-        bool, typer.Option("--estimate", help="Print expected seconds and measure nothing.")
-    ] = False,
-    download: Annotated[
-        bool, typer.Option("--download/--no-download", help="Whether missing datasets are fetched.")
-    ] = True,
+    file: Annotated[Path | None, typer.Argument(metavar="[FILE]")] = None,
+    data: Annotated[Words, typer.Option("--data", metavar="DATA")] = None,
+    method: Words = None,
+    nodes: str | None = None,
+    per_class: str | None = None,
+    ratio: str | None = None,
+    model: Words = None,
+    more_model: Words = None,
+    seeds: options.CountOrNone = None,
+    runs: options.CountOrNone = None,
+    epochs: options.CountOrNone = None,
+    preset: str | None = None,
+    tune: Annotated[int | None, typer.Option(min=0)] = None,
+    set_: options.Assignments = None,
+    out: Path = Path("benchmark.jsonl"),
+    jobs: options.Count = 1,
+    time_limit: float | None = None,
+    cell_limit: float | None = None,
+    retry: bool = False,
+    keep_graphs: Path | None = None,
+    estimate: bool = False,
+    download: bool = True,
     device: options.Device = "auto",
     cluster: options.Cluster = None,
     root: options.Root = None,
@@ -88,6 +55,31 @@ def benchmark(
     """Compare methods on graphs, sizes and test models; the same command continues a stopped run.
 
     Without FILE and --data, the rows of OUT are shown and its tables are written again.
+
+    Args:
+        file: A TOML file; options replace its fields.
+        data: Graphs: names or files, with variants such as cora:60-20-20 (split of the labeled
+            nodes) or cora:inductive. Lists may have commas, options may be repeated.
+        method: Methods: names, module:Class, or all.
+        nodes: Sizes, such as 35,70,140.
+        per_class: Sizes as nodes per class.
+        ratio: Sizes as shares of the visible nodes.
+        model: Test models at every size.
+        more_model: Test models at the first size only.
+        seeds: Condensed graphs per cell.
+        runs: Networks per condensed graph.
+        epochs: Epochs of a test network.
+        preset: Settings: default, paper or official.
+        tune: Tune by validation accuracy, with so many trials per cell.
+        set_: A setting of the given methods.
+        out: The file of rows (.jsonl); tables and a page are beside it.
+        jobs: Processes that measure at the same time, on CUDA too.
+        time_limit: Begin no cell after so many seconds.
+        cell_limit: Give a cell up after so many seconds; the row says so.
+        retry: Measure failed cells again.
+        keep_graphs: Keep condensed graphs in this folder, and take them from it.
+        estimate: Print expected seconds and measure nothing.
+        download: Whether missing datasets are fetched.
     """
     from gcsr.benchmarking.grid import Grid
     from gcsr.benchmarking.grid import benchmark as run

@@ -1,8 +1,9 @@
-"""``gcsr condense``."""
+"""``gcsr condense`` and ``gcsr update``."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -10,8 +11,8 @@ import typer
 
 import gcsr
 from gcsr.cli import options
-from gcsr.cli.data import checked_device, load_graph, output_paths, replaced, write_graphs
-from gcsr.cli.options import expert_bounds, parse_settings
+from gcsr.cli.data import load_graph, on_file, output_paths, replaced, write_graphs
+from gcsr.cli.options import checked_device, parse_settings
 from gcsr.cli.output import (
     new_notes,
     print_json,
@@ -21,7 +22,7 @@ from gcsr.cli.output import (
     uninterrupted,
 )
 from gcsr.utils.errors import InputError, require, require_one_of
-from gcsr.utils.formatting import byte_count, counted, parse_bytes
+from gcsr.utils.formatting import byte_count, counted, parse_bytes, printable
 from gcsr.utils.progress import prefixed
 
 if TYPE_CHECKING:
@@ -32,104 +33,53 @@ if TYPE_CHECKING:
 
 def condense(
     data: options.Data,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="The file to write (needed, but with --estimate). With --graphs above 1:"
-            " NAME-0.safetensors, NAME-1.safetensors, ... beside it."
-        ),
-    ] = None,
+    out: Path | None = None,
     nodes: options.Nodes = None,
     ratio: options.Ratio = None,
-    method: Annotated[
-        str | None,
-        typer.Option(
-            help="See `gcsr methods`. By default auto: the best clustered start, improved by bilevel"
-            " condensation within the budget; with a preset gcsr."
-        ),
-    ] = None,
-    budget: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SECONDS",
-            help="Seconds that the automatic mode should take per graph, by a count of operations;"
-            " by default 240.",
-        ),
-    ] = None,
-    preset: Annotated[
-        str,
-        typer.Option(
-            help="default; paper: the authors' settings for their datasets; or official: those of"
-            " SFGC's own authors."
-        ),
-    ] = "default",
-    assignments: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="A setting of the method; repeatable."),
-    ] = None,
-    expert_memory: options.ExpertMemory = None,
-    expert_disk: options.ExpertDisk = None,
-    rule: Annotated[
-        str,
-        typer.Option(
-            "--sparsify",
-            metavar="RULE",
-            help="Which edges are stored: none (all), threshold=0.05, top-k=8, or auto: the fewest"
-            " that validate within half a point of all.",
-        ),
-    ] = "none",
-    dtype: Annotated[
-        str | None,
-        typer.Option(
-            help="What is stored: float32 or float16; by default as computed (--set dtype=...)."
-        ),
-    ] = None,
+    method: str | None = None,
+    budget: Annotated[float | None, typer.Option(metavar="SECONDS")] = None,
+    preset: str = "default",
+    assignments: options.Assignments = None,
+    bounds: options.ExpertBounds = options.EXPERT_BOUNDS,
+    rule: options.Rule = "none",
+    dtype: str | None = None,
     seed: options.Seed = 0,
-    graphs: Annotated[
-        int,
-        typer.Option(min=1, help="How many graphs to make together, of seeds SEED, SEED + 1, ..."),
-    ] = 1,
+    graphs: options.Count = 1,
     device: options.Device = "auto",
     cluster: options.Cluster = None,
     memory: options.Memory = None,
-    only_estimate: Annotated[
-        bool,
-        typer.Option(
-            "--estimate",
-            help="Only print the time, memory and disk needed, and when it will have paid.",
-        ),
-    ] = False,
-    root: options.Root = None,
-    features: Annotated[
-        str | None,
-        typer.Option(
-            help="keep, rows, standardize, or auto: the one under which networks of the real graph"
-            " validate best; by default what is usual for the dataset, and auto where the scale of"
-            " the features of a file is extreme."
-        ),
-    ] = None,
-    undirected: options.Undirected = False,
-    inductive: options.Inductive = None,
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Ignore the checkpoint of an earlier run.")
-    ] = False,
-    no_checkpoint: Annotated[
-        bool, typer.Option("--no-checkpoint", help="Write no checkpoint.")
-    ] = False,
-    checkpoint_every: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SECONDS",
-            min=0,
-            help="Seconds between checkpoints; by default so that they take one hundredth of the"
-            " time.",
-        ),
-    ] = None,
+    only_estimate: Annotated[bool, typer.Option("--estimate")] = False,
+    loading: options.Loading = options.LOADING,
+    fresh: bool = False,
+    no_checkpoint: bool = False,
+    checkpoint_every: Annotated[float | None, typer.Option(metavar="SECONDS", min=0)] = None,
     as_json: options.Json = False,
 ) -> None:
     """Condense a graph to --nodes nodes, or to a --ratio of them, and write it to a file.
 
     A run that was ended continues where it was when the same command is given again.
+
+    Args:
+        out: The file to write (needed, but with --estimate). With --graphs above 1:
+            NAME-0.safetensors, NAME-1.safetensors, ... beside it.
+        method: See `gcsr methods`. By default auto: the best clustered start, improved by bilevel
+            condensation within the budget; with a preset gcsr.
+        budget: Seconds that the automatic mode should take per graph, by a count of operations; by
+            default 240.
+        preset: default; paper: the authors' settings for their datasets; or official: those of SFGC's
+            own authors.
+        rule: Which edges are stored: none (all), threshold=0.05, top-k=8, or auto: the fewest that
+            validate within half a point of all.
+        dtype: What is stored: float32 or float16; by default as computed (--set dtype=...).
+        graphs: How many graphs to make together, of seeds SEED, SEED + 1, ...
+        only_estimate: Only print the time, memory and disk needed, and when it will have paid.
+        features: keep, rows, standardize, or auto: the one under which networks of the real graph
+            validate best; by default what is usual for the dataset, and auto where the scale of the
+            features of a file is extreme.
+        fresh: Ignore the checkpoint of an earlier run.
+        no_checkpoint: Write no checkpoint.
+        checkpoint_every: Seconds between checkpoints; by default so that they take one hundredth of
+            the time.
     """
     require(out is not None or only_estimate, "--out is needed: the file to write.")
     out = out or Path("unused.safetensors")
@@ -144,7 +94,7 @@ def condense(
 
     require_one_of("preset", preset, PRESETS)
     method = method or default_method(preset)
-    settings = _settings(method, assignments, expert_memory, expert_disk, budget)
+    settings = _settings(method, assignments, bounds, budget)
     # Errors that do not depend on the data come before the data are read.
     build(method, {"nodes": nodes, "ratio": ratio, **settings})
     stored_dtype = cast("StoredDtype | None", dtype)
@@ -160,13 +110,11 @@ def condense(
         folder = out.with_name(f".{out.name}.checkpoint")
         checkpoint = gcsr.Checkpoint(folder, every=checkpoint_every, fresh=fresh, keep=True)
         remember_unfinished(folder)
-    if features is not None:
-        require_one_of("features", features, ("auto", *FEATURE_SCALINGS))
+    if loading.features is not None:
+        require_one_of("features", loading.features, ("auto", *FEATURE_SCALINGS))
     with progress_bars() as progress:
-        kept = "keep" if features == "auto" else features
-        graph = load_graph(
-            data, options.Loading(root, kept, undirected, inductive), progress, memory=bound
-        )
+        kept = replace(loading, features="keep") if loading.features == "auto" else loading
+        graph = load_graph(data, kept, progress, memory=bound)
         if only_estimate:
             condenser, _ = make_condenser(
                 graph, nodes=nodes, ratio=ratio, method=method, preset=preset, settings=settings
@@ -186,7 +134,7 @@ def condense(
             ratio=ratio,
             method=method,
             preset=preset,
-            features=features,
+            features=loading.features,
             seeds=range(seed, seed + graphs),
             device=target,
             checkpoint=checkpoint,
@@ -209,16 +157,74 @@ def condense(
         _print_summary(summary, made)
 
 
+def update(
+    file: options.File,
+    data: Annotated[str, typer.Option("--data", metavar="DATA")],
+    out: Path,
+    nodes: options.CountOrNone = None,
+    iterations: Annotated[int | None, typer.Option(min=0)] = None,
+    seed: options.Seed = 0,
+    device: options.Device = "auto",
+    loading: options.Loading = options.LOADING,
+    as_json: options.Json = False,
+) -> None:
+    """Bring a condensed graph up to date with a graph that has grown, instead of condensing anew.
+
+    Nodes, edges, labels or classes may have been added; features and earlier classes are the same.
+
+    Args:
+        data: The graph as it is now: a dataset's name, a graph file or folder.
+        out: The file to write; it may be FILE.
+        nodes: Number of condensed nodes; by default as many as FILE has.
+        iterations: Outer steps; by default an eighth of those of condensing anew.
+    """
+    paths = output_paths(out)
+
+    given = {"nodes": nodes, "iterations": iterations, "seed": seed}
+    target = checked_device(device, None)
+    made: gcsr.CondensedGraph = on_file(gcsr.update, file, data, loading, device=target, **given)
+    lost = None if out.resolve() == file.resolve() else replaced(out, made)
+    write_graphs([made], paths)
+    found, dataset = made.provenance["update"], made.provenance["dataset"]["name"]
+    seconds, notes = made.provenance["measured"]["seconds"], made.provenance["notes"]
+    if as_json:
+        print_json(
+            {
+                "out": str(out),
+                "dataset": dataset,
+                "nodes": made.num_nodes,
+                **found,
+                "updates": len(made.provenance["history"]),
+                "seconds": seconds,
+                "notes": notes,
+                "replaced": lost,
+                "leaks_test_labels": made.leaks_test_labels,
+            }
+        )
+        return
+    scores = ", ".join(f"{name} {100 * one:.1f} %" for name, one in found["validation"].items())
+    print(
+        f"{printable(dataset)}: {counted(found['kept'], 'node')} kept, {sum(found['added'])} added,"
+        f" {counted(found['iterations'], 'outer step')}, {seconds:.1f} s; validation: {scores}"
+    )
+    for note in notes:
+        print(f"note: {printable(note)}")
+    if made.leaks_test_labels:
+        print_leak()
+    if lost:
+        print(lost)
+    print(f"wrote {out}")
+
+
 def _settings(
     method: str,
     assignments: Sequence[str] | None,
-    expert_memory: str | None,
-    expert_disk: str | None,
+    bounds: options.ExpertBounds,
     budget: float | None,
 ) -> dict[str, Any]:
     """Settings of ``--set`` and of the options that are settings too."""
-    settings = parse_settings(method, assignments or [])
-    given: dict[str, Any] = dict(expert_bounds(expert_memory, expert_disk))
+    settings = parse_settings(method, assignments)
+    given: dict[str, Any] = dict(bounds.settings)
     if budget is not None:
         require(method == "auto", f"--budget is for the automatic mode, not for --method {method}.")
         given["budget"] = budget

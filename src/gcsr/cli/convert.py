@@ -23,42 +23,33 @@ LISTS = ("--node-features", "--node-labels", "--train", "--val", "--test")
 
 
 def convert(
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="SOURCE",
-            help="A dataset's name, a graph file (.npz), an OGB archive (.zip) or its folder, or a"
-            " list of edges (.csv, .parquet, .npy: source, target and maybe weight).",
-        ),
-    ],
-    out: Annotated[
-        Path | None, typer.Argument(metavar="[OUT]", help="The folder to write.")
-    ] = None,
-    node_features: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="For a list of edges: features, .npy.")
-    ] = None,
-    node_labels: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Classes, -1 where unknown; .npy or a line per node."),
-    ] = None,
-    train: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Training node ids; .npy or a line each.")
-    ] = None,
-    val: Annotated[Path | None, typer.Option(metavar="FILE", help="Validation node ids.")] = None,
-    test: Annotated[Path | None, typer.Option(metavar="FILE", help="Test node ids.")] = None,
-    name: Annotated[str | None, typer.Option(help="Shown in results.")] = None,
-    verify: Annotated[
-        bool,
-        typer.Option(
-            "--verify", help="Read every byte of the folder and compare it with its hashes."
-        ),
-    ] = False,
+    source: Annotated[str, typer.Argument(metavar="SOURCE")],
+    out: Annotated[Path | None, typer.Argument(metavar="[OUT]")] = None,
+    node_features: options.InputFile = None,
+    node_labels: options.InputFile = None,
+    train: options.InputFile = None,
+    val: options.InputFile = None,
+    test: options.InputFile = None,
+    name: str | None = None,
+    verify: bool = False,
     loading: options.Loading = options.LOADING,
     as_json: options.Json = False,
 ) -> None:
     """Write a graph as a folder of plain arrays; a large one is worked on in blocks.
 
     With --verify and without OUT, SOURCE is a folder that is there already.
+
+    Args:
+        source: A dataset's name, a graph file (.npz), an OGB archive (.zip) or its folder, or a list
+            of edges (.csv, .parquet, .npy: source, target and maybe weight).
+        out: The folder to write.
+        node_features: For a list of edges: features, .npy.
+        node_labels: Classes, -1 where unknown; .npy or a line per node.
+        train: Training node ids; .npy or a line each.
+        val: Validation node ids.
+        test: Test node ids.
+        name: Shown in results.
+        verify: Read every byte of the folder and compare it with its hashes.
     """
     require(out is not None or verify, "OUT is needed: the folder to write, or give --verify.")
     lists = dict(zip(LISTS, (node_features, node_labels, train, val, test), strict=True))

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gcsr
 from gcsr.cli.options import Loading
-from gcsr.cli.output import remember_written, uninterrupted
+from gcsr.cli.output import progress_bars, remember_written, uninterrupted
 from gcsr.utils.errors import InputError, require
 from gcsr.utils.formatting import counted, printable
 from gcsr.utils.progress import Progress
 from gcsr.utils.safe_io import part
-
-if TYPE_CHECKING:
-    import torch
-
 
 SUFFIX = ".safetensors"  # as in gcsr.data.condensed, which imports torch
 MOST_GRAPHS = 10_000
@@ -57,15 +53,14 @@ def as_recorded(loading: Loading, made: Sequence[gcsr.CondensedGraph]) -> Loadin
     return replace(loading, **{name: recorded(made, name, kinds[name]) for name in missing})
 
 
-def checked_device(device: str, cluster: str | None) -> str | torch.device:
-    """The device, or that of the machines of a cluster; a missing one is refused."""
-    from gcsr.distributed.start import check_cluster
-    from gcsr.utils.devices import pick_device
-
-    if cluster is None:
-        return pick_device(device)
-    check_cluster(cluster)
-    return device
+def on_file(
+    function: Callable[..., Any], file: Path, data: str | None, loading: Loading, **options: Any
+) -> Any:
+    """What a function of the library returns for a condensed graph, its real graph and options."""
+    small = gcsr.CondensedGraph.load(file)
+    with progress_bars() as progress:
+        graph = load_graph(data, loading, progress, made=[small])
+        return function(small, graph, progress=progress, **options)
 
 
 def _recorded_dataset(small: Sequence[gcsr.CondensedGraph], root: Path | None) -> str:
@@ -86,9 +81,10 @@ def _recorded_dataset(small: Sequence[gcsr.CondensedGraph], root: Path | None) -
     return name
 
 
-def print_found(graph: gcsr.Graph) -> None:
+def print_found(data: str | None, name: str) -> None:
     """Print which dataset was used without --data."""
-    print(f"data: {graph.name}, which the file says it was made from")
+    if data is None:
+        print(f"data: {name}, which the file says it was made from")
 
 
 def recorded(graphs: Sequence[gcsr.CondensedGraph], field: str, kind: type) -> Any:
@@ -210,3 +206,14 @@ def write_graphs(
         except OSError as error:
             raise InputError(f"out: {folder} cannot be written ({error.strerror}).") from None
         remember_written(paths)
+
+
+def write_page(out: Path, page: str) -> int:
+    """Write a page; returns its bytes."""
+    from gcsr.utils.files import write_atomically
+
+    content = page.encode(errors="replace")  # names of files may be no valid Unicode
+    with uninterrupted():
+        write_atomically(out, content)
+        remember_written([out])
+    return len(content)

@@ -7,9 +7,7 @@ import shutil
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 import gcsr
 from gcsr.cli import options
@@ -31,15 +29,17 @@ MOST_THREADS = 4
 
 
 def demo(
-    out: Annotated[
-        Path | None,
-        typer.Option(help="The file to write; by default digits-NODES.safetensors, here."),
-    ] = None,
-    nodes: Annotated[int, typer.Option(min=1, help="Number of condensed nodes.")] = 50,
+    out: Path | None = None,
+    nodes: options.Count = 50,
     runs: options.Runs = 5,
     as_json: options.Json = False,
 ) -> None:
-    """Condense the embedded digits graph and compare; takes about a minute, needs no download."""
+    """Condense the embedded digits graph and compare; takes about a minute, needs no download.
+
+    Args:
+        out: The file to write; by default digits-NODES.safetensors, here.
+        nodes: Number of condensed nodes.
+    """
     (path,) = output_paths(out if out is not None else Path(f"{DATASET}-{nodes}{SUFFIX}"))
 
     import torch

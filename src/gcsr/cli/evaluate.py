@@ -11,7 +11,7 @@ import typer
 
 import gcsr
 from gcsr.cli import options
-from gcsr.cli.data import checked_device, load_graph, print_found
+from gcsr.cli.data import load_graph, print_found
 from gcsr.cli.output import print_json, print_leak, print_table, progress_bars
 from gcsr.utils.errors import require
 from gcsr.utils.formatting import counted, parse_bytes, printable
@@ -26,50 +26,30 @@ METRICS = {
 
 
 def evaluate(
-    files: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="[FILE]...",
-            help="Condensed graphs. Those that differ in their seeds alone are pooled.",
-        ),
-    ] = None,
+    files: Annotated[list[Path] | None, typer.Argument(metavar="[FILE]...")] = None,
     data: options.MadeFrom = None,
-    full: Annotated[
-        bool, typer.Option("--full", help="Train on the whole graph instead of on FILE.")
-    ] = False,
-    pseudo_labels: Annotated[
-        bool,
-        typer.Option(
-            "--pseudo-labels",
-            help="With --full: train with pseudo-labels of the unlabeled nodes too.",
-        ),
-    ] = False,
-    model: options.Model = "gcn",
-    runs: options.Runs = 10,
-    epochs: options.Epochs = 600,
-    dropout: Annotated[
-        float | None,
-        typer.Option(help="Dropout while training, 0 to below 1. [default: the paper's, mostly 0]"),
-    ] = None,
-    seed: options.Seed = 0,
-    device: options.Device = "auto",
+    full: bool = False,
+    pseudo_labels: bool = False,
+    training: options.Training = options.TEN_RUNS,
+    dropout: float | None = None,
     cluster: options.Cluster = None,
     memory: options.Memory = None,
     loading: options.Loading = options.LOADING,
     any_graph: options.AnyGraph = False,
-    metrics: Annotated[
-        bool,
-        typer.Option(
-            "--metrics",
-            help="Also macro-F1, balanced accuracy, AUC and calibration error on the test nodes.",
-        ),
-    ] = False,
+    metrics: bool = False,
     as_json: options.Json = False,
 ) -> None:
     """Train networks on condensed graphs and test them on the real one.
 
     Features are scaled, and nodes hidden, as they were when FILE was made, unless options say
     otherwise.
+
+    Args:
+        files: Condensed graphs. Those that differ in their seeds alone are pooled.
+        full: Train on the whole graph instead of on FILE.
+        pseudo_labels: With --full: train with pseudo-labels of the unlabeled nodes too.
+        dropout: Dropout while training, 0 to below 1. [default: the paper's, mostly 0]
+        metrics: Also macro-F1, balanced accuracy, AUC and calibration error on the test nodes.
     """
     require(dropout is None or 0 <= dropout < 1, f"dropout must be >= 0 and < 1, got {dropout}.")
     if full:
@@ -84,33 +64,23 @@ def evaluate(
         require(twice is None, f"FILE must be different files, got {twice} twice.")
 
     from gcsr.evaluation.origin import require_origin, same_settings
-    from gcsr.models.registry import testing_model
 
-    testing_model(model)
-    recipe = gcsr.TrainingRecipe(epochs=epochs)
-    training: dict[str, Any] = {
-        "model": model,
-        "runs": runs,
-        "recipe": recipe if dropout is None else replace(recipe, dropout=dropout),
-        "seed": seed,
-        "device": checked_device(device, cluster),
-        "cluster": cluster,
-        "metrics": metrics,
-    }
+    given = training.arguments(cluster) | {"cluster": cluster, "metrics": metrics}
+    if dropout is not None:
+        given["recipe"] = replace(given["recipe"], dropout=dropout)
     small = [gcsr.CondensedGraph.load(path) for path in files or []]
     bound = None if memory is None else parse_bytes("--memory", memory)
     groups = same_settings(small)
-    with progress_bars(runs * max(1, len(small))) as progress:
+    with progress_bars(training.runs * max(1, len(small))) as progress:
         graph = load_graph(data, loading, progress, memory=bound, made=small)
-        training["progress"] = progress
+        given["progress"] = progress
         if full:
-            results = [gcsr.evaluate_full(graph, pseudo_labels=pseudo_labels, **training)]
+            results = [gcsr.evaluate_full(graph, pseudo_labels=pseudo_labels, **given)]
         else:
             require_origin(small, graph, not any_graph)
-            training["check_origin"] = not any_graph
+            given["check_origin"] = not any_graph
             results = [
-                gcsr.evaluate([small[place] for place in group], graph, **training)
-                for group in groups
+                gcsr.evaluate([small[place] for place in group], graph, **given) for group in groups
             ]
     rows = [
         {
@@ -123,8 +93,7 @@ def evaluate(
     if as_json:
         print_json(rows if len(rows) > 1 else results[0].to_dict())
         return
-    if data is None:
-        print_found(graph)
+    print_found(data, graph.name)
     if len(rows) > 1:
         _print_rows(rows, results)
     else:

@@ -24,16 +24,16 @@ LEAST_WIDTH = 20
 
 def inspect(
     file: options.File,
-    card: Annotated[
-        bool, typer.Option("--card", help="Print a card in Markdown, to be shared with the file.")
-    ] = False,
-    license_name: Annotated[
-        str | None,
-        typer.Option("--license", metavar="NAME", help="With --card: the license of the file."),
-    ] = None,
+    card: bool = False,
+    license_name: Annotated[str | None, typer.Option("--license", metavar="NAME")] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Show the content of a condensed graph and how it was made."""
+    """Show the content of a condensed graph and how it was made.
+
+    Args:
+        card: Print a card in Markdown, to be shared with the file.
+        license_name: With --card: the license of the file.
+    """
     require(card or license_name is None, "--license is for the card; give --card with it.")
     require(not (card and as_json), "--card cannot be used with --json.")
     small = gcsr.CondensedGraph.load(file)

@@ -54,12 +54,14 @@ def datasets(root: options.Root = None, as_json: options.Json = False) -> None:
 
 
 def methods(
-    name: Annotated[
-        str | None, typer.Argument(metavar="METHOD", help="One method: what its settings mean.")
-    ] = None,
+    name: Annotated[str | None, typer.Argument(metavar="METHOD")] = None,
     as_json: options.Json = False,
 ) -> None:
-    """List the methods and their settings with default values, or explain one of them."""
+    """List the methods and their settings with default values, or explain one of them.
+
+    Args:
+        name: One method: what its settings mean.
+    """
     from gcsr.methods.registry import ALIASES
     from gcsr.methods.registry import method as method_of
     from gcsr.methods.registry import methods as known_methods

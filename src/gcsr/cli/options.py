@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gcsr.utils.errors import require
 from gcsr.utils.formatting import parse_bytes
+
+if TYPE_CHECKING:
+    import torch
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Quiet = Annotated[
@@ -31,6 +34,16 @@ Ratio = Annotated[
 ]
 Model = Annotated[str, typer.Option(help="The network to train and test.")]
 Runs = Annotated[int, typer.Option(min=1, help="Networks per graph.")]
+Count = Annotated[int, typer.Option(min=1)]
+CountOrNone = Annotated[int | None, typer.Option(min=1)]
+Assignments = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="A setting of the method; repeatable."),
+]
+InputFile = Annotated[Path | None, typer.Option(metavar="FILE")]
+Dimensions = Annotated[list[str] | None, typer.Option("--set", metavar="NAME=...")]
+Rule = Annotated[str, typer.Option("--sparsify", metavar="RULE")]
+Method = Annotated[str, typer.Option(help="See `gcsr methods`.")]
 Epochs = Annotated[int, typer.Option(min=1, help="Epochs per network.")]
 Root = Annotated[
     Path | None,
@@ -73,6 +86,33 @@ class Loading:
 
 
 LOADING = Loading()
+
+
+@dataclass(frozen=True)
+class Training:
+    """How networks are trained and tested."""
+
+    model: Model = "gcn"
+    runs: Runs = 5
+    epochs: Epochs = 600
+    seed: Seed = 0
+    device: Device = "auto"
+
+    def arguments(self, cluster: str | None = None) -> dict[str, Any]:
+        """The same for the library; an unknown model and a missing device are refused."""
+        from gcsr.models.registry import testing_model
+        from gcsr.training.fit import TrainingRecipe
+
+        testing_model(self.model)
+        recipe = TrainingRecipe(epochs=self.epochs)
+        device = checked_device(self.device, cluster)
+        given = {"model": self.model, "runs": self.runs, "seed": self.seed}
+        return given | {"recipe": recipe, "device": device}
+
+
+TRAINING, THREE_RUNS, TEN_RUNS = Training(), Training(runs=3), Training(runs=10)
+
+
 Cluster = Annotated[
     str | None,
     typer.Option(
@@ -103,38 +143,56 @@ AnyGraph = Annotated[
     bool,
     typer.Option("--no-check-origin", help="Accept data that FILE was not made from."),
 ]
-ExpertMemory = Annotated[
-    str | None,
-    typer.Option(
-        metavar="SIZE",
-        help="Memory for the experts' trajectories (500MB, 2GiB); by default a quarter of what is"
-        " free.",
-    ),
-]
-ExpertDisk = Annotated[
-    str | None,
-    typer.Option(
-        metavar="SIZE",
-        help="Disk for trained experts, where later runs find them ($GCSR_CACHE or the user's"
-        " cache), and for trajectories that memory cannot hold; by default none.",
-    ),
-]
 
+
+@dataclass(frozen=True)
+class ExpertBounds:
+    """Memory and disk of trained experts."""
+
+    expert_memory: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="Memory for the experts' trajectories (500MB, 2GiB); by default a quarter of what is"
+            " free.",
+        ),
+    ] = None
+    expert_disk: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="Disk for trained experts, where later runs find them ($GCSR_CACHE or the user's"
+            " cache), and for trajectories that memory cannot hold; by default none.",
+        ),
+    ] = None
+
+    @property
+    def settings(self) -> dict[str, int]:
+        """The same in bytes, for the library."""
+        return {
+            key: parse_bytes(f"--{key.replace('_', '-')}", text)
+            for key, text in vars(self).items()
+            if text is not None
+        }
+
+
+EXPERT_BOUNDS = ExpertBounds()
 # Settings that have options of their own.
 SIZES = ("nodes", "ratio")
 
 
-def expert_bounds(memory: str | None, disk: str | None) -> dict[str, int]:
-    """The settings of ``--expert-memory`` and ``--expert-disk``."""
-    given = {"expert_memory": memory, "expert_disk": disk}
-    return {
-        key: parse_bytes(f"--{key.replace('_', '-')}", text)
-        for key, text in given.items()
-        if text is not None
-    }
+def checked_device(device: str, cluster: str | None) -> str | torch.device:
+    """The device, or that of the machines of a cluster; a missing one is refused."""
+    from gcsr.distributed.start import check_cluster
+    from gcsr.utils.devices import pick_device
+
+    if cluster is None:
+        return pick_device(device)
+    check_cluster(cluster)
+    return device
 
 
-def parse_settings(method: str, assignments: Sequence[str]) -> dict[str, Any]:
+def parse_settings(method: str, assignments: Sequence[str] | None) -> dict[str, Any]:
     """Values of ``--set`` by the name of the setting; the library refuses unknown names."""
     from gcsr.methods.registry import method as find_method
     from gcsr.methods.registry import setting_kinds
@@ -149,19 +207,21 @@ def parse_settings(method: str, assignments: Sequence[str]) -> dict[str, Any]:
     return settings
 
 
-def split_assignments(assignments: Sequence[str], accepted: str) -> list[tuple[str, str, str]]:
+def split_assignments(
+    assignments: Sequence[str] | None, accepted: str
+) -> list[tuple[str, str, str]]:
     """The name as given, the name of the setting, and the text of every ``--set``."""
     from gcsr.methods.registry import setting_name
 
     found = []
-    for assignment in assignments:
+    for assignment in assignments or ():
         given, equals, text = (part.strip() for part in assignment.partition("="))
         require(bool(equals and given), f"--set must be {accepted}, got {assignment!r}.")
         found.append((given, setting_name(given), text))
     return found
 
 
-def parse_dimensions(assignments: Sequence[str]) -> dict[str, object]:
+def parse_dimensions(assignments: Sequence[str] | None) -> dict[str, object]:
     """What ``--set`` searches or fixes, as text by the name of the setting."""
     changes: dict[str, object] = {}
     syntax = "name=low..high, name=a,b,c or name=value"

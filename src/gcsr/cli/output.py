@@ -5,16 +5,20 @@ from __future__ import annotations
 import inspect
 import json
 import logging
+import re
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import fields, is_dataclass
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
+
+import typer
 
 from gcsr.cli import options
 from gcsr.utils.errors import InputWarning, require
@@ -135,24 +139,31 @@ def progress_bars(runs: int = 0) -> Iterator[Progress]:
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with ``--quiet`` and ``--verbose``; a parameter that is a dataclass becomes options.
+    """The command as Typer needs it, with ``--quiet`` and ``--verbose``.
 
-    Each of its fields is one.
+    Every parameter is an option, but for those that are declared as arguments. One that is a
+    dataclass becomes an option per field. ``Args`` of the docstring are the help of options.
     """
+    summary, _, entries = (inspect.getdoc(command) or "").partition("Args:\n")
+    helps = {name: " ".join(text.split()) for name, text in _ENTRY.findall(entries)}
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     signature = inspect.signature(command, eval_str=True)
     groups: dict[str, Any] = {}
-    parameters: list[inspect.Parameter] = []
+    added: list[tuple[str, Any, Any]] = []
     for one in signature.parameters.values():
         if is_dataclass(one.annotation):
             groups[one.name] = one.annotation
             hints = get_type_hints(one.annotation, include_extras=True)
-            added = [(f.name, f.default, hints[f.name]) for f in fields(one.annotation)]
+            added += [(name, value, hints[name]) for name, value in vars(one.default).items()]
         else:
-            added = [(one.name, one.default, one.annotation)]
-        parameters += [inspect.Parameter(n, kind, default=d, annotation=a) for n, d, a in added]
-    for name, annotation in (("quiet", options.Quiet), ("verbose", options.Verbose)):
-        parameters.append(inspect.Parameter(name, kind, default=False, annotation=annotation))
+            added.append((one.name, one.default, one.annotation))
+    added += [("quiet", False, options.Quiet), ("verbose", False, options.Verbose)]
+    parameters = [
+        inspect.Parameter(
+            name, kind, default=default, annotation=_declared(name, default, hint, helps.get(name))
+        )
+        for name, default, hint in added
+    ]
 
     @wraps(command)
     def run(*args: Any, quiet: bool, verbose: bool, **given: Any) -> None:
@@ -173,9 +184,26 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
             log.removeHandler(handler)
             log.setLevel(level)
 
+    run.__doc__ = summary.rstrip()
     vars(run)["__signature__"] = signature.replace(parameters=parameters)
     run.__annotations__ = {one.name: one.annotation for one in parameters}
     return run
+
+
+# A name and its text, of several lines, in the ``Args`` of a docstring.
+_ENTRY = re.compile(r"^ {4}(\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)
+
+
+def _declared(name: str, default: Any, hint: Any, text: str | None) -> Any:
+    """The annotation of an option; a truth value that is false by default has no --no-... form."""
+    declared = get_origin(hint) is Annotated
+    plain, info = get_args(hint) if declared else (hint, typer.Option())
+    if not declared and bool in (plain, *get_args(plain)):
+        word = name.replace("_", "-")
+        info = typer.Option(f"--{word}" if default is False else f"--{word}/--no-{word}")
+    info = copy(info)
+    info.help = text or info.help
+    return Annotated[plain, info]
 
 
 def console(pipe_width: int = PIPE_WIDTH) -> Console:

@@ -10,61 +10,21 @@ import typer
 
 import gcsr
 from gcsr.cli import options
-from gcsr.cli.data import SUFFIX, as_recorded, load_graph, require_writable
-from gcsr.cli.output import (
-    print_json,
-    print_leak,
-    progress_bars,
-    remember_written,
-    uninterrupted,
-)
+from gcsr.cli.data import SUFFIX, as_recorded, load_graph, require_writable, write_page
+from gcsr.cli.output import print_json, print_leak, progress_bars
 from gcsr.utils.errors import InputError, require
 from gcsr.utils.formatting import byte_count, printable
 
-EPOCHS = 600
-
 
 def report(
-    results: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="RESULT_OR_DIR...",
-            help="A condensed graph, a folder of them, or a folder made by `gcsr reproduce`.",
-        ),
-    ],
-    out: Annotated[Path, typer.Option(help="The page to write.")],
-    compare: Annotated[
-        bool, typer.Option("--compare", help="Several results of one dataset side by side.")
-    ] = False,
-    data: Annotated[
-        str | None,
-        typer.Option(
-            "--data",
-            metavar="DATA",
-            help="A dataset's name or a graph file; by default what RESULT was made from, if it is"
-            " a known dataset that is here.",
-        ),
-    ] = None,
-    evaluate: Annotated[
-        bool,
-        typer.Option(
-            "--evaluate/--no-evaluate",
-            help="Train networks on RESULT, on random nodes and on the whole graph.",
-        ),
-    ] = True,
-    model: options.Model = "gcn",
-    runs: options.Runs = 5,
-    epochs: options.Epochs = EPOCHS,
-    tsne_nodes: Annotated[
-        int,
-        typer.Option(min=0, max=20_000, help="At most so many real nodes in the map; 0: no map."),
-    ] = 2000,
-    privacy: Annotated[
-        bool,
-        typer.Option("--privacy", help="Also attack networks trained on RESULT (`gcsr privacy`)."),
-    ] = False,
-    seed: options.Seed = 0,
-    device: options.Device = "auto",
+    results: Annotated[list[Path], typer.Argument(metavar="RESULT_OR_DIR...")],
+    out: Path,
+    compare: bool = False,
+    data: options.MadeFrom = None,
+    evaluate: bool = True,
+    tsne_nodes: Annotated[int, typer.Option(min=0, max=20_000)] = 2000,
+    privacy: bool = False,
+    training: options.Training = options.TRAINING,
     loading: options.Loading = options.LOADING,
     any_graph: options.AnyGraph = False,
     as_json: options.Json = False,
@@ -72,13 +32,22 @@ def report(
     """Write one self-contained HTML page about a result, several of them, or a reproduced folder.
 
     The page opens from disk, loads nothing and sends nothing.
+
+    Args:
+        results: A condensed graph, a folder of them, or a folder made by `gcsr reproduce`.
+        out: The page to write.
+        compare: Several results of one dataset side by side.
+        data: A dataset's name or a graph file; by default what RESULT was made from, if it is a known
+            dataset that is here.
+        evaluate: Train networks on RESULT, on random nodes and on the whole graph.
+        tsne_nodes: At most so many real nodes in the map; 0: no map.
+        privacy: Also attack networks trained on RESULT (`gcsr privacy`).
     """
     require_writable([out])
     for path in results:
         require(path.exists(), f"{path}: no such file or folder.")
 
     from gcsr.evaluation.origin import require_origin
-    from gcsr.models.registry import testing_model
     from gcsr.reporting.pages import require_one_dataset
     from gcsr.reporting.report import (
         NO_DATA,
@@ -88,7 +57,6 @@ def report(
         known_dataset,
         result_names,
     )
-    from gcsr.utils.devices import pick_device
 
     if len(results) == 1 and is_reproduced(results[0]):
         require(not compare, f"--compare needs several results, got the folder {results[0]}.")
@@ -97,8 +65,7 @@ def report(
     files = condensed_files(results, SUFFIX)
     require(len(files) > 1 or not compare, "--compare needs at least two results, got one.")
     require(len(files) == 1 or not privacy, "--privacy is for a single result, got several.")
-    testing_model(model)
-    target = pick_device(device)
+    trained = training.arguments()
     small = [gcsr.CondensedGraph.load(path) for path in files]
     names = result_names(files)
     require_one_dataset(list(zip(names, small, strict=True)))
@@ -122,16 +89,12 @@ def report(
             graph,
             names=names,
             evaluate=evaluate,
-            model=model,
-            runs=runs,
-            recipe=gcsr.TrainingRecipe(epochs=epochs) if epochs != EPOCHS else None,
             tsne_nodes=tsne_nodes,
             privacy=privacy,
-            seed=seed,
-            device=target,
             check_origin=not any_graph,
             absent=absent or NO_DATA,
             progress=progress,
+            **trained,
         )
     _write(out, page, files, as_json, leaks=any(one.leaks_test_labels for one in small))
     if absent and not as_json:
@@ -149,14 +112,3 @@ def _write(out: Path, page: str, sources: Sequence[Path], as_json: bool, *, leak
     if leaks:
         print_leak()
     print(f"wrote {out} ({byte_count(size)}); open it in a browser")
-
-
-def write_page(out: Path, page: str) -> int:
-    """Write a page; returns its bytes."""
-    from gcsr.utils.files import write_atomically
-
-    content = page.encode(errors="replace")  # names of files may be no valid Unicode
-    with uninterrupted():
-        write_atomically(out, content)
-        remember_written([out])
-    return len(content)

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gcsr.cli import options
-from gcsr.cli.data import checked_device
-from gcsr.cli.options import expert_bounds
+from gcsr.cli.options import checked_device
 from gcsr.cli.output import console, print_json, print_table, progress_bars, remember_written
 from gcsr.utils.errors import require, require_one_of
 
@@ -23,55 +22,18 @@ CELLS_FAILED = 1
 
 
 def reproduce(
-    name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="A table or figure; see --list.")
-    ] = None,
-    listed: Annotated[
-        bool, typer.Option("--list", help="List what can be reproduced, and compute nothing.")
-    ] = False,
-    dataset: Annotated[
-        list[str] | None, typer.Option(help="Only this dataset; repeatable.")
-    ] = None,
-    method: Annotated[
-        list[str] | None, typer.Option(help="Only cells of this method; repeatable.")
-    ] = None,
-    quick: Annotated[
-        bool,
-        typer.Option(
-            "--quick",
-            help="A smoke run: one graph, one run, few iterations. Its outputs are marked.",
-        ),
-    ] = False,
-    graphs: Annotated[
-        int | None,
-        typer.Option(min=1, help="Condensed graphs per cell; by default 5, with --quick 1."),
-    ] = None,
-    runs: Annotated[
-        int | None,
-        typer.Option(min=1, help="Networks per condensed graph; by default 10, with --quick 1."),
-    ] = None,
-    out: Annotated[Path, typer.Option(help="Folder of tables, figures and finished cells.")] = Path(
-        "reproduced"
-    ),
-    jobs: Annotated[
-        int, typer.Option(min=1, help="Processes that measure cells at the same time.")
-    ] = 1,
-    keep_graphs: Annotated[
-        bool,
-        typer.Option(
-            "--keep-graphs",
-            help="Keep condensed graphs in OUT/graphs; other tables with this option take them.",
-        ),
-    ] = False,
-    expert_memory: options.ExpertMemory = None,
-    expert_disk: options.ExpertDisk = None,
-    download: Annotated[
-        bool | None,
-        typer.Option(
-            "--download/--no-download",
-            help="Whether missing datasets are fetched; by default yes, with --quick no.",
-        ),
-    ] = None,
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]")] = None,
+    listed: Annotated[bool, typer.Option("--list")] = False,
+    dataset: list[str] | None = None,
+    method: list[str] | None = None,
+    quick: bool = False,
+    graphs: options.CountOrNone = None,
+    runs: options.CountOrNone = None,
+    out: Path = Path("reproduced"),
+    jobs: options.Count = 1,
+    keep_graphs: bool = False,
+    bounds: options.ExpertBounds = options.EXPERT_BOUNDS,
+    download: bool | None = None,
     device: options.Device = "auto",
     cluster: options.Cluster = None,
     root: options.Root = None,
@@ -81,6 +43,19 @@ def reproduce(
 
     Finished cells are kept: a run that was interrupted continues where it was. Several runs may share
     a folder: each cell is measured by one of them.
+
+    Args:
+        name: A table or figure; see --list.
+        listed: List what can be reproduced, and compute nothing.
+        dataset: Only this dataset; repeatable.
+        method: Only cells of this method; repeatable.
+        quick: A smoke run: one graph, one run, few iterations. Its outputs are marked.
+        graphs: Condensed graphs per cell; by default 5, with --quick 1.
+        runs: Networks per condensed graph; by default 10, with --quick 1.
+        out: Folder of tables, figures and finished cells.
+        jobs: Processes that measure cells at the same time.
+        keep_graphs: Keep condensed graphs in OUT/graphs; other tables with this option take them.
+        download: Whether missing datasets are fetched; by default yes, with --quick no.
     """
     from gcsr.benchmarking.cells import Protocol
     from gcsr.benchmarking.store import Store, prepare_folder
@@ -101,7 +76,7 @@ def reproduce(
     for one in datasets:
         require_one_of("dataset", one, chosen.datasets)
     checked_device(device, cluster)
-    bounds = expert_bounds(expert_memory, expert_disk)
+    expert_bounds = bounds.settings
     prepare_folder("out", out)
     store = Store(rows_file(out, protocol))
     before = len(store)
@@ -118,7 +93,7 @@ def reproduce(
                 device=device,
                 jobs=jobs,
                 keep_graphs=graphs_folder(out, protocol) if keep_graphs else None,
-                bounds=bounds,
+                bounds=expert_bounds,
                 progress=progress,
                 cluster=cluster,
             )

@@ -10,21 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gcsr.cli import options
-from gcsr.cli.data import (
-    checked_device,
-    load_graph,
-    output_paths,
-    require_writable_folder,
-    write_graphs,
-)
-from gcsr.cli.options import parse_dimensions
-from gcsr.cli.output import (
-    print_json,
-    print_table,
-    progress_bars,
-    remember_written,
-    uninterrupted,
-)
+from gcsr.cli.data import load_graph, output_paths, require_writable_folder, write_graphs
+from gcsr.cli.options import checked_device, parse_dimensions
+from gcsr.cli.output import print_json, print_table, progress_bars, remember_written, uninterrupted
 from gcsr.utils.errors import require
 from gcsr.utils.formatting import counted
 from gcsr.utils.progress import Progress, Stages
@@ -40,57 +28,37 @@ def tune(
     data: options.Data,
     nodes: options.Nodes = None,
     ratio: options.Ratio = None,
-    method: Annotated[str, typer.Option(help="See `gcsr methods`.")] = "gcsr",
-    space: Annotated[
-        str | None,
-        typer.Option(
-            metavar="paper|wide|FILE.toml",
-            help="What is searched. [default: what --set searches, otherwise paper]",
-        ),
-    ] = None,
-    assignments: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="NAME=...",
-            help="Search a setting (low..high, low..high:log or a,b,c) or fix it (a value);"
-            " repeatable.",
-        ),
-    ] = None,
-    trials: Annotated[
-        int, typer.Option(min=1, help="How many in all, those of a continued study included.")
-    ] = 30,
-    seconds: Annotated[
-        float | None, typer.Option(help="Begin no trial after that many seconds.")
-    ] = None,
-    study: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE.sqlite",
-            help="Keeps every trial; the same command continues it."
-            " [default: DATA-METHOD-NODES.tune.sqlite]",
-        ),
-    ] = None,
+    method: options.Method = "gcsr",
+    space: Annotated[str | None, typer.Option(metavar="paper|wide|FILE.toml")] = None,
+    assignments: options.Dimensions = None,
+    trials: options.Count = 30,
+    seconds: float | None = None,
+    study: Annotated[Path | None, typer.Option(metavar="FILE.sqlite")] = None,
     seed: options.Seed = 0,
-    graphs: Annotated[
-        int, typer.Option(min=1, help="Graphs per trial, of seeds SEED, SEED + 1, ...")
-    ] = 1,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Condense with the best settings and write the graph to this file."),
-    ] = None,
-    plot: Annotated[
-        Path | None, typer.Option(help="Draw the trials into this file (.png or .svg).")
-    ] = None,
-    preset: Annotated[
-        str, typer.Option(help="What is not searched: default, paper or official.")
-    ] = "default",
+    graphs: options.Count = 1,
+    out: Path | None = None,
+    plot: Path | None = None,
+    preset: str = "default",
     device: options.Device = "auto",
     cluster: options.Cluster = None,
     loading: options.Loading = options.LOADING,
     as_json: options.Json = False,
 ) -> None:
-    """Search the settings whose condensed graph validates best; test labels are never seen."""
+    """Search the settings whose condensed graph validates best; test labels are never seen.
+
+    Args:
+        space: What is searched. [default: what --set searches, otherwise paper]
+        assignments: Search a setting (low..high, low..high:log or a,b,c) or fix it (a value);
+            repeatable.
+        trials: How many in all, those of a continued study included.
+        seconds: Begin no trial after that many seconds.
+        study: Keeps every trial; the same command continues it.
+            [default: DATA-METHOD-NODES.tune.sqlite]
+        graphs: Graphs per trial, of seeds SEED, SEED + 1, ...
+        out: Condense with the best settings and write the graph to this file.
+        plot: Draw the trials into this file (.png or .svg).
+        preset: What is not searched: default, paper or official.
+    """
     paths = [] if out is None else output_paths(out, graphs)
 
     from gcsr.tuning.result import figure_format
@@ -104,7 +72,7 @@ def tune(
         figure_format(plot)
         require_writable_folder("plot", plot.parent)
     require(seconds is None or seconds > 0, f"seconds must be > 0, got {seconds}.")
-    changes = parse_dimensions(assignments or [])
+    changes = parse_dimensions(assignments)
     # Errors that do not depend on the data come before the data are read.
     space_for(method, space, changes)
     left: list[str] = []
