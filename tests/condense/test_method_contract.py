@@ -6,7 +6,9 @@ import importlib
 import inspect
 import json
 import pkgutil
+import re
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -51,6 +53,7 @@ TINY = {
     "longest": 7,
 }
 BUDGET = [4, 3, 3]
+PROVENANCE = (Path(__file__).parents[2] / "docs" / "provenance.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(params=[False, True], ids=["transductive", "inductive"])
@@ -350,6 +353,8 @@ def test_provenance_tells_how_it_was_made(name, graph):
     assert told["measured"]["peak_memory_bytes"] > 0
     assert told["revision"] == METHODS[name].revision
     assert {"gcsr", "torch", "numpy", "python"} <= set(told["versions"])
+    for key in (*told, *(f"measured.{name}" for name in told["measured"])):
+        assert re.search(rf"`{re.escape(key)}[`.]", PROVENANCE), f"docs/provenance.md lacks {key}"
 
 
 def visible_nodes(graph: Graph) -> int:

@@ -1,6 +1,8 @@
 # What a new method is written with; `__init__.py` imports each when it is first used.
 from gcsr.engines.result import CondensationResult as CondensationResult
 from gcsr.engines.result import Context as Context
+from gcsr.equations.propagation import normalized_adjacency as normalized_adjacency
+from gcsr.equations.propagation import propagate as propagate
 from gcsr.methods.base import Condenser as Condenser
 from gcsr.methods.registry import register as register
 from gcsr.starts.sample import block_labels as block_labels
