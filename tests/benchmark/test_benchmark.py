@@ -94,6 +94,19 @@ def test_a_class_of_a_module_and_entries_with_settings(data, monkeypatch):
     assert found.methods == ["mine", "short"] and found.changed == {"short": "num_hops = 1"}
     with pytest.raises(gcsr.InputError, match=r"'my_method:Other' cannot be imported"):
         Grid(data=["one.npz"], methods=["my_method:Other"], nodes=[6])
+    (data / "half_written.py").write_text("class Mine(\n")
+    with pytest.raises(gcsr.InputError, match=r"half_written:Mine.*never closed"):
+        Grid(data=["one.npz"], methods=["half_written:Mine"], nodes=[6])
+    # A class is measured again once its file has changed.
+    options: dict[str, Any] = {"data": "one.npz", "methods": "my_method:Mine", "nodes": 6, **BRIEF}
+    before = len(rows(data / "benchmark.jsonl"))
+    (data / "my_method.py").write_text(source + "# changed\n")
+    gcsr.benchmark(**options)
+    assert len(rows(data / "benchmark.jsonl")) == before + 1
+    # Tables have the rows of this call, also where others are newer.
+    gcsr.benchmark(**options | {"epochs": 2})
+    found = gcsr.benchmark(**options)
+    assert [r["recipe"]["epochs"] for r in found.rows if r["label"] == "mine"] == [BRIEF["epochs"]]
 
 
 def test_failures_and_cells_over_the_limit_are_rows_until_they_are_retried(data, monkeypatch):
@@ -187,7 +200,10 @@ def test_ranks_wins_and_what_is_bold():
 
 def test_within_noise_is_not_told_from_the_best():
     rows = [_row("one", "a", [70.0, 80.0]), _row("two", "a", [69.0, 79.0])]
-    assert Results.of(rows).best(("a", 6, "gcn")) == {"one", "two"}
+    found = Results.of(rows)
+    assert found.best(("a", 6, "gcn")) == {"one", "two"}
+    assert {rank.low for rank in found.ranks} == {None}  # one graph has no interval
+    assert [line[2] for line in found.rank_table()] == ["95 % interval", "-", "-"]
 
 
 def test_estimate_uses_measured_rows(data, monkeypatch):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any
 
 from gcsr.methods.base import Condenser
@@ -143,6 +145,7 @@ class Cell:
                 "settings": made_by.settings,
                 "revisions": made_by.revisions,
                 **({"tuned": self.trials} if self.trials else {}),
+                **({"code": _code(self.method)} if ":" in self.method else {}),
             }
         return found
 
@@ -172,6 +175,7 @@ class Cell:
         shared = (
             *("method", "dataset", "quick", "gcsr", "nodes", "settings", "revisions", "graphs"),
             *(["tuned"] if self.trials else []),
+            *(["code"] if "code" in found else []),
         )
         return _digest({name: found.get(name) for name in shared})
 
@@ -218,6 +222,11 @@ class Cell:
             words += [f"--set {key}={value}" for key, value in self.settings]
         words += ["--seeds", str(protocol.graphs), "--runs", str(protocol.runs)]
         return " ".join([*words, *(["--epochs", str(protocol.epochs)] if protocol.epochs else [])])
+
+
+def _code(name: str) -> str:
+    """A hash of the file of ``module:Class``: its author may change it without a new revision."""
+    return hashlib.sha256(Path(inspect.getfile(method(name))).read_bytes()).hexdigest()[:16]
 
 
 def _digest(value: object) -> str:

@@ -247,7 +247,12 @@ def benchmark(
         cluster=cluster,
     )
     unstored = [one.reason for one in outcomes.values() if one.row is None]
-    return Results.of(store, missing=len(cells) - len(outcomes), faults=unstored)
+    # What was asked for replaces rows of the file that have another protocol or other settings.
+    asked = [
+        one.row | {"label": cell.label} for cell, one in outcomes.items() if one.row is not None
+    ]
+    missing = len(cells) - len(outcomes)
+    return Results.of([*store, *asked], missing=missing, faults=unstored)
 
 
 def estimate(grid: Grid, store: Store, data: Data) -> list[tuple[Cell, float | None]]:

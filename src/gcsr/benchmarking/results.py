@@ -36,12 +36,20 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Rank:
-    """Average rank of a method over graphs (1 is best), with a bootstrap interval of 95 %."""
+    """Average rank of a method over graphs (1 is best), with a bootstrap interval of 95 %.
+
+    There is no interval of a single graph.
+    """
 
     label: str
     mean: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
+
+    @property
+    def interval(self) -> str:
+        """The interval as text."""
+        return "-" if self.low is None else f"{self.low:.2f} to {self.high:.2f}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +156,8 @@ class Results:
         )
         drawn = np.random.default_rng(0).integers(0, len(graphs), (RESAMPLES, len(graphs)))
         low, high = np.percentile(graphs[drawn].mean(1), [2.5, 97.5], axis=0)
-        found = zip(self.fair, graphs.mean(0).tolist(), low.tolist(), high.tolist(), strict=True)
+        ends = [one.tolist() if len(graphs) > 1 else [None] * len(one) for one in (low, high)]
+        found = zip(self.fair, graphs.mean(0).tolist(), *ends, strict=True)
         return sorted((Rank(*one) for one in found), key=lambda rank: rank.mean)
 
     @cached_property
@@ -264,8 +273,8 @@ class Results:
         graphs = len({case[0] for case in cases})
         return (
             f"Over {counted(len(cases), 'case')} of {counted(graphs, 'graph')} with {self.model}, in"
-            " which every method has a row; 1 is best, a failure is last. Intervals (95 %) resample"
-            " graphs."
+            " which every method has a row; 1 is best, a failure is last."
+            + (" Intervals (95 %) resample graphs." if graphs > 1 else "")
         )
 
     def rank_table(self) -> list[list[str]]:
@@ -279,7 +288,7 @@ class Results:
             sizes = [row["bytes"] for row in done if row.get("bytes") is not None]
             lines.append(
                 [
-                    *(one.label, f"{one.mean:.2f}", f"{one.low:.2f} to {one.high:.2f}", mean),
+                    *(one.label, f"{one.mean:.2f}", one.interval, mean),
                     f"{np.median(seconds):.3g}" if seconds else "-",
                     byte_count(float(np.median(sizes))) if sizes else "-",
                 ]

@@ -15,7 +15,7 @@ def self_expression(
 
     .. math:: Z = (X'X'^\top + (\alpha+\beta) I)^{-1} (X'X'^\top + \alpha P + \beta Z_h)
 
-    by a Cholesky factorisation. With :math:`S = X'X'^\top + (\alpha+\beta)I` this equals
+    by a Cholesky factorization. With :math:`S = X'X'^\top + (\alpha+\beta)I` this equals
     :math:`I + S^{-1}B`, :math:`B = \alpha(P-I) + \beta(Z_h-I)`, which loses fewer digits because
     nearly equal matrices are subtracted before, not after, the solve.
     """
@@ -38,7 +38,7 @@ class _Solve(torch.autograd.Function):
     r""":math:`C = S^{-1} B` for a positive definite S, differentiable in S alone.
 
     :math:`dC = -S^{-1}\, dS\, C`, so the gradient is :math:`-(S^{-1} \bar C) C^\top`: another solve
-    with the same factor, where differentiating the factorisation itself would take several.
+    with the same factor, where differentiating the factorization itself would take several.
     """
 
     @staticmethod

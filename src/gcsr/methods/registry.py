@@ -115,7 +115,7 @@ def _of_module(place: str) -> type[Condenser]:
         sys.path.append(folder)
     try:
         found = _loaded(place)
-    except (ImportError, AttributeError, ValueError) as error:
+    except (ImportError, AttributeError, SyntaxError, ValueError) as error:
         raise InputError(f"method: {place!r} cannot be imported ({error}).") from None
     base = import_module("gcsr.methods.base").Condenser
     require(

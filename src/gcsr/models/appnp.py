@@ -1,4 +1,4 @@
-"""Personalised propagation of neural predictions (Gasteiger et al., 2019)."""
+"""Personalized propagation of neural predictions (Gasteiger et al., 2019)."""
 
 from __future__ import annotations
 
