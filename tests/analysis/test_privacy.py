@@ -12,8 +12,13 @@ from scipy.stats import norm
 from sklearn.metrics import roc_auc_score
 
 import gcsr
+from gcsr.analysis import privacy
 from gcsr.analysis.privacy import auc_and_caught, likelihood_ratio
 from gcsr.cli.app import main
+from gcsr.data.views import View
+from gcsr.evaluation.trial import Trial
+from gcsr.models.registry import testing_model
+from gcsr.utils.progress import silent
 from helpers import planted_graph
 
 QUICK = {"recipe": gcsr.TrainingRecipe(epochs=8), "hidden_channels": 8, "device": "cpu"}
@@ -59,6 +64,26 @@ def test_labels_that_can_only_be_memorized_give_training_nodes_away():
     # Nine nodes cannot give all of them away.
     assert own.loss_auc.mean < whole.loss_auc.mean - 15
     assert found.memorization.copies == 9 and found.memorization.nearer_to_training == 100
+
+
+def test_scores_of_shadow_networks_are_those_of_their_nodes(monkeypatch):
+    graph = planted_graph()
+    assert graph.test.min() < graph.train.max()  # numbers of both are mixed
+    recipe, device = gcsr.TrainingRecipe(epochs=1), torch.device("cpu")
+    trial = Trial(testing_model("sgc", 4), View(graph), device, recipe, 0)
+    asked: list[torch.Tensor] = []
+
+    def numbers(own, fitted, targets):
+        asked.append(torch.cat([target.nodes for target in targets]))
+        return asked[-1][None].double(), None
+
+    monkeypatch.setattr(privacy, "_scores", numbers)
+    members, others = privacy._attacked(graph, 0)
+    phi, inside = privacy._shadow_scores(graph, members, others, 4, trial, silent)
+    ids = torch.cat([graph.train[members], graph.test[others]])
+    assert torch.equal(phi, ids.double().expand(4, -1))
+    for nodes, own in zip(asked, inside, strict=True):
+        assert set(nodes[: int(own.sum())].tolist()) == set(ids[own].tolist())
 
 
 def test_the_same_seed_gives_the_same_numbers_and_the_card_has_them():

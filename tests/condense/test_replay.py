@@ -80,6 +80,16 @@ def test_the_newest_task_may_grow(digits):
     assert memory.nbytes <= BUDGET
 
 
+def test_a_task_that_was_stored_sparsely_stays_within_the_budget_when_it_grows(digits):
+    """Real nodes that are mostly zeros become dense rows."""
+    sparse = replace(digits, x=digits.x * (torch.arange(64) % 16 == 4))
+    memory = gcsr.Replay(3000, **RANDOM)
+    for first in (0, 5):
+        memory.observe(task(sparse, first, first + 5))
+    assert memory.grow(task(digits, 5, 10), iterations=0).stored_bytes <= 3000
+    assert set(memory.graph.classes.tolist()) == set(range(10))
+
+
 def test_bad_input_is_one_sentence(digits):
     for size in (0, 1.5):
         with pytest.raises(gcsr.InputError, match="max_bytes must be an integer > 0"):

@@ -91,6 +91,11 @@ def test_as_few_nodes_as_possible_are_removed(digits, without_nines):
     kept, added = old.fitted(visible, 30)
     assert int(kept.sum()) == 27
     assert (counts - torch.bincount(old.strata[kept], minlength=10)).max() <= 1
+    # A class without training nodes gives way before another loses its last node.
+    few = replace(digits, train=digits.train[digits.y[digits.train] != 3])
+    kept, added = old.fitted(View(few).condensing().visible, 9)
+    assert torch.bincount(old.strata[kept], minlength=10).tolist() == [1, 1, 1, 0, *[1] * 5, 0]
+    assert added.tolist() == [0] * 9 + [1]
     # The later one of the nearest two goes first.
     rows = torch.tensor([[0.0], [5.0], [0.1], [5.3]])
     assert redundant(rows, 2).tolist() == [2, 3]
@@ -105,6 +110,7 @@ def test_test_labels_are_not_read(digits, without_nines):
     [
         (lambda g: replace(g, x=g.x[:, :60]), "64 features, digits has 60; a graph that has grown"),
         (lambda g: replace(g, y=g.y.clamp_max(7), num_classes=8), "10 classes, digits has 8"),
+        (lambda g: g.scaled("rows"), "made with features='keep', but digits is loaded with features="),
     ],
 )
 def test_another_graph_is_one_sentence(digits, without_nines, change, message):
@@ -112,6 +118,8 @@ def test_another_graph_is_one_sentence(digits, without_nines, change, message):
         gcsr.update(without_nines, change(digits), device="cpu")
     with pytest.raises(gcsr.InputError, match="small must be a CondensedGraph, got Graph"):
         gcsr.update(digits, without_nines)
+    with pytest.raises(gcsr.InputError, match="nodes must be"):
+        gcsr.update(without_nines, digits, nodes=0)
 
 
 def test_command(tmp_path, capsys, digits, without_nines):

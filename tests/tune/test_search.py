@@ -170,6 +170,8 @@ def test_suggestions_are_in_range_and_replayed():
         assert 0.1 <= trial.suggest_float(f"c{i}", 0.1, 10, log=True) <= 10
         assert trial.suggest_float(f"d{i}", 0, 1, step=0.5) in (0, 0.5, 1)
     assert Suggestions(trial.params).suggest_int("a3", 0, 1) == trial.params["a3"]
+    drawn = {trial.suggest_float(f"e{i}", 0, 0.3, step=0.1) for i in range(40)}
+    assert drawn == {0.0, 0.1, 0.2, 0.3}
 
 
 def test_command(tmp_path, capsys, monkeypatch):

@@ -289,7 +289,9 @@ def _shadow_scores(
             half[torch.randperm(ids.numel(), generator=generator)[: ids.numel() // 2]] = True
         else:
             half = ~half
-        order = torch.cat([half.nonzero()[:, 0], (~half).nonzero()[:, 0]])
+        # A graph keeps the nodes of a split sorted by their number.
+        parts = [which.nonzero()[:, 0] for which in (half, ~half)]
+        order = torch.cat([places[ids[places].argsort()] for places in parts])
         known = int(half.sum())
         part = replace(graph, train=ids[order[:known]], test=ids[order[known:]])
         view = View(part)
@@ -353,7 +355,7 @@ def memorization(small: CondensedGraph, view: View, seed: int, progress: Progres
     nearest = nearest.half().float() if small.half else nearest
     _, near = nearest_rows(rows, train_rows)
     _, far = nearest_rows(rows, test_rows)
-    queries = take_rows(test_rows, torch.arange(min(count, small.num_nodes)))
+    queries = take_rows(test_rows, sample_nodes(count, small.num_nodes, seed))
     _, baseline = nearest_rows(queries, train_rows)
     nearer = (near < far).double() + 0.5 * (near == far).double()
     return Memorization(

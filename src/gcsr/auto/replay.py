@@ -101,8 +101,13 @@ class Replay:
             for part, room, count in zip(self.parts, rooms[:-1], most[:-1], strict=True)
         ]
         self.parts.append(self._condensed(task, rooms[-1], most[-1], classes[-1]))
+        return self._within(sum(rooms))
+
+    def _within(self, room: int) -> CondensedGraph:
+        """The memory in at most ``room`` bytes, with a node per class and task at least."""
         # Together they may take more than alone, if one of them is stored sparsely.
-        while self.nbytes > sum(rooms) and self.graph.num_nodes > sum(classes):
+        classes = sum(map(_classes, self.parts))
+        while self.nbytes > room and self.graph.num_nodes > classes:
             self.parts = [shrunk(part, int(ROUNDING * part.stored_bytes)) for part in self.parts]
         return self.graph
 
@@ -115,8 +120,10 @@ class Replay:
         part = update(
             self.parts[-1], task, iterations=iterations, seed=self.seed, device=self.device
         )
-        self.parts[-1] = part.stored_as(self.dtype)
-        return self.graph
+        # What real nodes became may take more bytes than they did.
+        others = sum(one.stored_bytes for one in self.parts[:-1])
+        self.parts[-1] = shrunk(part.stored_as(self.dtype), self.max_bytes - others)
+        return self._within(self.max_bytes)
 
     def _condensed(self, task: Graph, room: int, most: int, classes: int) -> CondensedGraph:
         """The task in at most ``room`` bytes."""

@@ -88,7 +88,13 @@ def update(
     scaling = before.get("features")
     if graph.feature_scaling == "keep" and scaling in FEATURE_SCALINGS:
         graph = graph.scaled(scaling)
-    method = Update(nodes=nodes or small.num_nodes, previous=small, iterations=iterations)
+    require(
+        scaling not in FEATURE_SCALINGS or graph.feature_scaling == scaling,
+        f"data: the condensed graph was made with features={scaling!r}, but {graph.name} is loaded"
+        f" with features={graph.feature_scaling!r}; load it with the same or with 'keep'.",
+    )
+    nodes = small.num_nodes if nodes is None else nodes
+    method = Update(nodes=nodes, previous=small, iterations=iterations)
     return method.condense(
         graph, seed=seed, device=device, checkpoint=checkpoint, progress=progress
     )
@@ -235,7 +241,9 @@ class _Old:
         kept = torch.bincount(self.strata, minlength=classes)
         added = torch.where(kept == 0, share, 0)
         while int(kept.sum() + added.sum()) > nodes:
-            surplus = torch.where(kept > 1, (kept - share).double(), -torch.inf)
+            # A class keeps its last node, unless it has no training nodes any more.
+            removable = (kept > 1) | ((kept > 0) & (share == 0))
+            surplus = torch.where(removable, (kept - share).double(), -torch.inf)
             kept[int(surplus.argmax())] -= 1
         while int(kept.sum() + added.sum()) < nodes:
             added[int((share - kept - added).argmax())] += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -84,7 +85,9 @@ class Suggestions:
                 return float(low * (high / low) ** draw)
             if step is None:
                 return low + draw * (high - low)
-            return low + step * int(draw * ((high - low) // step + 1))
+            # The last step may fall short of `high` by rounding: 0.3 // 0.1 is 2.
+            steps = math.floor((high - low) / step + 1e-9)
+            return min(high, low + step * int(draw * (steps + 1)))
 
         return float(self._known(name, drawn))
 
@@ -491,7 +494,7 @@ def search(
 
     Every configuration is trained on the condensed graph and scored on the validation nodes of the
     real one. The best few are then trained on the whole graph; the winner is the one that validates
-    best there. Test labels are read once, for the winner.
+    best there. Test labels are read once, for the winner; with ``compare`` for that of each graph.
 
     Args:
         small: the condensed graph.
