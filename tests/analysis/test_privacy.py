@@ -17,7 +17,7 @@ from gcsr.analysis.privacy import auc_and_caught, likelihood_ratio
 from gcsr.cli.app import main
 from gcsr.data.views import View
 from gcsr.evaluation.trial import Trial
-from gcsr.models.registry import testing_model
+from gcsr.models import registry
 from gcsr.utils.progress import silent
 from helpers import planted_graph
 
@@ -70,7 +70,7 @@ def test_scores_of_shadow_networks_are_those_of_their_nodes(monkeypatch):
     graph = planted_graph()
     assert graph.test.min() < graph.train.max()  # numbers of both are mixed
     recipe, device = gcsr.TrainingRecipe(epochs=1), torch.device("cpu")
-    trial = Trial(testing_model("sgc", 4), View(graph), device, recipe, 0)
+    trial = Trial(registry.testing_model("sgc", 4), View(graph), device, recipe, 0)
     asked: list[torch.Tensor] = []
 
     def numbers(own, fitted, targets):
