@@ -110,7 +110,7 @@ def test_test_labels_are_not_read(digits, without_nines):
     [
         (lambda g: replace(g, x=g.x[:, :60]), "64 features, digits has 60; a graph that has grown"),
         (lambda g: replace(g, y=g.y.clamp_max(7), num_classes=8), "10 classes, digits has 8"),
-        (lambda g: g.scaled("rows"), "made with features='keep', but digits is loaded with features="),
+        (lambda g: g.scaled("rows"), "made with features='keep', but digits is loaded with"),
     ],
 )
 def test_another_graph_is_one_sentence(digits, without_nines, change, message):
