@@ -433,7 +433,7 @@ FAULTS = (
     ),
     Fault(
         "test rows of Planetoid are not put into their order",
-        "datasets/planetoid.py",
+        "datasets/readers.py",
         "order[test] = known + np.arange(test.size)",
         "order[np.sort(test)] = known + np.arange(test.size)",
         ("tests/datasets/test_planetoid.py",),

@@ -19,8 +19,6 @@ from fuzz.containers import Archive, Array, Bundle, Lines
 from fuzz.target import Target
 from fuzz.targets.small import small_graph, written
 from gcsr.data.graph import Graph
-from gcsr.datasets.gnnbench import read_gnnbench
-from gcsr.datasets.graphsaint import read_graphsaint
 from gcsr.datasets.layout import (
     ARXIV_ARCHIVE,
     ARXIV_FILES,
@@ -30,8 +28,7 @@ from gcsr.datasets.layout import (
     planetoid_files,
 )
 from gcsr.datasets.ogb_csv import read_arxiv_archive, read_arxiv_folder
-from gcsr.datasets.planetoid import read_planetoid
-from gcsr.datasets.wordnet import read_wordnet
+from gcsr.datasets.readers import read_gnnbench, read_graphsaint, read_planetoid, read_wordnet
 
 _PLANETOID = Bundle(planetoid_files("cora"))
 _SAINT = Bundle(

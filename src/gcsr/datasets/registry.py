@@ -90,7 +90,7 @@ def _planetoid(name: str, folders: tuple[str, ...], size: Size) -> Dataset:
     layout = Layout(
         spellings(*folders, name, families=("planetoid", "Planetoid")),
         files,
-        deferred("planetoid:read_planetoid", name),
+        deferred("readers:read_planetoid", name),
         partial(_pyg_urls, "Planetoid", files),
     )
     split = f"public, {20 * size.classes} / 500 / 1000"
@@ -105,7 +105,7 @@ def _gnn_benchmark(name: str, family: str, folder: str, size: Size) -> Dataset:
     layout = Layout(
         spellings(folder, folder.lower(), name, families=(family.lower(), family)),
         (file,),
-        deferred("gnnbench:read_gnnbench", file),
+        deferred("readers:read_gnnbench", file),
         partial(_pyg_urls, family, (file,)),
     )
     return Dataset(
@@ -123,7 +123,7 @@ def _graphsaint(name: str, folder: str, size: Size, split: str) -> Dataset:
     layout = Layout(
         spellings(folder, folder.lower(), name, families=("graphsaint", "GraphSAINT")),
         GRAPHSAINT_FILES,
-        deferred("graphsaint:read_graphsaint"),
+        deferred("readers:read_graphsaint"),
         partial(_pyg_urls, folder, GRAPHSAINT_FILES),
     )
     split = f"public, {split}"
@@ -138,7 +138,7 @@ _DIGITS = Dataset(
     split=PER_CLASS_SPLIT,
     scaling="keep",
     source="scikit-learn (bundled), 10 nearest neighbors",
-    embedded=deferred("digits:read_digits"),
+    embedded=deferred("readers:read_digits"),
 )
 
 _ARXIV_FOLDERS = ("ogbn_arxiv", "ogbn-arxiv", "arxiv")
@@ -160,7 +160,7 @@ _ARXIV = Dataset(
         Layout(
             spellings(*_ARXIV_FOLDERS, families=("graphsaint", "GraphSAINT")),
             GRAPHSAINT_FILES,
-            deferred("graphsaint:read_graphsaint"),
+            deferred("readers:read_graphsaint"),
         ),
     ),
 )
@@ -176,7 +176,7 @@ _WORDNET = Dataset(
         Layout(
             (".", "dict", "wordnet", "wordnet/dict"),
             WORDNET_FILES,
-            deferred("wordnet:read_wordnet"),
+            deferred("readers:read_wordnet"),
             installed=("/usr/share/wordnet", *(f"{one}/corpora/wordnet" for one in _NLTK)),
         ),
     ),

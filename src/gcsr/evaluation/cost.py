@@ -35,9 +35,8 @@ from gcsr.evaluation.origin import (
     used_pseudo_labels,
 )
 from gcsr.evaluation.protocol import check_numbers
-from gcsr.evaluation.pseudo_labels import PseudoLabels
 from gcsr.evaluation.sparsify import Sparsifier
-from gcsr.evaluation.trial import Batch, Trial, condensed_batches, real_batches
+from gcsr.evaluation.trial import Batch, PseudoLabels, Trial, condensed_batches, real_batches
 from gcsr.methods.base import code_versions
 from gcsr.models.registry import testing_model
 from gcsr.starts.sample import class_budget

@@ -20,17 +20,29 @@ from gcsr.data.stored_graph import StoredGraph, require_in_memory
 from gcsr.data.views import View
 from gcsr.distributed.pool import Cluster, connected
 from gcsr.distributed.worker import Shared
-from gcsr.evaluation.evaluation import WHOLE, WITH_PSEUDO_LABELS, Evaluation
 from gcsr.evaluation.modules import TrainingGraph, train_module
-from gcsr.evaluation.networks import Keep, Scores, TrainedNetwork
+from gcsr.evaluation.networks import (
+    WHOLE,
+    WITH_PSEUDO_LABELS,
+    Evaluation,
+    Keep,
+    Scores,
+    TrainedNetwork,
+)
 from gcsr.evaluation.origin import (
     require_condensed,
     require_graph,
     require_origin,
     same_settings,
 )
-from gcsr.evaluation.pseudo_labels import PseudoLabels, require_unlabeled_nodes
-from gcsr.evaluation.trial import ModelChoice, Task, Trial, condensed_batches
+from gcsr.evaluation.trial import (
+    ModelChoice,
+    PseudoLabels,
+    Task,
+    Trial,
+    condensed_batches,
+    require_unlabeled_nodes,
+)
 from gcsr.models.registry import testing_model
 from gcsr.starts.pseudo_labels import LABELERS
 from gcsr.training.classification import measure_name

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from gcsr.data.condensed import CondensedGraph
 from gcsr.data.graph import Graph
-from gcsr.data.views import Target, View
+from gcsr.data.views import Target, View, VisibleGraph
 from gcsr.evaluation.modules import ModuleChoice, TrainingGraph, edges_of, train_module
 from gcsr.evaluation.networks import NOTHING, Keep, Scores, TrainedNetwork
 from gcsr.models.base import Model, Prepared, joined
@@ -19,6 +19,7 @@ from gcsr.models.gat import GAT
 from gcsr.models.registry import testing_model
 from gcsr.outofcore.predict import accuracy_in_blocks
 from gcsr.outofcore.real import RealGraph, real_graph
+from gcsr.starts.pseudo_labels import class_shares
 from gcsr.training.classification import targets_of
 from gcsr.training.fit import (
     Fitted,
@@ -29,7 +30,8 @@ from gcsr.training.fit import (
     topology_of,
 )
 from gcsr.utils.devices import within_memory
-from gcsr.utils.parallel import run_jobs_on
+from gcsr.utils.errors import require
+from gcsr.utils.parallel import run_jobs_on, suitable_threads
 from gcsr.utils.progress import Progress
 
 ModelChoice = str | ModuleChoice
@@ -294,3 +296,64 @@ def _one_by_one(
         for place, graph in enumerate(graphs)
         for batch in condensed_batches(trial, [graph], runs, number + place * runs)
     ]
+
+
+# -- Pseudo-labels: the fair references of a graph that was condensed with them ------------------------
+
+SEED = 0
+
+
+def require_unlabeled_nodes(graph: Graph) -> None:
+    """Refuse an inductive graph: there is no node without a label to predict."""
+    require(
+        not graph.inductive,
+        f"pseudo_labels must be false for the inductive graph {graph.name}, got true: every visible"
+        " node has a training label.",
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class PseudoLabels:
+    """Class shares ``(n, C)`` of every visible node: one-hot on training nodes, else predicted.
+
+    The networks that predict them are trained on training labels and choose their epoch by
+    validation; test labels cannot be reached.
+    """
+
+    visible: VisibleGraph
+    shares: Tensor
+
+    @classmethod
+    def of(cls, trial: Trial, progress: Progress, labeler: str) -> PseudoLabels:
+        """Train the pseudo-labeler, whose seed is fixed, and predict every visible node."""
+        condensing = trial.view.condensing()
+        with suitable_threads(condensing.visible.x.numel(), trial.device):
+            found = class_shares(
+                condensing,
+                labeler,
+                seed=SEED,
+                device=trial.device,
+                tempered=True,
+                everyone=True,
+                progress=progress,
+            )
+        return cls(condensing.visible, found.shares)
+
+    def batches(self, trial: Trial, networks: range) -> list[Batch]:
+        """Networks trained on the whole graph with the shares as targets on every node."""
+        visible = self.visible
+        everyone = torch.arange(visible.num_nodes)
+        target = Target(visible.x, visible.adjacency, everyone, visible.labels)
+        return batches_of(trial, trial.prepare(target), self.shares, networks)
+
+    def accuracies(self, trial: Trial) -> dict[str, float]:
+        """Accuracy in percent of the most likely class on test and validation nodes.
+
+        Asked for after all networks are trained: it reads the test labels.
+        """
+        targets = {"test": trial.tested, "validation": trial.validation}
+        return {name: self._accuracy(target) for name, target in targets.items()}
+
+    def _accuracy(self, target: Target) -> float:
+        predicted = self.shares.argmax(-1).cpu()[target.nodes]
+        return 100 * float((predicted == target.labels).double().mean())

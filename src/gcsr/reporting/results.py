@@ -14,7 +14,7 @@ from gcsr.api import condense_many
 from gcsr.data.condensed import CondensedGraph
 from gcsr.data.graph import Graph
 from gcsr.data.views import View
-from gcsr.evaluation.evaluation import Evaluation
+from gcsr.evaluation.networks import Evaluation
 from gcsr.evaluation.origin import labeler_of, used_pseudo_labels
 from gcsr.evaluation.protocol import evaluate, evaluate_full
 from gcsr.training.fit import TrainingRecipe

@@ -14,6 +14,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, fields
 from functools import cached_property
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -215,87 +216,20 @@ def text_of(value: Value) -> str:
     return str(value)
 
 
-Grid = dict[str, str]
+_SPACES = tomllib.loads((files("gcsr.tuning") / "spaces.toml").read_text(encoding="utf-8"))
 
-_STEPS: Grid = {"student_steps": "5,20,50,100", "expert_steps": "1,2"}
-_TRAJECTORY: Grid = {**_STEPS, "feature_lr": "1e-5,1e-4,1e-3,1e-2", "student_lr": "0.01"}
-_EMBEDDING: Grid = {"weight_decay": "0,5e-4,5e-3"}
-_MATCHES: Grid = {"feature_lr": "1e-4,1e-3,1e-2,1e-1", "outer": "10,20", "inner": "1,3,15"}
-_GENERATOR: Grid = {**_MATCHES, "structure_lr": "1e-4,1e-3,1e-2,1e-1", "threshold": "0.01,0.05"}
-PAPER: dict[str, Grid] = {
-    "random": {},
-    "herding": _EMBEDDING,
-    "kcenter": _EMBEDDING,
-    "coarsening": {"projection": "sum,mean", "labels": "pure,majority", "weights": "false,true"},
-    "dcg": {"feature_lr": "1e-4,1e-3,1e-2,1e-1", "epochs": "100,200,400", "model": "sgc,sgc2"},
-    "gcond-x": {**_MATCHES, "distance": "cosine,squared"},
-    "gcond": _GENERATOR,
-    "sgdd": {
-        **_GENERATOR,
-        "structure_weight": "1e-12,1e-11,1e-10,1e-9",
-        "smoothness": "0.1,0.5",
-    },
-    "sfgc": _TRAJECTORY,
-    "geom": _TRAJECTORY,
-    "mtt": _TRAJECTORY,
-    "gcsr": {
-        **_TRAJECTORY,
-        "alpha": "0.1..1000:log",
-        "beta": "0.1..1000:log",
-        "tau": "0.9..1",
-        "gamma": "0.5",
-    },
+
+def _grid(table: Mapping[str, str]) -> dict[str, str]:
+    """A table of ``spaces.toml`` with the group that it names."""
+    own = {name: text for name, text in table.items() if name != "from"}
+    return {**_grid(_SPACES["groups"][table["from"]]), **own} if "from" in table else own
+
+
+# Dimensions by space, method and setting.
+NAMED: dict[str, dict[str, dict[str, str]]] = {
+    name: {method: _grid(table) for method, table in _SPACES[name].items()}
+    for name in ("paper", "wide")
 }
-_WIDE_EMBEDDING: Grid = {
-    "weight_decay": "1e-5..1e-2:log",
-    "epochs": "50..800:log",
-    "hidden_channels": "64,128,256",
-}
-_WIDE_TRAJECTORY: Grid = {
-    "num_hops": "0..4",
-    "student_steps": "2..50:log",
-    "student_lr": "0.01..2:log",
-    "expert_steps": "1..20:log",
-    "max_start": "10..80",
-    "feature_lr": "1e-5..1e-2:log",
-    "expert_lr": "1e-3..1e-1:log",
-}
-_WIDE_MATCHES: Grid = {
-    "num_hops": "0..4",
-    "feature_lr": "1e-4..1e-1:log",
-    "model_lr": "1e-3..1e-1:log",
-    "outer": "5..30:log",
-    "inner": "1..20:log",
-    "distance": "cosine,squared",
-}
-_WIDE_GENERATOR: Grid = {
-    **_WIDE_MATCHES,
-    "structure_lr": "1e-4..1e-1:log",
-    "threshold": "0..0.5",
-    "smoothness": "0..1",
-}
-WIDE: dict[str, Grid] = {
-    "random": {},
-    "herding": _WIDE_EMBEDDING,
-    "kcenter": _WIDE_EMBEDDING,
-    "coarsening": {**PAPER["coarsening"], "directions": "4..40:log", "reduction": "0.3..0.99"},
-    "dcg": {**_WIDE_MATCHES, "model": "sgc,sgc2,sgc-relu"},
-    "gcond-x": {**_WIDE_MATCHES, "model": "sgc,sgc2,sgc-relu"},
-    "gcond": _WIDE_GENERATOR,
-    "sgdd": {**_WIDE_GENERATOR, "structure_weight": "1e-12..1e-4:log"},
-    "sfgc": {**_WIDE_TRAJECTORY, "gntk_ridge": "1e-3..10:log"},
-    "geom": _WIDE_TRAJECTORY,
-    "mtt": _WIDE_TRAJECTORY,
-    "gcsr": {
-        **_WIDE_TRAJECTORY,
-        "alpha": "0.01..1000:log",
-        "beta": "0.01..1000:log",
-        "tau": "0.9..1",
-        "gamma": "0..1",
-        "prior": "train,predicted",
-    },
-}
-NAMED = {"paper": PAPER, "wide": WIDE}
 
 
 def space_for(method: str, source: object, changes: Mapping[str, object]) -> Space:

@@ -1,0 +1,360 @@
+"""Readers of published file formats; :mod:`gcsr.datasets.ogb_csv` has that of OGB's tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from gcsr.data.npz import checked_csr, load_array, load_arrays, require_features, shape_of
+from gcsr.datasets.layout import WORDNET_FILES, RawGraph, per_class_split, shares_split
+from gcsr.datasets.pickles import read_array, read_neighbor_lists
+from gcsr.utils.errors import InputError, require
+from gcsr.utils.safe_io import UNREADABLE, reason
+
+# -- Planetoid: Cora, Citeseer and PubMed with their public split ------------------------------------
+
+VALIDATION_NODES = 500
+
+
+def read_planetoid(folder: Path, name: str) -> RawGraph:
+    """Read the files of ``name``.
+
+    Nodes are ``allx`` and then the test nodes, which the files hold in the order of their index.
+
+    Ids between the test nodes that the index skips (15 in Citeseer) have no features and no
+    label: rows of zeros and -1.
+    """
+
+    def part(suffix: str) -> Path:
+        return folder / f"ind.{name}.{suffix}"
+
+    test = _test_index(part("test.index"))
+    features, test_features = _sparse(part("allx")), _sparse(part("tx"))
+    labels, test_labels = _one_hot(part("ally")), _one_hot(part("ty"))
+    train_count = _one_hot(part("y")).shape[0]
+    known = features.shape[0]
+    consistent = (
+        labels.shape[0] == known
+        and test_features.shape == (test.size, features.shape[1])
+        and test_labels.shape == (test.size, labels.shape[1])
+        and _sparse(part("x")).shape == (train_count, features.shape[1])
+        and train_count < known
+        and int(test.min()) >= known
+        and np.unique(test).size == test.size
+    )
+    require(
+        consistent,
+        f"{folder}: the files ind.{name}.* must have matching sizes; download them again.",
+    )
+    # An id far beyond the others would only claim memory: gaps are few in a genuine file.
+    nodes = int(test.max()) + 1
+    require(
+        nodes <= 2 * (known + test.size),
+        f"{part('test.index')}: must be close to the {known + test.size} nodes, got {nodes - 1}.",
+    )
+    read = sum(part(suffix).stat().st_size for suffix in ("allx", "tx"))
+    order = np.full(nodes, -1, dtype=np.int64)
+    order[:known] = np.arange(known)
+    order[test] = known + np.arange(test.size)
+    x = _rows(sp.vstack([features, test_features], format="csr"), order)
+    require_features(part("allx"), x, read)
+    return RawGraph(
+        x=x,
+        edges=read_neighbor_lists(part("graph")),
+        y=np.where(order < 0, -1, _classes(np.concatenate([labels, test_labels]))[order]),
+        train=np.arange(train_count),
+        val=np.arange(train_count, min(train_count + VALIDATION_NODES, known)),
+        test=test,
+        num_classes=labels.shape[1],
+    )
+
+
+def _test_index(path: Path) -> np.ndarray:
+    try:
+        ids = np.array(path.read_bytes().split(), dtype=np.int64)
+    except (ValueError, OverflowError, OSError) as error:
+        raise InputError(f"{path}: must hold one node id per line ({reason(error)}).") from None
+    require(ids.size > 0, f"{path}: holds no node ids.")
+    return ids
+
+
+def _sparse(path: Path) -> sp.csr_array:
+    matrix = read_array(path)
+    require(matrix.ndim == 2, f"{path}: must be a matrix, got shape {matrix.shape}.")
+    return sp.csr_array(matrix, dtype=np.float32)
+
+
+def _one_hot(path: Path) -> np.ndarray:
+    labels = read_array(path)
+    require(
+        isinstance(labels, np.ndarray) and labels.ndim == 2 and labels.shape[1] > 0,
+        f"{path}: must be a matrix with one row of class indicators per node.",
+    )
+    return np.asarray(labels)
+
+
+def _classes(one_hot: np.ndarray) -> np.ndarray:
+    return np.where(one_hot.any(axis=1), one_hot.argmax(axis=1), -1)
+
+
+def _rows(matrix: sp.csr_array, order: np.ndarray) -> sp.csr_array:
+    """Row ``order[i]`` as row ``i``; rows of zeros where ``order`` is -1.
+
+    Rows are indexed: a product would take memory for every column that a file claims.
+    """
+    empty = sp.csr_array((1, matrix.shape[1]), dtype=np.float32)
+    rows = sp.vstack([matrix, empty], format="csr")
+    return sp.csr_array(rows[np.where(order < 0, matrix.shape[0], order)])
+
+
+# -- Amazon and Coauthor graphs: npz files of the GNN benchmark that PyG also reads ------------------
+
+# The files also hold names of nodes and words, some of them pickled: never touched.
+_ADJACENCY = ("adj_data", "adj_indices", "adj_indptr", "adj_shape")
+_ATTRIBUTES = ("attr_data", "attr_indices", "attr_indptr", "attr_shape")
+_DENSE_ATTRIBUTES = "attr_matrix"
+
+
+def read_gnnbench(folder: Path, file: str) -> RawGraph:
+    """Read ``file`` in a folder."""
+    path = folder / file
+    arrays = load_arrays(path, only=(*_ADJACENCY, *_ATTRIBUTES, _DENSE_ATTRIBUTES, "labels"))
+    dense = _DENSE_ATTRIBUTES in arrays
+    needed = (*_ADJACENCY, "labels") if dense else (*_ADJACENCY, *_ATTRIBUTES, "labels")
+    missing = [key for key in needed if key not in arrays]
+    require(
+        not missing,
+        f"{path}: must hold the arrays {', '.join(needed)}, but lacks {', '.join(missing)}.",
+    )
+    adjacency = checked_csr(path, "adj", arrays, shape_of(path, "adj", arrays))
+    y = arrays["labels"]
+    require(
+        y.ndim == 1 and y.dtype.kind in "iu",
+        f"{path}: labels must be one integer class per node, got {y.dtype} of shape {y.shape}.",
+    )
+    train, val, test = per_class_split(y)
+    return RawGraph(_binary(_attributes(path, arrays)), adjacency, y, train, val, test)
+
+
+def _attributes(path: Path, arrays: dict[str, np.ndarray]) -> np.ndarray | sp.csr_array:
+    if _DENSE_ATTRIBUTES not in arrays:
+        x = checked_csr(path, "attr", arrays, shape_of(path, "attr", arrays))
+        require_features(path, x, path.stat().st_size)
+        return x
+    x = arrays[_DENSE_ATTRIBUTES]
+    require(
+        x.ndim == 2 and x.dtype.kind in "biuf",
+        f"{path}: {_DENSE_ATTRIBUTES} must be a matrix of numbers, got {x.dtype} of shape {x.shape}.",
+    )
+    return x
+
+
+def _binary(x: np.ndarray | sp.csr_array) -> np.ndarray | sp.csr_array:
+    """Word counts as word presence: as PyG's reader does."""
+    binary = x.astype(np.float32)
+    values = binary.data if isinstance(binary, sp.csr_array) else binary
+    values[values > 0] = 1
+    return binary
+
+
+# -- Flickr, Reddit and other graphs in GraphSAINT's four files --------------------------------------
+
+_ROLES = ("tr", "va", "te")
+
+
+def read_graphsaint(folder: Path) -> RawGraph:
+    """Adjacency, features, the class of each node and the role of each node."""
+    x = _features(folder / "feats.npy")
+    nodes = x.shape[0]
+    train, val, test = _roles(folder / "role.json")
+    return RawGraph(
+        x=x,
+        edges=_adjacency(folder / "adj_full.npz", nodes),
+        y=_labels(folder / "class_map.json", nodes),
+        train=train,
+        val=val,
+        test=test,
+    )
+
+
+def _features(path: Path) -> np.ndarray:
+    # Reddit's features are a gigabyte of float64: mapped, only the float32 copy takes memory.
+    x = load_array(path)
+    require(x.ndim == 2, f"{path}: must be a matrix of features, got shape {x.shape}.")
+    return x
+
+
+def _adjacency(path: Path, nodes: int) -> sp.csr_array:
+    arrays = load_arrays(path, only=("indptr", "indices", "data"))
+    missing = [key for key in ("indptr", "indices") if key not in arrays]
+    require(
+        not missing,
+        f"{path}: must hold the arrays indptr and indices, but lacks {', '.join(missing)}.",
+    )
+    prefixed = {f"adj_{key}": value for key, value in arrays.items()}
+    return checked_csr(path, "adj", prefixed, (nodes, nodes))
+
+
+def _labels(path: Path, nodes: int) -> np.ndarray:
+    classes = _json_object(path)
+    try:
+        ids = np.array([int(node) for node in classes], dtype=np.int64)
+    except (ValueError, OverflowError):
+        raise InputError(f"{path}: keys must be node ids.") from None
+    require(
+        all(_is_whole(label) for label in classes.values()),
+        f"{path}: values must be one integer class per node, not several.",
+    )
+    inside = ids.size == 0 or (int(ids.min()) >= 0 and int(ids.max()) < nodes)
+    require(inside, f"{path}: keys must be node ids 0..{nodes - 1}.")
+    y = np.full(nodes, -1, dtype=np.int64)
+    y[ids] = list(classes.values())
+    return y
+
+
+def _roles(path: Path) -> list[np.ndarray]:
+    roles = _json_object(path)
+    parts = []
+    for role in _ROLES:
+        ids = roles.get(role)
+        require(
+            isinstance(ids, list) and all(_is_whole(node) for node in ids),
+            f"{path}: {', '.join(_ROLES)} must be lists of node ids, but {role} is not.",
+        )
+        parts.append(np.array(ids, dtype=np.int64))
+    return parts
+
+
+def _is_whole(value: object) -> bool:
+    """A whole number that an array can hold."""
+    return type(value) is int and abs(value) < 2**63
+
+
+def _json_object(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_bytes())
+    except (ValueError, OSError, RecursionError) as error:
+        raise InputError(f"{path}: not readable JSON ({reason(error)}).") from None
+    require(isinstance(content, dict), f"{path}: must hold a JSON object.")
+    return dict(content)
+
+
+# -- WordNet's own dict files ------------------------------------------------------------------------
+
+# Words of scikit-learn's tokenizer (lowercase, two characters or more) without its English stop words.
+LEAST_DEFINITIONS = 20
+# A class of fewer synsets is not learned: they have no label.
+LEAST_SYNSETS = 50
+_FILES = {"n": "data.noun", "v": "data.verb", "a": "data.adj", "s": "data.adj", "r": "data.adv"}
+_POINTER_FIELDS = 4
+
+
+def read_wordnet(folder: Path) -> RawGraph:
+    """Read ``data.noun``, ``data.verb``, ``data.adj`` and ``data.adv`` in a folder.
+
+    Synsets are nodes in the order of the files, pointers are edges without direction, and
+    lexicographer files (``noun.animal``, ``verb.motion``, ...) are classes. A feature is 1 where a word
+    occurs in the definition, which is the gloss up to its first example.
+    Format: https://wordnet.princeton.edu/documentation/wndb5wn.
+    """
+    from sklearn.feature_extraction.text import CountVectorizer  # noqa: PLC0415 - a second to import
+
+    ids: dict[tuple[str, str], int] = {}
+    classes, definitions, ends = [], [], []
+    for name in WORDNET_FILES:
+        for place, line in _lines(folder / name):
+            try:
+                offset, lexicographer, definition, pointers = _synset(line)
+            except UNREADABLE as error:
+                raise InputError(f"{place} is not a synset of WordNet ({reason(error)}).") from None
+            require((name, offset) not in ids, f"{place} repeats the synset {offset}.")
+            ends += [(len(ids), target, place) for target in pointers]
+            ids[name, offset] = len(ids)
+            classes.append(lexicographer)
+            definitions.append(definition)
+    for _, target, place in ends:
+        require(target in ids, f"{place} points to {' '.join(target)}, which does not exist.")
+    words = CountVectorizer(
+        stop_words="english", min_df=LEAST_DEFINITIONS, binary=True, dtype=np.float32
+    )
+    try:
+        x = sp.csr_array(words.fit_transform(definitions))
+    except ValueError:  # scikit-learn raises for an empty vocabulary
+        raise InputError(
+            f"{folder}: must have a word in {LEAST_DEFINITIONS} definitions, got none."
+        ) from None
+    counts = np.bincount(classes)
+    numbers = np.where(counts >= LEAST_SYNSETS, np.cumsum(counts >= LEAST_SYNSETS) - 1, -1)
+    y = numbers[classes]
+    directed = np.array([(source, ids[target]) for source, target, _ in ends], dtype=np.int64)
+    edges = np.concatenate([directed.reshape(-1, 2), directed.reshape(-1, 2)[:, ::-1]]).T
+    return RawGraph(x, edges, y, *shares_split(y))
+
+
+def _lines(path: Path) -> Iterator[tuple[str, str]]:
+    """Where each synset is, for messages, and its line; the license is indented."""
+    try:
+        with path.open(encoding="latin-1") as lines:
+            for number, line in enumerate(lines, 1):
+                if line.strip() and not line.startswith("  "):
+                    yield f"{path}: line {number}", line
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({reason(error)}).") from None
+
+
+def _synset(line: str) -> tuple[str, int, str, list[tuple[str, str]]]:
+    """Offset, lexicographer file, definition, and the file and offset of every pointer's target.
+
+    ``offset lex_filenum ss_type w_cnt (word lex_id)* p_cnt (symbol offset pos source)* | gloss``
+    """
+    data, bar, gloss = line.partition("|")
+    if not bar:
+        raise ValueError("it has no gloss")
+    offset, lexicographer, _, words, *rest = data.split()
+    rest = rest[2 * int(words, 16) :]
+    pointers = rest[1 : 1 + _POINTER_FIELDS * int(rest[0])]
+    if len(pointers) != _POINTER_FIELDS * int(rest[0]) or not 0 <= int(lexicographer) < 100:
+        raise ValueError(f"{rest[0]} pointers are not there, or the file {lexicographer} is not")
+    places = zip(pointers[2::_POINTER_FIELDS], pointers[1::_POINTER_FIELDS], strict=True)
+    targets = [(_FILES[letter], target) for letter, target in places]
+    return offset, int(lexicographer), gloss.split('; "')[0], targets
+
+
+# -- Handwritten digits: bundled with scikit-learn, so they need no download -------------------------
+
+NEIGHBORS = 10
+_BLOCK_ROWS = 256
+
+
+def read_digits() -> RawGraph:
+    """1,797 images of 8 x 8 pixels, each joined to the ten images nearest to it."""
+    from sklearn.datasets import load_digits  # noqa: PLC0415 - a second to import
+
+    images, labels = load_digits(return_X_y=True)
+    # Whole pixel values make distances exact integers, so every machine finds the same neighbors.
+    pixels = np.asarray(images).astype(np.int64)
+    nearest = _nearest(pixels, NEIGHBORS)
+    sources = np.repeat(np.arange(len(pixels)), NEIGHBORS)
+    targets = nearest.reshape(-1)
+    edges = np.stack([np.append(sources, targets), np.append(targets, sources)])
+    y = np.asarray(labels).astype(np.int64)
+    train, val, test = per_class_split(y)
+    return RawGraph(pixels.astype(np.float32) / 16, edges, y, train, val, test)
+
+
+def _nearest(points: np.ndarray, count: int) -> np.ndarray:
+    """Ids of the nearest other points (euclidean); ties go to the lower id."""
+    norms = (points * points).sum(1)
+    blocks = []
+    # A block of rows at a time: memory stays linear in the number of points.
+    for start in range(0, len(points), _BLOCK_ROWS):
+        rows = np.arange(start, min(start + _BLOCK_ROWS, len(points)))
+        distances = norms[rows, None] + norms[None, :] - 2 * points[rows] @ points.T
+        distances[np.arange(len(rows)), rows] = np.iinfo(np.int64).max
+        blocks.append(np.argsort(distances, axis=1, kind="stable")[:, :count])
+    return np.concatenate(blocks)
