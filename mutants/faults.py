@@ -110,14 +110,14 @@ FAULTS = (
     ),
     Fault(
         "a rollback does not lower the rate",
-        "engines/divergence.py",
+        "engines/loop.py",
         "0.5 ** self._halvings(graph)",
         "1.0 ** self._halvings(graph)",
         (NOT_FINITE,),
     ),
     Fault(
         "a rollback keeps iterates chosen after the good state",
-        "engines/divergence.py",
+        "engines/loop.py",
         "            self._best.restore(good.best)",
         "            pass",
         (NOT_FINITE,),

@@ -21,11 +21,11 @@ from gcsr.methods.gcond import GCond
 from gcsr.methods.presets import paper_settings
 from gcsr.models.base import init_batch
 from gcsr.models.sparse import SparseOperator, SparseTopology
-from gcsr.utils.csr import csr_tensor
 from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import require
 from gcsr.utils.formatting import counted
 from gcsr.utils.parallel import single_threaded
+from gcsr.utils.products import csr_tensor
 
 # Graphs of the paper's protocol that a CUDA device advances together.
 TOGETHER = {"cpu": 1, "cuda": 5}

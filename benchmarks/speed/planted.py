@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from gcsr.data.array_file import ArrayWriter
-from gcsr.data.edge_blocks import EdgeBlocks
+from gcsr.data.edges import EdgeBlocks
 from gcsr.data.folder import new_folder, seal, write_list
 from gcsr.utils.progress import Progress, silent
 

@@ -20,7 +20,7 @@ from gcsr.data.views import Target, VisibleGraph
 from gcsr.models.base import Params
 from gcsr.training.expert_recipe import ExpertRecipe
 from gcsr.training.fit import TrainingRecipe
-from gcsr.utils.csr import csr_tensor
+from gcsr.utils.products import csr_tensor
 
 
 def normalize(adjacency: Tensor) -> Tensor:

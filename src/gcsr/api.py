@@ -14,7 +14,7 @@ from gcsr.data.graph import Graph
 from gcsr.data.interop import graph_of, reading_options, recordable_options
 from gcsr.data.views import View
 from gcsr.distributed.pool import Cluster
-from gcsr.evaluation.origin import require_graph, require_origin
+from gcsr.evaluation.origin import require_origin
 from gcsr.evaluation.sparsify import Sparsifier
 from gcsr.methods.base import Condenser
 from gcsr.methods.presets import PRESETS, preset_settings
@@ -181,7 +181,6 @@ def make_condenser(
 ) -> tuple[Condenser, str]:
     """The condenser that :func:`condense` would run, and the name of the preset behind it."""
     require_one_of("preset", preset, PRESETS)
-    require_graph(graph)
     size = {"nodes": nodes, "ratio": ratio}
     if isinstance(method, Condenser):
         given = [name for name, value in size.items() if value is not None]

@@ -8,8 +8,7 @@ import pytest
 import torch
 from engine_helpers import RATE, STEPS, TALL, WIDE, C, Problem, error
 
-from gcsr.engines.divergence import DivergenceGuard
-from gcsr.engines.loop import optimize
+from gcsr.engines.loop import DivergenceGuard, optimize
 from gcsr.engines.structure import IdentityStructure, SelfExpressiveStructure, SyntheticFeatures
 from gcsr.engines.trajectory.engine import (
     CHECK_EVERY,

@@ -7,8 +7,7 @@ import torch
 
 import gcsr
 from gcsr import CondensedGraph, View
-from gcsr.engines.iterates import QuickScore
-from gcsr.engines.unweighted import choose_edges
+from gcsr.engines.iterates import QuickScore, choose_edges
 from helpers import planted_graph, with_other_test_labels
 
 TINY = {"nodes": 9, "method": "gcsr", "iterations": 2, "experts": 1, "expert_epochs": 4}

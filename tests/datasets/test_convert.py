@@ -15,8 +15,8 @@ from test_ogb_csv import TABLES
 import gcsr
 from gcsr import InputError
 from gcsr.cli.app import main
-from gcsr.data import edge_blocks
-from gcsr.data.edge_blocks import EdgeBlocks
+from gcsr.data import edges as edge_blocks
+from gcsr.data.edges import EdgeBlocks
 from gcsr.datasets.convert import list_of
 from helpers import planted_graph
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -12,7 +12,7 @@ import torch
 from gcsr import GCSR, InputError, evaluate
 from gcsr.data.views import View
 from gcsr.engines.loop import advance_together
-from gcsr.engines.result import CondensationResult
+from gcsr.engines.result import CondensationResult, Context
 from gcsr.evaluation import trial
 from gcsr.evaluation.trial import Trial, condensed_batches
 from gcsr.models.registry import condensing_model
@@ -86,8 +86,9 @@ def test_other_failures_stay_what_they_are():
 def test_graphs_are_made_in_smaller_groups():
     groups = []
 
-    def run(group: slice, progress: Any) -> list[CondensationResult]:
+    def run(part: Context, group: slice) -> list[CondensationResult]:
         seeds = list(range(5))[group]
+        assert seeds == list(part.seeds)
         groups.append(len(seeds))
         if len(seeds) > 2:
             raise torch.OutOfMemoryError
@@ -96,7 +97,7 @@ def test_graphs_are_made_in_smaller_groups():
             for s in seeds
         ]
 
-    made = advance_together(run, range(5), CUDA, silent)
+    made = advance_together(run, Context(cast("Any", None), 1, range(5), CUDA))
     assert groups == [5, 2, 2, 1]
     assert [float(one.x) for one in made] == [0, 1, 2, 3, 4]
 

@@ -9,9 +9,8 @@ import torch
 
 from gcsr import GCSR, MTT, SFGC, Automatic, Bilevel, Checkpoint, GCond, GCondX, InputError
 from gcsr.engines.bilevel.real_loss import RealLoss
-from gcsr.engines.divergence import DivergenceGuard
 from gcsr.engines.gradient.engine import MatchGradients
-from gcsr.engines.loop import OuterStep, optimize
+from gcsr.engines.loop import DivergenceGuard, OuterStep, optimize
 from gcsr.engines.trajectory.engine import Step
 from gcsr.utils.progress import silent
 from helpers import planted_graph

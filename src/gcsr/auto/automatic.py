@@ -21,8 +21,8 @@ from gcsr.auto.costs import Costs
 from gcsr.data.graph import Graph
 from gcsr.data.views import CondensingView, View
 from gcsr.distributed.worker import Shared
-from gcsr.engines.divergence import RUN_ERRORS, reason_of
 from gcsr.engines.iterates import QuickScore
+from gcsr.engines.loop import RUN_ERRORS, reason_of
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.methods.base import Condenser
 from gcsr.methods.bilevel import QUICK, QUICK_HIDDEN, Bilevel, Targets, few_labels, labeler_of

@@ -81,7 +81,8 @@ class Costs:
     def seconds(self, starts: int, iterations: int) -> float:
         """Everything, for so many starts and outer steps."""
         total = self._pseudo_labels() if self.labeler else 0.0
-        total += self._herding() + starts * (self._start() + self.comparison())
+        start = 1400.0 * self._known * self._features / self._speed
+        total += self._herding() + starts * (start + self.comparison())
         # Random, Herding, the start and the result are compared at the end.
         total += 4 * self.comparison()
         if iterations:
@@ -140,9 +141,6 @@ class Costs:
         messages = 64 * 300 * self._edges * rows / max(1, self._all) / self._messages
         seconds = work / self._speed + activations / self._large_elements + messages
         return seconds + self._scan + 100 * self._epoch
-
-    def _start(self) -> float:
-        return 1400.0 * self._known * self._features / self._speed
 
     def comparison(self) -> float:
         """Networks trained on the condensed graph and validated on the real one."""

@@ -195,8 +195,7 @@ def checked_device(device: str, cluster: str | None) -> str | torch.device:
 def parse_settings(method: str, assignments: Sequence[str] | None) -> dict[str, Any]:
     """Values of ``--set`` by the name of the setting; the library refuses unknown names."""
     from gcsr.methods.registry import method as find_method
-    from gcsr.methods.registry import setting_kinds
-    from gcsr.methods.settings import value_of
+    from gcsr.methods.registry import setting_kinds, value_of
 
     kinds = setting_kinds(find_method(method))
     settings: dict[str, Any] = {}

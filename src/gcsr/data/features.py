@@ -17,10 +17,9 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from gcsr.utils.csr import csr_matrix, csr_tensor, is_sparse
 from gcsr.utils.devices import free_memory_bytes
 from gcsr.utils.errors import require
-from gcsr.utils.products import weighted_sums
+from gcsr.utils.products import csr_matrix, csr_tensor, is_sparse, weighted_sums
 from gcsr.utils.safe_io import ALWAYS_BYTES
 
 __all__ = [

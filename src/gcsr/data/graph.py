@@ -443,14 +443,12 @@ class Graph:
             weight: the attribute with one weight per edge, such as ``edge_attr``; by default
                 ``edge_weight``, if there is one. Other attributes of edges are ignored, with a warning.
             undirected: add missing reverse edges; without it a directed graph is an error.
-            inductive: hide validation and test nodes while condensing.
-            name: shown in results.
-            features: how to scale ``x`` (:meth:`scaled`).
+            inductive, name, features: as in :meth:`from_arrays`.
         """
         from gcsr.data.interop import from_pyg  # noqa: PLC0415 - it imports this module
 
-        options = {"undirected": undirected, "inductive": inductive, "name": name}
-        return from_pyg(data, split=split, weight=weight, features=features, **options)
+        options = {"inductive": inductive, "name": name, "features": features}
+        return from_pyg(data, split=split, weight=weight, undirected=undirected, **options)
 
     @classmethod
     def from_networkx(
@@ -476,23 +474,17 @@ class Graph:
             y: the node attribute with the class, or an array. Texts are numbered in alphabetical
                 order. Nodes without the attribute have no label.
             train: nodes, a mask or a node attribute that is true for them; by default ``train_mask``
-                or ``train``, if there is one, otherwise as in :meth:`from_arrays`. ``val`` and ``test``
-                likewise.
-            val: nodes for model selection.
-            test: nodes for evaluation only.
+                or ``train``, if there is one, otherwise as in :meth:`from_arrays`.
+            val, test: likewise, for model selection and for evaluation only.
             weight: the edge attribute with the weight; by default ``weight``, if there is one.
             undirected: add missing reverse edges of a directed graph.
-            inductive: hide validation and test nodes while condensing.
-            name: shown in results.
-            features: how to scale ``x`` (:meth:`scaled`).
+            inductive, name, features: as in :meth:`from_arrays`.
         """
         from gcsr.data.interop import from_networkx  # noqa: PLC0415 - it imports this module
 
-        options = {"undirected": undirected, "inductive": inductive, "name": name}
         split = {"train": train, "val": val, "test": test}
-        return from_networkx(
-            graph, x=x, y=y, weight=weight, split=split, features=features, **options
-        )
+        options = {"undirected": undirected, "inductive": inductive, "features": features}
+        return from_networkx(graph, x=x, y=y, weight=weight, split=split, name=name, **options)
 
     @classmethod
     def from_pandas(
@@ -525,31 +517,19 @@ class Graph:
             x: columns that are features, or an array; by default all other columns of numbers.
             y: the column with the class, or an array. Texts are numbered in alphabetical order.
             train: ids of nodes, a mask or a column that is true for them; by default ``train_mask``
-                or ``train``, if there is one, otherwise as in :meth:`from_arrays`. ``val`` and ``test``
-                likewise.
-            val: nodes for model selection.
-            test: nodes for evaluation only.
+                or ``train``, if there is one, otherwise as in :meth:`from_arrays`.
+            val, test: likewise, for model selection and for evaluation only.
             weight: the column of ``edges`` with the weight; by default ``weight``, if there is one.
             undirected: add missing reverse edges; without it a directed graph is an error.
-            inductive: hide validation and test nodes while condensing.
-            name: shown in results.
-            features: how to scale ``x`` (:meth:`scaled`).
+            inductive, name, features: as in :meth:`from_arrays`.
         """
         from gcsr.data.interop import from_pandas  # noqa: PLC0415 - it imports this module
 
-        options = {"undirected": undirected, "inductive": inductive, "name": name}
+        columns = {"source": source, "target": target, "node": node, "x": x, "y": y}
+        split = {"train": train, "val": val, "test": test}
+        options = {"undirected": undirected, "inductive": inductive, "features": features}
         return from_pandas(
-            edges,
-            nodes,
-            source=source,
-            target=target,
-            node=node,
-            x=x,
-            y=y,
-            weight=weight,
-            split={"train": train, "val": val, "test": test},
-            features=features,
-            **options,
+            edges, nodes, weight=weight, split=split, name=name, **columns, **options
         )
 
     @classmethod

@@ -188,7 +188,7 @@ class View:
         visible = VisibleGraph(
             x=_rows(graph, nodes) if graph.inductive else graph.x,
             adjacency=_induced(graph, nodes) if graph.inductive else graph.adjacency,
-            disk=None if graph.inductive else _disk(graph),
+            disk=graph.disk if isinstance(graph, StoredGraph) and not graph.inductive else None,
             labels=labels[nodes],
             train=torch.arange(nodes.numel()) if graph.inductive else graph.train,
             num_classes=graph.num_classes,
@@ -245,7 +245,8 @@ class View:
         if graph.inductive:
             own = torch.arange(nodes.numel())
             return Target(_rows(graph, nodes), _induced(graph, nodes), own, labels)
-        return Target(graph.x, graph.adjacency, nodes, labels, _disk(graph))
+        disk = graph.disk if isinstance(graph, StoredGraph) else None
+        return Target(graph.x, graph.adjacency, nodes, labels, disk)
 
 
 def _induced(graph: Graph, nodes: Tensor) -> sp.csr_array:
@@ -259,10 +260,6 @@ def _rows(graph: Graph, nodes: Tensor) -> Tensor:
     if isinstance(graph, StoredGraph):
         return StoredRows(graph.disk.features)[nodes]
     return select_rows(graph.x, nodes)
-
-
-def _disk(graph: Graph) -> OnDisk | None:
-    return graph.disk if isinstance(graph, StoredGraph) else None
 
 
 T = TypeVar("T")

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from gcsr.data.array_file import WALK_BYTES, ArrayFile, ArrayWriter
-from gcsr.data.edge_blocks import EdgeBlocks
+from gcsr.data.edges import EdgeBlocks
 from gcsr.data.features import row_scale
 from gcsr.data.folder import new_folder, seal, write_list
 from gcsr.data.graph import SPLITS, FeatureScaling, Scale, standard_scale

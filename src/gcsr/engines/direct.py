@@ -10,9 +10,8 @@ import torch
 from torch import Tensor
 
 from gcsr.data.views import Target
-from gcsr.engines.divergence import DivergenceGuard
-from gcsr.engines.iterates import CURVE_POINTS, BestValidated, comparison, recorded
-from gcsr.engines.loop import OuterStep, finite_graphs, optimize
+from gcsr.engines.iterates import BestValidated, comparison, loss_curves
+from gcsr.engines.loop import DivergenceGuard, OuterStep, finite_graphs, optimize
 from gcsr.engines.result import Context
 from gcsr.training.adam import Adam
 
@@ -122,10 +121,8 @@ def learn(ctx: Context, step: DirectStep, iterations: int, read: Reading, *, bes
         compare=None if compare is None else lambda i: compare(i, first, second),
         compare_at=range(0, iterations, max(1, iterations // COMPARISONS)),
     )
-    every = max(1, iterations // CURVE_POINTS)
     details: list[dict[str, Any]] = [
-        {"matching_loss": {"every": every, "values": recorded(losses[::every, g])}}
-        for g in range(len(seeds))
+        {"matching_loss": curve} for curve in loss_curves(losses, iterations)
     ]
     if best and scored is not None and scored.x is not None and scored.a is not None:
         first, second = scored.x, scored.a

@@ -20,9 +20,8 @@ from gcsr.data.interop import graph_of
 from gcsr.data.stored_graph import StoredGraph
 from gcsr.data.views import CondensingView, View
 from gcsr.distributed.pool import Cluster, connected
-from gcsr.engines.iterates import QuickScore
+from gcsr.engines.iterates import QuickScore, choose_edges
 from gcsr.engines.result import CondensationResult, Context
-from gcsr.engines.unweighted import choose_edges
 from gcsr.methods.distributed import condense_spread
 from gcsr.outofcore.estimate import Estimate, Work, estimate
 from gcsr.training.expert_recipe import ExpertRequest
@@ -309,7 +308,7 @@ class Condenser(ABC):
 
     def _seen(self, source: Graph | CondensingView) -> CondensingView:
         """The view of a graph, without test labels unless these settings need them."""
-        view = source if isinstance(source, CondensingView) else graph_of(source)
+        view = source if isinstance(source, CondensingView | Graph) else graph_of(source)
         if isinstance(view, StoredGraph) and not view.inductive:
             self._require_blocks()
             self.estimate(view).require_room()

@@ -14,9 +14,8 @@ from gcsr.data.views import CondensingView, RowsByNumber, ViewCache, VisibleGrap
 from gcsr.engines.bilevel.engine import CHECK_EVERY, BilevelSchedule, BilevelStep
 from gcsr.engines.bilevel.real_loss import BATCH_NODES, BATCHES, STUDENT_MODELS, RealLoss
 from gcsr.engines.bilevel.window import InnerAdam
-from gcsr.engines.divergence import DivergenceGuard, reason_of
-from gcsr.engines.iterates import CURVE_POINTS, Best, QuickScore, in_order, recorded
-from gcsr.engines.loop import advance_together, optimize
+from gcsr.engines.iterates import Best, QuickScore, in_order, loss_curves
+from gcsr.engines.loop import DivergenceGuard, advance_together, optimize, reason_of
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.engines.structure import SelfExpressiveStructure
 from gcsr.equations.prior import class_prior
@@ -40,7 +39,6 @@ from gcsr.training.classification import targets_of
 from gcsr.training.fit import TrainingRecipe
 from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import Count, InputError, Rate, Weight, Whole, require, require_one_of
-from gcsr.utils.progress import Progress
 
 PseudoLabels = Literal["auto", "none", "consistent", "gcn", "appnp"]
 # Below this share of labeled nodes, pseudo-labels of the others are worth training for.
@@ -173,8 +171,8 @@ class Bilevel(Condenser):
                 multi_label=visible.multi_label,
             )
 
-        def run(group: slice, report: Progress) -> list[CondensationResult]:
-            part, chosen = replace(ctx, seeds=ctx.seeds[group], progress=report), starts[group]
+        def run(part: Context, group: slice) -> list[CondensationResult]:
+            chosen = starts[group]
             found = self._run(part, known, real, chosen, None, columns)
             if self.structure == "none":
                 return found
@@ -190,7 +188,7 @@ class Bilevel(Condenser):
 
         learned = self.learned_columns(int(visible.x.shape[1]))
         each = self.held_bytes(ctx.nodes, learned, visible.num_classes)
-        return advance_together(run, ctx.seeds, device, ctx.progress, bytes_each=each)
+        return advance_together(run, ctx, bytes_each=each)
 
     def held_bytes(self, nodes: int, features: int, classes: int) -> int:
         """Bytes of one graph while it is learned: the states of the window and its activations."""
@@ -311,11 +309,11 @@ class Bilevel(Condenser):
         found = (features(), shares(self.iterations), step.adjacency())
         if chooser is not None:
             found = chooser.parts(int(initial.shape[-1]))
-        thinned = max(1, self.iterations // CURVE_POINTS)
+        curves = loss_curves(losses, self.iterations)
         results = []
         for g in range(len(seeds)):
             details = {
-                "real_loss": {"every": thinned, "values": recorded(losses[::thinned, g])},
+                "real_loss": curves[g],
                 **({} if chooser is None else {chooser.measure: chooser.curve(g)}),
                 "bilevel": {"structure": "none" if structure is None else "self-expressive"},
                 **({} if known.provenance is None else {"pseudo_labels": known.provenance}),
@@ -396,20 +394,16 @@ class BestIterate(Best):
 
     def compare(self, iteration: int, x: Tensor, y: Tensor, a: Tensor) -> Tensor:
         """Score every graph of an iterate and keep those that improved."""
-
-        def score(g: int) -> float:
-            networks = range(QUICK_NETWORKS)
-            return self._score.score(
-                x[g], a[g], y[g], networks, 0, hidden_channels=QUICK_HIDDEN, recipe=QUICK
-            )
-
-        def scored(g: int) -> float:
-            # The automatic mode has scored the start before.
+        options: dict[str, Any] = {"hidden_channels": QUICK_HIDDEN, "recipe": QUICK}
+        networks, found = range(QUICK_NETWORKS), []
+        for g in range(x.shape[0]):
+            score = partial(self._score.score, x[g], a[g], y[g], networks, 0, **options)
             if iteration == 0:
-                return _START_SCORES.get(*self._data, self._starts[g], partial(score, g))
-            return score(g)
-
-        scores = torch.tensor([scored(g) for g in range(x.shape[0])], dtype=torch.float64)
+                # The automatic mode has scored the start before.
+                found.append(_START_SCORES.get(*self._data, self._starts[g], score))
+            else:
+                found.append(score())
+        scores = torch.tensor(found, dtype=torch.float64)
         # Labels change with the features: both are kept, side by side.
         self.offer(iteration, torch.cat([x, y], -1), a, scores)
         return scores

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -46,10 +46,9 @@ from gcsr.equations.propagation import normalized_adjacency
 from gcsr.methods.base import Condenser
 from gcsr.models.sparse import SparseTopology
 from gcsr.outofcore.estimate import Work
-from gcsr.starts.sample import Start, block_labels, class_budget, sample_training_rows
+from gcsr.starts.sample import Start, block_labels, class_budget, sampled_starts
 from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import Count, Share, Weight, Whole
-from gcsr.utils.progress import Progress
 
 # The least share of itself that a node has in S', so that weights stay bounded.
 LEAST_SELF = 1e-2
@@ -108,20 +107,12 @@ class GDEM(Condenser):
         """One condensed graph per seed."""
         visible = ctx.view.visible
         labels = block_labels(class_budget(visible.train_labels, visible.num_classes, ctx.nodes))
-        starts = [
-            sample_training_rows(
-                visible.features, visible, labels, make_generator(seed, "initial rows")
-            )
-            for seed in ctx.seeds
-        ]
+        starts = sampled_starts(visible.features, visible, labels, ctx.seeds)
         pairs = min(ctx.nodes, self.eigenpairs or ctx.nodes)
         real = RealBasis.of(visible, pairs, self.low_share, ctx.device)
-
-        def run(group: slice, progress: Progress) -> list[CondensationResult]:
-            part = replace(ctx, seeds=ctx.seeds[group], progress=progress)
-            return self._run(part, real, labels, starts[group])
-
-        return advance_together(run, ctx.seeds, ctx.device, ctx.progress)
+        return advance_together(
+            lambda part, group: self._run(part, real, labels, starts[group]), ctx
+        )
 
     def _run(
         self, ctx: Context, real: RealBasis, labels: Tensor, starts: Sequence[Start]

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from gcsr.data.views import CondensingView
-from gcsr.engines.divergence import DivergenceGuard
 from gcsr.engines.gradient.blocks import CondensedClasses
 from gcsr.engines.gradient.engine import (
     KEEP_EVERY,
@@ -23,15 +22,15 @@ from gcsr.engines.gradient.learners import LEARNERS, Learner, learner_for
 from gcsr.engines.gradient.real import ClassSampler, Draws, RealSource
 from gcsr.engines.gradient.structures import EdgeGenerator, Generator, TransportTerm
 from gcsr.engines.iterates import (
-    CURVE_POINTS,
     QUICK_RUNS,
     BestValidated,
     comparison,
     epochs_to_compare,
-    recorded,
+    loss_curves,
 )
 from gcsr.engines.loop import (
     PRECISIONS,
+    DivergenceGuard,
     Precision,
     Units,
     advance_together,
@@ -47,11 +46,10 @@ from gcsr.starts.sample import (
     block_labels,
     class_budget,
     propagated_features,
-    sample_training_rows,
+    sampled_starts,
 )
 from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import Count, Rate, Share, Weight, Whole, require_one_of
-from gcsr.utils.progress import Progress
 
 # A linear layer has as many outputs as classes; an estimate counts so many.
 LINEAR_CHANNELS = 16
@@ -124,13 +122,10 @@ class AlternatingCondenser(Condenser):
     def run(self, ctx: Context) -> list[CondensationResult]:
         """One condensed graph per seed."""
         inputs = self._inputs(ctx)
-
-        def run(group: slice, progress: Progress) -> list[CondensationResult]:
-            part = replace(ctx, seeds=ctx.seeds[group], progress=progress)
-            return self._run(part, inputs.of(group))
-
         each = self._pair_bytes(ctx.nodes)
-        return advance_together(run, ctx.seeds, ctx.device, ctx.progress, bytes_each=each)
+        return advance_together(
+            lambda part, group: self._run(part, inputs.of(group)), ctx, bytes_each=each
+        )
 
     def _run(self, ctx: Context, inputs: GradientInputs) -> list[CondensationResult]:
         """Condense some graphs along one leading dimension."""
@@ -162,7 +157,7 @@ class AlternatingCondenser(Condenser):
         x, a = step.x, adjacency()
         if best is not None and best.x is not None and best.a is not None:
             x, a = best.x, best.a
-        every = max(1, self.epochs // CURVE_POINTS)
+        curves = loss_curves(losses, self.epochs)
         total = self.epochs * step.outer
         skipped = [
             (f"{int(count)} of {total} steps were skipped because their gradient was not finite",)
@@ -177,7 +172,7 @@ class AlternatingCondenser(Condenser):
                 labels,
                 (*starts[g].notes, *guard.notes(g), *skipped[g]),
                 {
-                    "matching_loss": {"every": every, "values": recorded(losses[::every, g])},
+                    "matching_loss": curves[g],
                     **self._details(inputs),
                     **({} if best is None else {best.measure: best.curve(g)}),
                 },
@@ -255,10 +250,7 @@ class GradientCondenser(AlternatingCondenser):
         """The initial rows: those of random training nodes."""
         visible = ctx.view.visible
         features = propagated_features(visible, self.num_hops, ctx.device, PRECISIONS[self.dtype])
-        return [
-            sample_training_rows(features, visible, labels, make_generator(seed, "initial rows"))
-            for seed in ctx.seeds
-        ]
+        return sampled_starts(features, visible, labels, ctx.seeds)
 
     def begin(
         self, view: CondensingView, seeds: Sequence[int], device: torch.device

@@ -17,7 +17,7 @@ Reference: Wang et al., "Fast Graph Condensation with Structure-based Neural Tan
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import torch
@@ -37,11 +37,10 @@ from gcsr.starts.sample import (
     class_budget,
     propagated_features,
     rows_by_hop,
-    sample_training_rows,
+    sampled_starts,
 )
 from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import Count, Rate, Weight, Whole
-from gcsr.utils.progress import Progress
 
 # Rows of the real graph that are predicted at a time.
 ROWS = 4096
@@ -106,17 +105,11 @@ class KRR(Condenser):
         visible = ctx.view.visible
         labels = block_labels(class_budget(visible.train_labels, visible.num_classes, ctx.nodes))
         features = propagated_features(visible, self.num_hops, ctx.device)
-        starts = [
-            sample_training_rows(features, visible, labels, make_generator(seed, "initial rows"))
-            for seed in ctx.seeds
-        ]
+        starts = sampled_starts(features, visible, labels, ctx.seeds)
         rows = features[visible.train.to(features.device)]
-
-        def run(group: slice, progress: Progress) -> list[CondensationResult]:
-            part = replace(ctx, seeds=ctx.seeds[group], progress=progress)
-            return self._run(part, rows, labels, starts[group])
-
-        return advance_together(run, ctx.seeds, ctx.device, ctx.progress)
+        return advance_together(
+            lambda part, group: self._run(part, rows, labels, starts[group]), ctx
+        )
 
     def _run(
         self, ctx: Context, rows: Tensor, labels: Tensor, starts: Sequence[Start]

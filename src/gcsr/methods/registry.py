@@ -7,7 +7,9 @@ A package registers methods by an entry point of the group ``gcsr.methods``, a p
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+import types
+import typing
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import cache
 from importlib import import_module
@@ -150,16 +152,18 @@ def known_setting(chosen: type[Condenser], given: str) -> str:
     """The setting of the method that a user means; any other is explained."""
     kinds = setting_kinds(chosen)
     key = setting_name(given)
+    if key in kinds:
+        return key
     new = new_name(key, chosen.name)
-    require(key in kinds or new not in kinds, f"{given} is called {new} since version 0.1.")
+    require(new not in kinds, f"{given} is called {new} since version 0.1.")
     require(
-        key in kinds or chosen.name not in REMOVED.get(key, ()),
+        chosen.name not in REMOVED.get(key, ()),
         f"{given} was a setting of {chosen.name} until version 0.1; it did not improve results, leave"
         " it out.",
     )
     of_auto = {f.name for f in fields(method("auto"))} - {"nodes", "ratio", "fixed"}
     require(
-        key in kinds or key not in of_auto,
+        key not in of_auto,
         f"{given} is a setting of the automatic mode, not of {chosen.name}; use method 'auto'.",
     )
     require_setting(chosen.name, key, kinds, given=given)
@@ -179,3 +183,60 @@ def build(name: str, settings: Mapping[str, Any]) -> Condenser:
     if fixed:
         named["fixed"] = tuple(sorted(fixed.items()))
     return chosen(**named)
+
+
+# -- Settings as people write them: text to the type of a method's field ------------------------------
+
+
+def value_of(key: str, text: str, kind: Any) -> Any:
+    """What ``text`` means as a value of a field of that kind."""
+    choices = kinds_of(kind)
+    for choice in choices:
+        parse = _PARSERS.get(choice, str)
+        try:
+            return parse(text)
+        except ValueError:
+            continue
+    wanted = " or ".join(_NAMES.get(choice, str(choice)) for choice in choices)
+    raise InputError(f"{key} must be {wanted}, got {text!r}.")
+
+
+def kinds_of(kind: Any) -> tuple[Any, ...]:
+    """The members of a union; otherwise the kind alone."""
+    union = typing.get_origin(kind) in (typing.Union, types.UnionType)
+    return typing.get_args(kind) if union else (kind,)
+
+
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        number = float(text)
+        if not number.is_integer():
+            raise
+        return int(number)  # 1e3 is how many people write a thousand
+
+
+def _truth(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError(text)
+    return text.lower() == "true"
+
+
+def _nothing(text: str) -> None:
+    if text.lower() != "none":
+        raise ValueError(text)
+
+
+_PARSERS: dict[Any, Callable[[str], Any]] = {
+    int: _whole,
+    float: float,
+    bool: _truth,
+    types.NoneType: _nothing,
+}
+_NAMES = {
+    int: "an integer",
+    float: "a number",
+    bool: "true or false",
+    types.NoneType: "none",
+}

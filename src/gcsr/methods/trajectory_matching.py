@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
 
-from gcsr.engines.divergence import DivergenceGuard
 from gcsr.engines.iterates import (
-    CURVE_POINTS,
     Best,
     BestLabeled,
     BestValidated,
     comparison,
+    loss_curves,
     recorded,
 )
 from gcsr.engines.loop import (
     PRECISIONS,
+    DivergenceGuard,
     Precision,
     Units,
     advance_together,
@@ -43,12 +43,11 @@ from gcsr.outofcore.estimate import Work
 from gcsr.outofcore.predict import require_blocks
 from gcsr.starts.clusters import Clustering, Grouping, class_centers
 from gcsr.starts.pseudo_labels import Labeler
-from gcsr.starts.sample import Start, block_labels, class_budget, rows_after, sample_training_rows
+from gcsr.starts.sample import Start, block_labels, class_budget, rows_after, sampled_starts
 from gcsr.training.expert_recipe import ExpertRecipe, ExpertRequest
 from gcsr.training.obtain_experts import Experts, experts_for
 from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import Count, Rate, Weight, Whole, require, require_one_of
-from gcsr.utils.progress import Progress
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,10 +187,7 @@ class TrajectoryCondenser(Condenser):
                 progress=ctx.progress,
             )
         features = rows_after(visible, self.num_hops, ctx.device, dtype, ctx.progress)
-        return [
-            sample_training_rows(features, visible, labels, make_generator(seed, "initial rows"))
-            for seed in ctx.seeds
-        ]
+        return sampled_starts(features, visible, labels, ctx.seeds)
 
     @property
     def _matching(self) -> Matching:
@@ -224,12 +220,9 @@ class TrajectoryCondenser(Condenser):
         request = self.expert_request
         experts = experts_for(request, visible, device=ctx.device, progress=ctx.progress)
         statistics = self._graph_statistics(ctx, experts)
-
-        def run(group: slice, progress: Progress) -> list[CondensationResult]:
-            part = replace(ctx, seeds=ctx.seeds[group], progress=progress)
-            return self._run(part, experts, statistics, labels, starts[group])
-
-        return advance_together(run, ctx.seeds, ctx.device, ctx.progress)
+        return advance_together(
+            lambda part, group: self._run(part, experts, statistics, labels, starts[group]), ctx
+        )
 
     def _run(
         self,
@@ -300,7 +293,7 @@ class TrajectoryCondenser(Condenser):
             order = targets.argmax(-1).sort(stable=True).indices.unsqueeze(-1)
             x, targets = (part.take_along_dim(order, 1) for part in (x, targets))
         rates = recorded(iterate.student_lr) if self._learned_rate is not None else None
-        every = max(1, self.iterations // CURVE_POINTS)
+        curves = loss_curves(losses, self.iterations)
         return [
             CondensationResult(
                 x[g],
@@ -308,7 +301,7 @@ class TrajectoryCondenser(Condenser):
                 targets[g] if self.soft_labels or logits is not None else labels,
                 (*starts[g].notes, *guard.notes(g), *notes),
                 {
-                    "matching_loss": {"every": every, "values": recorded(losses[::every, g])},
+                    "matching_loss": curves[g],
                     **({} if best is None else {best.measure: best.curve(g)}),
                     **starts[g].provenance,
                     **({} if rates is None else {"learned_student_rate": rates[g]}),

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from gcsr.models.sparse import SparseOperator
 from gcsr.models.topology import Limited, Topology
-from gcsr.utils.csr import csr_matrix, is_sparse
+from gcsr.utils.products import csr_matrix, is_sparse
 
 Params = tuple[Tensor, ...]
 # Sources, targets (ascending) and weights.

@@ -23,7 +23,7 @@ from gcsr.models.base import (
 )
 from gcsr.models.sage import SAGE
 from gcsr.models.topology import Operator, Topology
-from gcsr.utils.csr import is_sparse
+from gcsr.utils.products import is_sparse
 
 
 @dataclass(frozen=True)

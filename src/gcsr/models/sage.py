@@ -21,7 +21,7 @@ from gcsr.models.base import (
     uniform_layer,
 )
 from gcsr.models.topology import Operator, Topology
-from gcsr.utils.csr import is_sparse
+from gcsr.utils.products import is_sparse
 
 
 @dataclass(frozen=True)

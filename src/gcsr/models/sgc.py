@@ -21,7 +21,7 @@ from gcsr.models.base import (
 )
 from gcsr.models.mlp import affine_relu_affine
 from gcsr.models.topology import Limited, Operator, Topology, repeated
-from gcsr.utils.csr import is_sparse
+from gcsr.utils.products import is_sparse
 
 
 @dataclass(frozen=True)

@@ -136,7 +136,8 @@ class SparseTopology:
     @property
     def normalized_matrix(self) -> sp.csr_array:
         """Eq. 2 as a matrix in float64."""
-        return _symmetrically_scaled(self._looped)
+        scale = symmetric_scale(self._looped)
+        return scaled_both_sides(self._looped, scale, scale)
 
     @cached_property
     def mean(self) -> Operator:
@@ -148,7 +149,8 @@ class SparseTopology:
     @cached_property
     def loopless(self) -> Operator:
         """Symmetrically normalized without self-connections; isolated nodes receive zeros."""
-        scaled = _symmetrically_scaled(self.adjacency)
+        scale = symmetric_scale(self.adjacency)
+        scaled = scaled_both_sides(self.adjacency, scale, scale)
         return SparseOperator(scaled, self.device, self.dtype)
 
     def edges(self) -> tuple[Tensor, Tensor, Tensor]:
@@ -163,11 +165,6 @@ class SparseTopology:
 def _rows_scaled(matrix: sp.csr_array, scale: np.ndarray) -> sp.csr_array:
     data = matrix.data * np.repeat(scale, np.diff(matrix.indptr))
     return sp.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
-
-
-def _symmetrically_scaled(matrix: sp.csr_array) -> sp.csr_array:
-    scale = symmetric_scale(matrix)
-    return scaled_both_sides(matrix, scale, scale)
 
 
 def symmetric_scale(matrix: sp.csr_array) -> np.ndarray:

@@ -36,8 +36,8 @@ from gcsr.outofcore.predict import (
     sparse_features,
 )
 from gcsr.outofcore.prior import class_correlation_in_blocks
-from gcsr.utils.csr import csr_matrix, csr_tensor, is_sparse
 from gcsr.utils.devices import device_memory_bytes
+from gcsr.utils.products import csr_matrix, csr_tensor, is_sparse
 from gcsr.utils.progress import Progress, silent
 
 

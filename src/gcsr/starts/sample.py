@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from gcsr.data.features import SparseRows, dense, is_sparse, propagated, select_
 from gcsr.data.views import RowsByNumber, StoredRows, Target, VisibleGraph, rows_by_number
 from gcsr.models.sparse import SparseTopology
 from gcsr.outofcore.real import real_graph
+from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import require
 from gcsr.utils.progress import Progress, silent
 
@@ -148,6 +149,14 @@ def sample_training_rows(
         return torch.randperm(members.numel(), generator=generator)[:wanted]
 
     return pick_training_rows(features, visible, labels, generator, pick)
+
+
+def sampled_starts(
+    features: RowsByNumber, visible: VisibleGraph, labels: Tensor, seeds: Sequence[int]
+) -> list[Start]:
+    """Eq. 4 for every seed."""
+    generators = (make_generator(seed, "initial rows") for seed in seeds)
+    return [sample_training_rows(features, visible, labels, one) for one in generators]
 
 
 def pick_training_rows(

@@ -18,8 +18,8 @@ from gcsr.data.graph import Graph
 from gcsr.data.views import CondensingView
 from gcsr.distributed.pool import Cluster, connected
 from gcsr.distributed.start import ClusterError
-from gcsr.engines.divergence import RUN_ERRORS
 from gcsr.engines.iterates import QuickScore
+from gcsr.engines.loop import RUN_ERRORS
 from gcsr.methods.distributed import condense_spread
 from gcsr.tuning.result import Trial, Tuning
 from gcsr.tuning.space import Value, import_optuna

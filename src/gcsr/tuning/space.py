@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from gcsr.methods.base import Condenser
-from gcsr.methods.registry import known_setting, setting_kinds
+from gcsr.methods.registry import kinds_of, known_setting, setting_kinds, value_of
 from gcsr.methods.registry import method as method_of
-from gcsr.methods.settings import kinds_of, value_of
 from gcsr.utils.errors import InputError, require
 from gcsr.utils.safe_io import reason
 

@@ -62,15 +62,6 @@ class Checkpoint:
         fine = seconds and 0 <= (self.every or 0) < math.inf
         require(fine, f"every must be seconds >= 0, got {self.every!r}.")
 
-    @classmethod
-    def of(cls, given: Checkpoint | str | os.PathLike[str] | None) -> Checkpoint | None:
-        """A checkpoint from a path."""
-        if given is None or isinstance(given, Checkpoint):
-            return given
-        fine = isinstance(given, str | os.PathLike)
-        require(fine, f"checkpoint must be the path of a folder, got {type(given).__name__}.")
-        return cls(Path(given))
-
     @property
     def stage(self) -> Path:
         """A folder in which a caller may prepare the files of a result; it goes with the rest."""
@@ -171,7 +162,9 @@ def _checksum(tensors: Mapping[str, Tensor], values: str) -> str:
 
 
 @contextmanager
-def opened(checkpoint: Checkpoint | None, run: Mapping[str, Any]) -> Iterator[CheckpointLog | None]:
+def opened(
+    checkpoint: Checkpoint | str | os.PathLike[str] | None, run: Mapping[str, Any]
+) -> Iterator[CheckpointLog | None]:
     """The checkpoint of a run, locked for this process. ``run`` describes the run.
 
     A folder with the state of another run is refused, unless the checkpoint is ``fresh``.
@@ -179,6 +172,10 @@ def opened(checkpoint: Checkpoint | None, run: Mapping[str, Any]) -> Iterator[Ch
     if checkpoint is None:
         yield None
         return
+    if not isinstance(checkpoint, Checkpoint):
+        fine = isinstance(checkpoint, str | os.PathLike)
+        require(fine, f"checkpoint must be the path of a folder, got {type(checkpoint).__name__}.")
+        checkpoint = Checkpoint(Path(checkpoint))
     with _alone(checkpoint.path):
         log = CheckpointLog(checkpoint, run)
         try:

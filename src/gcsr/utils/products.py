@@ -1,4 +1,4 @@
-"""Rows of a sparse product, one block of the dense side after the other: the same bytes as at once.
+"""Sparse matrices of torch and scipy, and their products, block by block: the same bytes as at once.
 
 A row is summed in the order of its columns. A sum that goes on in the next block of columns begins
 there as one more summand, of weight one, which changes no bit of it.
@@ -155,3 +155,39 @@ def read_only(array: Array) -> Tensor:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="The given NumPy array is not writ")
         return torch.from_numpy(array)
+
+
+# -- CSR tensors of torch and matrices of scipy: the same arrays, seen by either library --------------
+
+
+def is_sparse(x: Tensor) -> bool:
+    """Whether a tensor is in CSR form."""
+    return x.layout == torch.sparse_csr
+
+
+def csr_tensor(
+    matrix: sp.csr_array,
+    device: torch.device,
+    dtype: torch.dtype,
+    index: type = np.int64,
+    *,
+    copy: bool = True,
+) -> Tensor:
+    """A scipy matrix as a torch CSR tensor with indices of type ``index``."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+        return torch.sparse_csr_tensor(
+            torch.from_numpy(matrix.indptr.astype(index, copy=copy)),
+            torch.from_numpy(matrix.indices.astype(index, copy=copy)),
+            torch.from_numpy(matrix.data.copy() if copy else matrix.data).to(dtype),
+            matrix.shape,
+            device=device,
+            check_invariants=False,
+        )
+
+
+def csr_matrix(x: Tensor) -> sp.csr_array:
+    """A torch CSR tensor as a scipy matrix, without a copy on the CPU."""
+    x = x.detach().cpu()
+    arrays = (part.numpy() for part in (x.values(), x.col_indices(), x.crow_indices()))
+    return sp.csr_array(tuple(arrays), shape=tuple(x.shape))

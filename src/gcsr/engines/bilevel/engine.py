@@ -27,8 +27,7 @@ from torch import Tensor
 
 from gcsr.engines.bilevel.real_loss import RealLoss
 from gcsr.engines.bilevel.window import InnerAdam, SmallGraph, Students, Window, logits_gradient
-from gcsr.engines.divergence import MOST_ROLLBACKS
-from gcsr.engines.loop import OuterStep
+from gcsr.engines.loop import MOST_ROLLBACKS, OuterStep
 from gcsr.engines.structure import SelfExpressiveStructure, SyntheticFeatures
 from gcsr.models.mlp import MLP
 from gcsr.training.adam import Adam

@@ -14,8 +14,7 @@ from functools import cached_property, partial
 import torch
 from torch import Tensor
 
-from gcsr.engines.divergence import MOST_ROLLBACKS
-from gcsr.engines.loop import OuterStep, finite_graphs
+from gcsr.engines.loop import MOST_ROLLBACKS, OuterStep, finite_graphs
 from gcsr.engines.structure import State, Structure, SyntheticFeatures
 from gcsr.engines.trajectory.students import MatchingInputs, Student
 from gcsr.equations.trajectory import divergence
