@@ -269,14 +269,14 @@ class Condenser(ABC):
                     context=context,
                 )
         target = pick_device(device)
-        return self._condense(view, seeds, target, Checkpoint.of(checkpoint), progress, context)
+        return self._condense(view, seeds, target, checkpoint, progress, context)
 
     def _condense(
         self,
         view: CondensingView,
         seeds: Sequence[int],
         target: torch.device,
-        checkpoint: Checkpoint | None,
+        checkpoint: Checkpoint | str | os.PathLike[str] | None,
         progress: Progress,
         context: dict[str, Any] | None,
         cluster: Cluster | None = None,
