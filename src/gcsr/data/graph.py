@@ -527,10 +527,9 @@ class Graph:
 
         columns = {"source": source, "target": target, "node": node, "x": x, "y": y}
         split = {"train": train, "val": val, "test": test}
-        options = {"undirected": undirected, "inductive": inductive, "features": features}
-        return from_pandas(
-            edges, nodes, weight=weight, split=split, name=name, **columns, **options
-        )
+        options: dict[str, Any] = {"undirected": undirected, "inductive": inductive}
+        options |= {"weight": weight, "name": name, "features": features}
+        return from_pandas(edges, nodes, split=split, **columns, **options)
 
     @classmethod
     def from_npz(

@@ -15,13 +15,13 @@ from gcsr.engines.gradient.learners import ClassMeans, Learner, learner_for
 from gcsr.engines.loop import PRECISIONS
 from gcsr.engines.result import Context
 from gcsr.methods.gradient_matching import GradientCondenser, GradientInputs
-from gcsr.methods.kcenter import k_center_starts
+from gcsr.methods.kcenter import KCenterStart
 from gcsr.starts.sample import Start
-from gcsr.utils.errors import Count, Rate, Weight, Whole
+from gcsr.utils.errors import Count, Rate, Whole
 
 
 @dataclass(frozen=True, kw_only=True)
-class DistributionCondenser(GradientCondenser):
+class DistributionCondenser(KCenterStart, GradientCondenser):
     """Class means of embeddings should agree under random networks.
 
     The loss is Σ_c |φ̄_c - φ̄'_c|² / h: of the training nodes and of the condensed nodes of class c, the
@@ -29,21 +29,11 @@ class DistributionCondenser(GradientCondenser):
     cross-entropy on the condensed graph; on the matching loss it would learn equal embeddings. The
     last layer of ``sgc`` is its only one: means of features after two hops are matched, and nothing
     depends on the network.
-
-    Args:
-        selection: ``kcenter``, on the hidden units of a GCN trained with ``embedding_weight_decay``
-            for ``embedding_epochs``; or ``random`` training nodes.
     """
-
-    # As in :class:`~gcsr.methods.selection.EmbeddedSelection`.
-    same_on_every_device: ClassVar[bool] = False
 
     model: str = "sgc"
     feature_lr: Rate = 0.1
     distance: Literal["squared"] = "squared"
-    selection: Literal["kcenter", "random"] = "kcenter"
-    embedding_epochs: Count = 600
-    embedding_weight_decay: Weight = 5e-4
 
     @property
     def _learner(self) -> Learner:
@@ -52,14 +42,7 @@ class DistributionCondenser(GradientCondenser):
     def _rows(self, ctx: Context, labels: Tensor) -> list[Start]:
         if self.selection == "random":
             return super()._rows(ctx, labels)
-        return k_center_starts(
-            ctx,
-            labels,
-            hops=self.num_hops,
-            dtype=PRECISIONS[self.dtype],
-            epochs=self.embedding_epochs,
-            weight_decay=self.embedding_weight_decay,
-        )
+        return self._k_center_starts(ctx, labels, self.num_hops, PRECISIONS[self.dtype])
 
     def _step(
         self, view: CondensingView, inputs: GradientInputs, seeds: Sequence[int]

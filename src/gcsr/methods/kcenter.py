@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 
 from gcsr.engines.result import Context
+from gcsr.methods.base import Condenser
 from gcsr.methods.selection import EmbeddedSelection, embed_training_nodes, picked_by
 from gcsr.starts.sample import Start, pick_training_rows, propagated_features
 from gcsr.utils.devices import make_generator
+from gcsr.utils.errors import Count, Weight
 from gcsr.utils.parallel import run_jobs_on
 from gcsr.utils.progress import Progress
 
@@ -38,41 +40,44 @@ def k_center(embeddings: Tensor, count: int) -> Tensor:
     return torch.tensor(chosen, dtype=torch.long)
 
 
-def k_center_starts(
-    ctx: Context,
-    labels: Tensor,
-    *,
-    hops: int,
-    dtype: torch.dtype,
-    epochs: int,
-    weight_decay: float,
-) -> list[Start]:
-    """Rows, after ``hops`` of message passing, of nodes that K-Center chooses class by class.
+@dataclass(frozen=True, kw_only=True)
+class KCenterStart(Condenser):
+    """Settings of methods that may begin at training nodes which K-Center chooses class by class.
 
-    Distances are those of hidden units of a GCN that is trained for ``epochs`` with each seed.
+    Args:
+        selection: ``kcenter``, on the hidden units of a GCN trained with ``embedding_weight_decay``
+            for ``embedding_epochs``; or ``random`` training nodes.
     """
-    visible = ctx.view.visible
-    features = propagated_features(visible, hops, ctx.device, dtype)
 
-    def start(seed: int, progress: Progress) -> Start:
-        embeddings = embed_training_nodes(
-            ctx.view,
-            layer="hidden_channels",
-            seed=seed,
-            device=ctx.device,
-            weight_decay=weight_decay,
-            epochs=epochs,
-            progress=progress,
-        ).cpu()
-        return pick_training_rows(
-            features,
-            visible,
-            labels,
-            make_generator(seed, "initial rows"),
-            picked_by(k_center, embeddings, visible),
-        )
+    # As in :class:`~gcsr.methods.selection.EmbeddedSelection`.
+    same_on_every_device: ClassVar[bool] = False
 
-    return run_jobs_on(ctx.device, [partial(start, seed) for seed in ctx.seeds], ctx.progress)
+    selection: Literal["kcenter", "random"] = "kcenter"
+    embedding_epochs: Count = 600
+    embedding_weight_decay: Weight = 5e-4
+
+    def _k_center_starts(
+        self, ctx: Context, labels: Tensor, hops: int, dtype: torch.dtype
+    ) -> list[Start]:
+        """Rows of the chosen nodes after ``hops`` of message passing."""
+        visible = ctx.view.visible
+        features = propagated_features(visible, hops, ctx.device, dtype)
+
+        def start(seed: int, progress: Progress) -> Start:
+            embeddings = embed_training_nodes(
+                ctx.view,
+                layer="hidden_channels",
+                seed=seed,
+                device=ctx.device,
+                weight_decay=self.embedding_weight_decay,
+                epochs=self.embedding_epochs,
+                progress=progress,
+            ).cpu()
+            pick = picked_by(k_center, embeddings, visible)
+            generator = make_generator(seed, "initial rows")
+            return pick_training_rows(features, visible, labels, generator, pick)
+
+        return run_jobs_on(ctx.device, [partial(start, seed) for seed in ctx.seeds], ctx.progress)
 
 
 def _squared_distances(rows: Tensor, point: Tensor) -> Tensor:
