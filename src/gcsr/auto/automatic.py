@@ -80,6 +80,11 @@ HOPS = (1, 0, 2)
 # Outer steps: least, most, and the expected seconds that decide in between. With few labels the outer
 # loss soon fits errors of the pseudo-labels, so fewer steps are better.
 STEPS_MANY_LABELS, STEPS_FEW_LABELS = (200, 400, 60.0), (10, 50, 8.0)
+# Students of an outer step. Where the least number of steps would take longer than expected there are
+# fewer students: at the same cost, more steps bring more than more students.
+STUDENTS = (4, 2, 1)
+# With many labels fewer outer steps are longer, up to this factor.
+MOST_RATE = 2.0
 # Fewer than these are not worth beginning.
 LEAST_ITERATIONS = 10
 # The networks of the final comparison chose nothing before.
@@ -113,12 +118,16 @@ class Plan:
     Args:
         hops: of the starts that are compared.
         iterations: outer steps of bilevel condensation.
+        students: networks that are in training in an outer step.
+        feature_lr: rate of X'. With many labels twice the usual one for half of the most steps.
         least_seconds: what everything else is expected to take, with one start.
         expected_seconds: what all of it is expected to take.
     """
 
     hops: tuple[int, ...]
     iterations: int
+    students: int
+    feature_lr: float
     least_seconds: float
     expected_seconds: float
 
@@ -141,7 +150,7 @@ class Automatic(Condenser):
     """
 
     name: ClassVar[str] = "auto"
-    revision: ClassVar[int] = 6
+    revision: ClassVar[int] = 7
     summary: ClassVar[str] = "bilevel condensation from the best clustered start: the default"
     # The pseudo-labeler sees another draw of dropout on another device.
     same_on_every_device: ClassVar[bool] = False
@@ -200,19 +209,26 @@ class Automatic(Condenser):
     def _estimated_work(self, work: Work, graph: Graph, kind: str) -> Work:
         view = View(graph).condensing()
         plan = self._plan(view, work.nodes, kind)
-        return replace(work, least=plan.expected_seconds, held=self._costs(view, work.nodes).held)
+        held = self._costs(view, work.nodes, students=plan.students).held
+        return replace(work, least=plan.expected_seconds, held=held)
 
-    def _costs(self, view: CondensingView, nodes: int, kind: str = "cpu") -> Costs:
-        method = self._bilevel(nodes)
+    def _costs(
+        self, view: CondensingView, nodes: int, kind: str = "cpu", students: int = STUDENTS[0]
+    ) -> Costs:
+        method = self._bilevel(nodes, students=students)
         return Costs(
             view, nodes, kind, method, labeler=labeler_of(method, view.visible) is not None
         )
 
     def _plan(self, view: CondensingView, nodes: int, kind: str) -> Plan:
         """The same graph, size, budget and kind of device give the same plan."""
-        costs, fixed = self._costs(view, nodes, kind), self._fixed
+        fixed = self._fixed
         hops: tuple[int, ...] = (fixed["num_hops"],) if "num_hops" in fixed else HOPS
         fewest, most, seconds = STEPS_FEW_LABELS if few_labels(view.visible) else STEPS_MANY_LABELS
+        for students in STUDENTS:
+            costs = self._costs(view, nodes, kind, students)
+            if fewest * costs.iteration <= seconds:
+                break
         within = max(fewest, min(most, int(seconds / costs.iteration)))
         wanted = fixed.get("iterations", within)
         least = costs.seconds(starts=1, iterations=0)
@@ -225,7 +241,10 @@ class Automatic(Condenser):
         iterations = wanted if "iterations" in fixed else max(0, min(wanted, affordable))
         if iterations < LEAST_ITERATIONS and "iterations" not in fixed:
             iterations = 0
-        return Plan(tried, iterations, least, costs.seconds(len(tried), iterations))
+        rate = Bilevel.feature_lr
+        if iterations and not few_labels(view.visible) and "iterations" not in fixed:
+            rate *= min(MOST_RATE, most / iterations)
+        return Plan(tried, iterations, students, rate, least, costs.seconds(len(tried), iterations))
 
     def run(self, ctx: Context) -> list[CondensationResult]:
         """One condensed graph per seed."""
@@ -278,7 +297,10 @@ class Automatic(Condenser):
         """Bilevel condensation of every graph; those with the same start settings go together."""
 
         def method(hops: int) -> Bilevel:
-            return self._bilevel(ctx.nodes, num_hops=hops, iterations=plan.iterations)
+            chosen = {
+                name: getattr(plan, name) for name in ("iterations", "students", "feature_lr")
+            }
+            return self._bilevel(ctx.nodes, num_hops=hops, **chosen)
 
         if ctx.cluster is not None:
             tasks = [partial(_made, method(r.hops), r.seed, known, r.begun) for r in runs]

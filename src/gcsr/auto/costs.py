@@ -11,10 +11,11 @@ from gcsr.engines.bilevel.real_loss import BATCH_NODES, BATCHES, MOST_NUMBERS
 from gcsr.methods.bilevel import COMPARISONS, QUICK, QUICK_HIDDEN, QUICK_NETWORKS, Bilevel
 from gcsr.outofcore.parts import is_large, most_rows, trained_places, validation_part
 from gcsr.starts import consistent
+from gcsr.starts.clusters import PROJECTED
 
-# Operations per second of small matrix products; large ones run faster, tall ones leave the cache.
+# Operations per second of small matrix products; large ones run faster, tall ones slower.
 SPEED = {"cpu": 7e10, "cuda": 1e13}
-LARGE, TALL = 2.0, 800
+LARGE, TALL, SLOWEST = 2.0, 800, 1.125
 # Elements per second of element-wise work on small tensors and on large ones.
 ELEMENTS = {"cpu": 4e9, "cuda": 5e11}
 LARGE_ELEMENTS = {"cpu": 1e9, "cuda": 5e11}
@@ -54,7 +55,7 @@ class Costs:
         self._large_elements = LARGE_ELEMENTS[kind]
         self._prepared, self._messages = PREPARED[kind], MESSAGES[kind]
         self._epoch, self._outer_step = EPOCH[kind], OUTER_STEP[kind]
-        self._tall = 1 + nodes / TALL if kind == "cpu" else 1.0
+        self._tall = min(1 + nodes / TALL, SLOWEST) if kind == "cpu" else 1.0
         self._all, self._features = visible.num_nodes, int(visible.x.shape[1])
         self._learned = method.learned_columns(self._features)
         self._classes = visible.num_classes
@@ -81,7 +82,8 @@ class Costs:
     def seconds(self, starts: int, iterations: int) -> float:
         """Everything, for so many starts and outer steps."""
         total = self._pseudo_labels() if self.labeler else 0.0
-        start = 1400.0 * self._known * self._features / self._speed
+        # Wide features are projected before they are grouped.
+        start = 1400.0 * self._known * min(self._features, 2 * PROJECTED) / self._speed
         total += self._herding() + starts * (start + self.comparison())
         # Random, Herding, the start and the result are compared at the end.
         total += 4 * self.comparison()
@@ -100,8 +102,10 @@ class Costs:
         products = 12 * steps * self._nodes * self._learned * width
         elements = PASSES * steps * self._learned * width
         real = 6 * self._reached * self._propagated_row * width * self._learned / self._features
+        # Hidden units of condensed and of real nodes, with their gradients.
+        hidden = width * (12 * steps * self._nodes + 6 * self._reached)
         work = (self._tall * products + real) / self._speed + elements / self._elements
-        return work + self._outer_step
+        return work + hidden / self._large_elements + self._outer_step
 
     @property
     def held(self) -> int:
@@ -136,7 +140,7 @@ class Costs:
     def _herding(self) -> float:
         rows = self._trained_on
         work = 64 * self._row * (600 * rows + 200 * self._scored)
-        activations = 64 * 100 * 20 * (rows + self._scored)
+        activations = 64 * 100 * 15 * (rows + self._scored)
         # 100 epochs, three products with the edges each.
         messages = 64 * 300 * self._edges * rows / max(1, self._all) / self._messages
         seconds = work / self._speed + activations / self._large_elements + messages

@@ -139,7 +139,7 @@ class Update(Condenser):
         plan = Automatic(nodes=ctx.nodes)._plan(view, ctx.nodes, device.type)
         steps = max(LEAST_ITERATIONS, plan.iterations // SHARE_OF_STEPS)
         steps = steps if self.iterations is None else self.iterations
-        method = Bilevel(nodes=ctx.nodes, iterations=steps)
+        method = Bilevel(nodes=ctx.nodes, iterations=steps, students=plan.students)
         old = _Old.of(self.previous, view.visible.num_classes, device)
         kept, added = old.fitted(view.visible, ctx.nodes)
         new: list[Start | None] = [None for _ in ctx.seeds]
