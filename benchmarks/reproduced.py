@@ -16,8 +16,7 @@ from typing import Any
 
 from gcsr.benchmarking.cells import STATISTICS, WHOLE_GRAPH, Cell, Protocol
 from gcsr.benchmarking.work import Outcome
-from gcsr.paper.experiments import EXPERIMENTS
-from gcsr.paper.reproduction import Experiment
+from gcsr.paper.experiments import EXPERIMENTS, Experiment
 from gcsr.paper.tables import NUMERIC, Compared, compare, tally, text_table, verdict
 from rows import accuracy_of, code_name
 

@@ -69,7 +69,7 @@ def _read(data: bytes, folder: Path) -> object:
         with (
             mock.patch.object(typer.main, "get_command", _command),
             mock.patch("gcsr.datasets.loading.load", _stop),
-            mock.patch("gcsr.paper.reproduction.reproduce", _stop),
+            mock.patch("gcsr.paper.experiments.reproduce", _stop),
             contextlib.redirect_stdout(io.StringIO()),
             contextlib.redirect_stderr(said),
         ):

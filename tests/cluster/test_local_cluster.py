@@ -25,7 +25,7 @@ from gcsr.data.folder import write_folder
 from gcsr.data.stored_graph import open_folder
 from gcsr.distributed.pool import Cluster, connected
 from gcsr.distributed.propagation import propagate, row_blocks
-from gcsr.paper.reproduction import Experiment, Line, reproduce
+from gcsr.paper.experiments import Experiment, Line, reproduce
 from helpers import planted_graph
 
 GRAPH = planted_graph(per_class=36, val_per_class=20, noise=9)

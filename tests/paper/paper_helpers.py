@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gcsr.benchmarking.cells import Protocol, cell
-from gcsr.paper.reproduction import Axis, Experiment, Line
+from gcsr.paper.experiments import Axis, Experiment, Line
 from helpers import planted_graph
 
 # Small graphs under the names of datasets, with room for the paper's middle sizes and more.

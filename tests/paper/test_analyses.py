@@ -26,9 +26,8 @@ from gcsr.benchmarking.analyses import (
 from gcsr.benchmarking.cells import Cell, Protocol, cell
 from gcsr.benchmarking.store import Store
 from gcsr.benchmarking.work import Outcome
-from gcsr.paper.experiments import experiment, picture_line
+from gcsr.paper.experiments import Experiment, experiment, picture_line, recall, reproduce
 from gcsr.paper.figures import portraits, write_outputs
-from gcsr.paper.reproduction import Experiment, recall, reproduce
 from gcsr.paper.tables import compare
 from helpers import planted_graph
 

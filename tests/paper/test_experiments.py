@@ -13,8 +13,7 @@ from gcsr.datasets.registry import DATASETS
 from gcsr.methods.base import Condenser
 from gcsr.models.registry import testing_model as model_of
 from gcsr.paper import published
-from gcsr.paper.experiments import EXPERIMENTS, experiment
-from gcsr.paper.reproduction import Line
+from gcsr.paper.experiments import EXPERIMENTS, Line, experiment
 from gcsr.utils.errors import InputError
 
 NAMES = [

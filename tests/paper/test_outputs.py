@@ -15,8 +15,8 @@ from gcsr.analysis.figures import figure_bytes
 from gcsr.benchmarking import work
 from gcsr.benchmarking.cells import Cell, Protocol, cell
 from gcsr.benchmarking.work import Outcome
+from gcsr.paper.experiments import Axis, Experiment, Line
 from gcsr.paper.figures import draw, write_outputs
-from gcsr.paper.reproduction import Axis, Experiment, Line
 from gcsr.paper.tables import compare, csv_text, markdown, reasons, tally, verdict
 
 PAPER = Protocol()
@@ -226,7 +226,7 @@ def test_a_run_that_was_not_shortened_is_judged(
     gcsr: Run, tiny: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     found = outcomes() | {TAU: done(70.0, leaks=True)}
-    monkeypatch.setattr("gcsr.paper.reproduction.reproduce", lambda *_, **__: found)
+    monkeypatch.setattr("gcsr.paper.experiments.reproduce", lambda *_, **__: found)
     argv = ["reproduce", "tiny", "--dataset", "cora", "--out", tmp_path]
     first = gcsr(*argv)
     assert "not held against" not in first.out

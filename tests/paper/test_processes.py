@@ -19,8 +19,7 @@ from paper_helpers import standins
 from gcsr.benchmarking.cells import Protocol, cell
 from gcsr.benchmarking.runner import WorkerError
 from gcsr.benchmarking.store import Store
-from gcsr.paper.experiments import experiment
-from gcsr.paper.reproduction import Experiment, Line, reproduce
+from gcsr.paper.experiments import Experiment, Line, experiment, reproduce
 
 CLOCKED = ("finished", "condense_seconds", "evaluate_seconds")
 OUTPUTS = ["table2-quick.csv", "table2-quick.md", "table2-quick.png", "table2-quick.svg"]

@@ -22,7 +22,7 @@ from gcsr.benchmarking.cells import Cell, Protocol, cell
 from gcsr.benchmarking.store import Store
 from gcsr.benchmarking.work import Outcome
 from gcsr.methods.base import Condenser
-from gcsr.paper.reproduction import Experiment, Line, recall, reproduce
+from gcsr.paper.experiments import Experiment, Line, recall, reproduce
 from helpers import planted_graph
 
 CLOCKED = ("finished", "condense_seconds", "evaluate_seconds")

@@ -32,7 +32,6 @@ Nodes = Annotated[int | None, typer.Option(help="Number of condensed nodes.")]
 Ratio = Annotated[
     float | None, typer.Option(help="The same, as a share of the nodes that may be seen.")
 ]
-Model = Annotated[str, typer.Option(help="The network to train and test.")]
 Runs = Annotated[int, typer.Option(min=1, help="Networks per graph.")]
 Count = Annotated[int, typer.Option(min=1)]
 CountOrNone = Annotated[int | None, typer.Option(min=1)]
@@ -42,6 +41,7 @@ Assignments = Annotated[
 ]
 InputFile = Annotated[Path | None, typer.Option(metavar="FILE")]
 Dimensions = Annotated[list[str] | None, typer.Option("--set", metavar="NAME=...")]
+Size = Annotated[str | None, typer.Option(metavar="SIZE")]
 Rule = Annotated[str, typer.Option("--sparsify", metavar="RULE")]
 Method = Annotated[str, typer.Option(help="See `gcsr methods`.")]
 Epochs = Annotated[int, typer.Option(min=1, help="Epochs per network.")]
@@ -49,31 +49,23 @@ Root = Annotated[
     Path | None,
     typer.Option(help="Folder of the datasets' files; by default $GCSR_DATA or the user's cache."),
 ]
-Features = Annotated[
-    str | None,
-    typer.Option(help="keep, rows or standardize; by default what is usual for the dataset."),
-]
-Undirected = Annotated[
-    bool, typer.Option("--undirected", help="Add the reverse edges of a directed graph.")
-]
-Inductive = Annotated[
-    bool | None,
-    typer.Option(
-        "--inductive/--transductive",
-        help="Whether validation and test nodes are hidden while condensing; by default as is"
-        " usual for the dataset.",
-    ),
-]
 
 
 @dataclass(frozen=True)
 class Loading:
-    """How the real graph is loaded. A command with such a parameter has every field as an option."""
+    """How the real graph is loaded. A command with such a parameter has every field as an option.
+
+    Args:
+        features: keep, rows or standardize; by default what is usual for the dataset.
+        undirected: Add the reverse edges of a directed graph.
+        inductive: Whether validation and test nodes are hidden while condensing; by default as is
+            usual for the dataset.
+    """
 
     root: Root = None
-    features: Features = None
-    undirected: Undirected = False
-    inductive: Inductive = None
+    features: str | None = None
+    undirected: bool = False
+    inductive: Annotated[bool | None, typer.Option("--inductive/--transductive")] = None
 
     @property
     def words(self) -> list[str]:
@@ -90,9 +82,13 @@ LOADING = Loading()
 
 @dataclass(frozen=True)
 class Training:
-    """How networks are trained and tested."""
+    """How networks are trained and tested.
 
-    model: Model = "gcn"
+    Args:
+        model: The network to train and test.
+    """
+
+    model: str = "gcn"
     runs: Runs = 5
     epochs: Epochs = 600
     seed: Seed = 0
@@ -147,24 +143,17 @@ AnyGraph = Annotated[
 
 @dataclass(frozen=True)
 class ExpertBounds:
-    """Memory and disk of trained experts."""
+    """Memory and disk of trained experts.
 
-    expert_memory: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SIZE",
-            help="Memory for the experts' trajectories (500MB, 2GiB); by default a quarter of what is"
-            " free.",
-        ),
-    ] = None
-    expert_disk: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SIZE",
-            help="Disk for trained experts, where later runs find them ($GCSR_CACHE or the user's"
-            " cache), and for trajectories that memory cannot hold; by default none.",
-        ),
-    ] = None
+    Args:
+        expert_memory: Memory for the experts' trajectories (500MB, 2GiB); by default a quarter of
+            what is free.
+        expert_disk: Disk for trained experts, where later runs find them ($GCSR_CACHE or the user's
+            cache), and for trajectories that memory cannot hold; by default none.
+    """
+
+    expert_memory: Size = None
+    expert_disk: Size = None
 
     @property
     def settings(self) -> dict[str, int]:

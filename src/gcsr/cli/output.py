@@ -142,10 +142,9 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     """The command as Typer needs it, with ``--quiet`` and ``--verbose``.
 
     Every parameter is an option, but for those that are declared as arguments. One that is a
-    dataclass becomes an option per field. ``Args`` of the docstring are the help of options.
+    dataclass becomes an option per field. ``Args`` of their docstrings are the help of options.
     """
-    summary, _, entries = (inspect.getdoc(command) or "").partition("Args:\n")
-    helps = {name: " ".join(text.split()) for name, text in _ENTRY.findall(entries)}
+    helps: dict[str, str] = {}
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     signature = inspect.signature(command, eval_str=True)
     groups: dict[str, Any] = {}
@@ -153,10 +152,12 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     for one in signature.parameters.values():
         if is_dataclass(one.annotation):
             groups[one.name] = one.annotation
+            helps |= _helps(one.annotation)
             hints = get_type_hints(one.annotation, include_extras=True)
             added += [(name, value, hints[name]) for name, value in vars(one.default).items()]
         else:
             added.append((one.name, one.default, one.annotation))
+    helps |= _helps(command)
     added += [("quiet", False, options.Quiet), ("verbose", False, options.Verbose)]
     parameters = [
         inspect.Parameter(
@@ -184,7 +185,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
             log.removeHandler(handler)
             log.setLevel(level)
 
-    run.__doc__ = summary.rstrip()
+    run.__doc__ = (inspect.getdoc(command) or "").partition("Args:\n")[0].rstrip()
     vars(run)["__signature__"] = signature.replace(parameters=parameters)
     run.__annotations__ = {one.name: one.annotation for one in parameters}
     return run
@@ -192,6 +193,11 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 
 # A name and its text, of several lines, in the ``Args`` of a docstring.
 _ENTRY = re.compile(r"^ {4}(\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)
+
+
+def _helps(documented: object) -> dict[str, str]:
+    _, _, entries = (inspect.getdoc(documented) or "").partition("Args:\n")
+    return {name: " ".join(text.split()) for name, text in _ENTRY.findall(entries)}
 
 
 def _declared(name: str, default: Any, hint: Any, text: str | None) -> Any:

@@ -15,7 +15,7 @@ from gcsr.utils.errors import require, require_one_of
 
 if TYPE_CHECKING:
     from gcsr.benchmarking.cells import Protocol
-    from gcsr.paper.reproduction import Experiment
+    from gcsr.paper.experiments import Experiment
     from gcsr.paper.tables import Compared
 
 CELLS_FAILED = 1
@@ -60,8 +60,8 @@ def reproduce(
     from gcsr.benchmarking.cells import Protocol
     from gcsr.benchmarking.store import Store, prepare_folder
     from gcsr.paper.experiments import EXPERIMENTS, experiment
+    from gcsr.paper.experiments import reproduce as run
     from gcsr.paper.figures import graphs_folder, rows_file, write_outputs
-    from gcsr.paper.reproduction import reproduce as run
     from gcsr.paper.tables import compare, tally
 
     if listed:

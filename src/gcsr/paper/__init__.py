@@ -3,8 +3,15 @@
 from gcsr.benchmarking.cells import Cell, Protocol
 from gcsr.benchmarking.store import Store
 from gcsr.benchmarking.work import Outcome
-from gcsr.paper.experiments import EXPERIMENTS, experiment
-from gcsr.paper.reproduction import Axis, Experiment, Line, recall, reproduce
+from gcsr.paper.experiments import (
+    EXPERIMENTS,
+    Axis,
+    Experiment,
+    Line,
+    experiment,
+    recall,
+    reproduce,
+)
 
 __all__ = [
     "EXPERIMENTS",

@@ -14,7 +14,7 @@ from gcsr.analysis.figures import FORMATS, figure_bytes, heat_map, write_values
 from gcsr.benchmarking.analyses import ADJACENCY, CORRELATION, GRAM, SILHOUETTE
 from gcsr.benchmarking.cells import WHOLE_GRAPH, Protocol
 from gcsr.benchmarking.store import Row
-from gcsr.paper.reproduction import Axis, Experiment
+from gcsr.paper.experiments import Axis, Experiment
 from gcsr.paper.tables import Compared, Number, csv_text, markdown, size, title
 from gcsr.utils.errors import InputError
 from gcsr.utils.files import write_atomically

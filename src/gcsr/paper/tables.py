@@ -13,7 +13,7 @@ from gcsr.benchmarking.cells import Cell, Protocol
 from gcsr.benchmarking.results import markdown_table
 from gcsr.benchmarking.store import Row
 from gcsr.benchmarking.work import Outcome
-from gcsr.paper.reproduction import Experiment, Line
+from gcsr.paper.experiments import Experiment, Line
 from gcsr.utils.formatting import counted, nouns
 
 NOT_SUPPORTED = "not supported"

@@ -13,9 +13,8 @@ from markupsafe import Markup
 from gcsr.benchmarking.cells import Protocol
 from gcsr.benchmarking.store import Row, Store
 from gcsr.benchmarking.work import Outcome, recalled
-from gcsr.paper.experiments import EXPERIMENTS
+from gcsr.paper.experiments import EXPERIMENTS, Axis, Experiment
 from gcsr.paper.figures import rows_file
-from gcsr.paper.reproduction import Axis, Experiment
 from gcsr.paper.tables import NUMERIC, SPREAD, Compared, Number, compare, reasons, size, text_table
 from gcsr.reporting.charts import KINDS, Dot, Series, line_chart, scatter
 from gcsr.reporting.page import Banner, Page, Panel, Tile, html
