@@ -61,7 +61,7 @@ from gcsr.reporting.report import report as report
 from gcsr.training.fit import TrainingRecipe as TrainingRecipe
 from gcsr.tuning.architecture import SearchResult as SearchResult
 from gcsr.tuning.architecture import search as search
-from gcsr.tuning.result import Tuning as Tuning
+from gcsr.tuning.search import Tuning as Tuning
 from gcsr.tuning.search import tune as tune
 from gcsr.utils.checkpoint import Checkpoint as Checkpoint
 from gcsr.utils.errors import InputError as InputError

@@ -339,7 +339,7 @@ def test_progress_counts_trials():
 
 @pytest.mark.parametrize("suffix", ["png", "svg"])
 def test_the_plot_has_the_course_and_a_panel_per_parameter(whole, tmp_path, suffix):
-    from gcsr.tuning.result import tuning_figure
+    from gcsr.tuning.search import tuning_figure
 
     path = whole.plot(tmp_path / f"tune.{suffix}")
     assert path.stat().st_size > 5000

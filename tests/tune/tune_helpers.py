@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gcsr import TrainingRecipe
-from gcsr.tuning.result import Tuning
-from gcsr.tuning.search import tune
+from gcsr.tuning.search import Tuning, tune
 from helpers import planted_graph, tiny
 
 GRAPH = planted_graph(per_class=36, val_per_class=20, noise=9)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -20,11 +19,10 @@ from gcsr.evaluation.cost import random_subsets
 from gcsr.evaluation.intervals import Accuracy
 from gcsr.evaluation.origin import require_origin
 from gcsr.evaluation.protocol import check_numbers
-from gcsr.evaluation.trial import Batch, Trial, condensed_batches, real_batches
-from gcsr.methods.base import code_versions
+from gcsr.evaluation.trial import Batch, Measured, Trial, condensed_batches, real_batches
 from gcsr.models.registry import testing_model
 from gcsr.training.fit import Fitted, TrainingRecipe, logits_of, networks_at_once
-from gcsr.utils.devices import machine_name, make_generator, pick_device
+from gcsr.utils.devices import make_generator, pick_device
 from gcsr.utils.errors import require, require_integer
 from gcsr.utils.progress import Progress, ProgressOption, prefixed, shows_progress
 
@@ -87,25 +85,16 @@ class Memorization:
 
 
 @dataclass(frozen=True)
-class Privacy:
+class Privacy(Measured):
     """Attacks on networks trained on the whole graph, on the condensed one and on a random subset."""
 
-    dataset: str
     method: str | None
     nodes: int
-    model: str
-    runs: int
     shadows: int
     attacked: int
-    recipe: dict[str, Any]
-    seed: int
-    device: str
-    machine: str
     attacks: dict[str, Attack]
     memorization: Memorization
     statement: str
-    data: str
-    versions: dict[str, str]
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -138,10 +127,6 @@ class Privacy:
             f" {near.to_training:.3g}, to as many test rows {near.to_held_out:.3g}; of test rows to"
             f" the training rows {near.held_out_to_training:.3g}"
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
-        return asdict(self)
 
 
 @shows_progress
@@ -210,22 +195,14 @@ def privacy(
         attacks[name] = _attack(*_scores(trial, fitted, asked), *own)
     method = small.provenance.get("method")
     return Privacy(
-        dataset=real.name,
         method=method if isinstance(method, str) else None,
         nodes=small.num_nodes,
-        model=model,
-        runs=runs,
         shadows=shadows,
         attacked=members.numel(),
-        recipe=vars(recipe),
-        seed=seed,
-        device=target.type,
-        machine=machine_name(target),
         attacks=attacks,
         memorization=memorization(small, view, seed, progress),
         statement=STATEMENT,
-        data=real.content_hash,
-        versions=code_versions(),
+        **trial.described(real, model, runs),
     )
 
 

@@ -18,8 +18,7 @@ from gcsr.utils.formatting import counted
 from gcsr.utils.progress import Progress, Stages
 
 if TYPE_CHECKING:
-    from gcsr.tuning.result import Trial, Tuning
-    from gcsr.tuning.search import Search
+    from gcsr.tuning.search import Search, Trial, Tuning
 
 BEST_SHOWN = 5
 
@@ -61,8 +60,7 @@ def tune(
     """
     paths = [] if out is None else output_paths(out, graphs)
 
-    from gcsr.tuning.result import figure_format
-    from gcsr.tuning.search import open_search
+    from gcsr.tuning.search import figure_format, open_search
     from gcsr.tuning.space import import_optuna, space_for
     from gcsr.tuning.study import StudySpec
 

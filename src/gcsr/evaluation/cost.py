@@ -8,7 +8,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -36,12 +36,18 @@ from gcsr.evaluation.origin import (
 )
 from gcsr.evaluation.protocol import check_numbers
 from gcsr.evaluation.sparsify import Sparsifier
-from gcsr.evaluation.trial import Batch, PseudoLabels, Trial, condensed_batches, real_batches
-from gcsr.methods.base import code_versions
+from gcsr.evaluation.trial import (
+    Batch,
+    Measured,
+    PseudoLabels,
+    Trial,
+    condensed_batches,
+    real_batches,
+)
 from gcsr.models.registry import testing_model
 from gcsr.starts.sample import class_budget
 from gcsr.training.fit import TrainingRecipe
-from gcsr.utils.devices import machine_name, make_generator, pick_device
+from gcsr.utils.devices import make_generator, pick_device
 from gcsr.utils.errors import InputWarning
 from gcsr.utils.formatting import counted
 from gcsr.utils.parallel import single_threaded
@@ -83,7 +89,7 @@ class TrainedOn:
 
 
 @dataclass(frozen=True)
-class CostSheet:
+class CostSheet(Measured):
     """Seconds, bytes and accuracy of condensing, against the whole graph and a random subset.
 
     Attributes:
@@ -107,18 +113,10 @@ class CostSheet:
         paid_after: trainings by the protocol until condensing, evaluation and storage are paid.
         decision: the same in words, or that it never pays in time.
         seconds: of measuring.
-        data, versions: content hash of the graph, and versions of the code that measured.
         made_by: revisions, settings and versions that the file was condensed with.
     """
 
-    dataset: str
     method: str | None
-    model: str
-    runs: int
-    recipe: dict[str, Any]
-    seed: int
-    device: str
-    machine: str
     leaks_test_labels: bool
     condense_seconds: float | None
     condense_memory_bytes: int | None
@@ -141,15 +139,13 @@ class CostSheet:
     decision: str
     notes: tuple[str, ...]
     seconds: float
-    data: str
-    versions: dict[str, str]
     made_by: dict[str, Any]
     whole_with_pseudo_labels: TrainedOn | None = None
     pseudo_labels: dict[str, float] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        values = asdict(self)
+        values = super().to_dict()
         if self.pseudo_labels is None:
             del values["whole_with_pseudo_labels"], values["pseudo_labels"]
         return values
@@ -415,15 +411,10 @@ def cost(
     times = {r: (took, seconds[SMALL, r], seconds[WHOLE, r]) for r in recipes}
     each = seconds[SMALL, PROTOCOL], seconds[WHOLE, PROTOCOL]
     tested, stored_in = runs * each[0], _storage_seconds(small)
+    described = trial.described(graph, model, runs)
+    described["machine"] += f", torch {torch.__version__}"
     return CostSheet(
-        dataset=graph.name,
         method=_word(small, "method"),
-        model=model,
-        runs=runs,
-        recipe=vars(recipe),
-        seed=seed,
-        device=target.type,
-        machine=f"{machine_name(target)}, torch {torch.__version__}",
         leaks_test_labels=small.leaks_test_labels,
         condense_seconds=took,
         condense_memory_bytes=_measured(small, "peak_memory_bytes", int),
@@ -455,9 +446,8 @@ def cost(
             _notes(small, original.total, target, first, accuracy[in_file], accuracy[RANDOM])
         ),
         seconds=time.perf_counter() - began,
-        data=graph.content_hash,
-        versions=code_versions(),
         made_by={key: small.provenance.get(key) for key in ("revisions", "settings", "versions")},
+        **described,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,12 +17,11 @@ from gcsr.data.interop import graph_of
 from gcsr.data.views import View
 from gcsr.evaluation.intervals import Accuracy, Difference
 from gcsr.evaluation.protocol import check_numbers
-from gcsr.evaluation.trial import Batch, Trial, condensed_batches, real_batches
-from gcsr.methods.base import code_versions
+from gcsr.evaluation.trial import Batch, Measured, Trial, condensed_batches, real_batches
 from gcsr.methods.registry import build
 from gcsr.models.registry import testing_model
 from gcsr.training.fit import TrainingRecipe
-from gcsr.utils.devices import machine_name, make_generator, pick_device
+from gcsr.utils.devices import make_generator, pick_device
 from gcsr.utils.errors import require, require_integer, require_one_of
 from gcsr.utils.progress import ProgressOption, prefixed, shows_progress
 from gcsr.utils.safe_io import is_number
@@ -53,27 +52,14 @@ class NoisyScore:
 
 
 @dataclass(frozen=True)
-class Robustness:
+class Robustness(Measured):
     """Accuracies by kind and level of noise; the first row is without noise."""
 
-    dataset: str
     method: str
     nodes: int
     settings: dict[str, Any]
-    model: str
     graphs: int
-    runs: int
-    recipe: dict[str, Any]
-    seed: int
-    device: str
-    machine: str
     rows: tuple[NoisyScore, ...]
-    data: str
-    versions: dict[str, str]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
-        return asdict(self)
 
 
 @shows_progress
@@ -149,20 +135,12 @@ def robustness(
     progress("noises", len(cases), len(cases))
     visible = real.train.numel() if real.inductive else real.num_nodes
     return Robustness(
-        dataset=real.name,
         method=method,
         nodes=condenser.size(visible),
         settings=condenser.settings,
-        model=model,
         graphs=graphs,
-        runs=runs,
-        recipe=vars(recipe),
-        seed=seed,
-        device=target.type,
-        machine=machine_name(target),
         rows=tuple(rows),
-        data=real.content_hash,
-        versions=code_versions(),
+        **trial.described(real, model, runs),
     )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +15,7 @@ from gcsr.data.graph import Graph
 from gcsr.data.views import Target, View, VisibleGraph
 from gcsr.evaluation.modules import ModuleChoice, TrainingGraph, edges_of, train_module
 from gcsr.evaluation.networks import NOTHING, Keep, Scores, TrainedNetwork
+from gcsr.methods.base import code_versions
 from gcsr.models.base import Model, Prepared, joined
 from gcsr.models.gat import GAT
 from gcsr.models.registry import testing_model
@@ -29,7 +31,7 @@ from gcsr.training.fit import (
     networks_at_once,
     topology_of,
 )
-from gcsr.utils.devices import within_memory
+from gcsr.utils.devices import machine_name, within_memory
 from gcsr.utils.errors import require
 from gcsr.utils.parallel import run_jobs_on, suitable_threads
 from gcsr.utils.progress import Progress
@@ -109,6 +111,28 @@ class Task:
         return replace(Scores.joined(tested), validation=best, models=modules)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """The common part of results: what was measured, how, and on which machine.
+
+    ``data`` is the content hash of the graph, ``versions`` are those of the code that measured.
+    """
+
+    dataset: str
+    model: str
+    runs: int
+    recipe: dict[str, Any]
+    seed: int
+    device: str
+    machine: str
+    data: str
+    versions: dict[str, str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return asdict(self)
+
+
 @dataclass(frozen=True, eq=False)
 class Batch:
     """Networks, by number, that are trained on the same prepared graph or batch of graphs.
@@ -149,6 +173,20 @@ class Trial:
     def tested(self) -> Target:
         """The test nodes with their labels: read once, and not before all networks are trained."""
         return self.view.test()
+
+    def described(self, graph: Graph, model: str, runs: int) -> dict[str, Any]:
+        """The fields of :class:`Measured`."""
+        return {
+            "dataset": graph.name,
+            "model": model,
+            "runs": runs,
+            "recipe": vars(self.recipe),
+            "seed": self.seed,
+            "device": self.device.type,
+            "machine": machine_name(self.device),
+            "data": graph.content_hash,
+            "versions": code_versions(),
+        }
 
     def prepare(self, target: Target) -> Prepared:
         """What the model needs to predict a target's nodes."""
