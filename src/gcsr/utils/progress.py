@@ -6,7 +6,7 @@ import logging
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
@@ -142,7 +142,8 @@ def shown(progress: ProgressOption) -> Iterator[Progress]:
     )
     _open_calls += 1
     try:
-        with _bars(progress if callable(progress) else None, wanted=wanted) as report:
+        given = progress if callable(progress) else silent
+        with _bars() if wanted else nullcontext(given) as report:
             logged = outermost and logger.isEnabledFor(logging.INFO)
             yield StageLog(report) if logged else report
     finally:
@@ -150,10 +151,8 @@ def shown(progress: ProgressOption) -> Iterator[Progress]:
 
 
 @contextmanager
-def _bars(given: Progress | None, *, wanted: bool) -> Iterator[Progress]:
-    if given is not None or not wanted:
-        yield given or silent
-        return
+def _bars() -> Iterator[Progress]:
+    """Bars on a terminal, otherwise a line of text."""
     if not sys.stderr.isatty() or in_notebook():
         line = TextBar()
         try:
