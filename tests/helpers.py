@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from gcsr import Graph
+from gcsr.data.features import from_csr
 from gcsr.methods.registry import methods
 
 torch.set_num_threads(1)
@@ -183,3 +184,13 @@ def plain_matching(
 def one_network(params: Sequence[Tensor], i: int = 0) -> list[Tensor]:
     """Network ``i`` of a batch, in float64."""
     return [p[i].double() for p in params]
+
+
+def sparse_graph() -> Graph:
+    """Sparse features that one and two hops leave sparse, and three do not."""
+    x = sp.csr_array(sp.random(1000, 4000, density=0.005, random_state=0, dtype=np.float32))
+    edges = np.random.default_rng(0).integers(0, 1000, (2, 2000))
+    split = {"train": np.arange(500), "val": np.arange(500, 1000)}
+    y = np.arange(1000) % 2
+    graph = Graph.from_arrays(x.toarray()[:, :1], edges, y, undirected=True, **split)
+    return replace(graph, x=from_csr(x))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import tempfile
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -15,12 +17,18 @@ from gcsr.data.folder import FILES, MANIFEST, verify, write_folder
 from gcsr.data.stored_graph import open_folder
 from gcsr.data.stored_matrix import SPARSE_FILES
 from gcsr.datasets.convert import convert_tables, from_lists
+from gcsr.outofcore.hops import Propagated
 from gcsr.utils.checkpoint import Checkpoint, State, opened, packed
 
 _CPU = torch.device("cpu")
-# A dense graph; sparse features are files of another folder.
-_ARRAYS = tuple(f"{name}.npy" for name in FILES if name not in ("weights", *SPARSE_FILES))
-_FOLDER = Bundle((MANIFEST, *_ARRAYS), tuple((name, Array()) for name in _ARRAYS))
+
+
+def _folder(*absent: str) -> Bundle:
+    arrays = tuple(f"{name}.npy" for name in FILES if name not in ("weights", *absent))
+    return Bundle((MANIFEST, *arrays), tuple((name, Array()) for name in arrays))
+
+
+_FOLDER, _SPARSE = _folder(*SPARSE_FILES), _folder("features")
 _LISTS = Bundle(
     ("edges.csv", "features.npy", "labels.csv", "train.csv", "val.csv", "test.csv"),
     (("edges.csv", Lines()), ("features.npy", Array()), ("labels.csv", Lines())),
@@ -29,19 +37,23 @@ _STATE = Bundle(("run.json", "one.part"), (("one.part", Safetensors()),))
 _RUN = {"method": "gcsr", "seed": 0}
 
 
-def _folder_seeds() -> list[bytes]:
+def _folder_seeds(bundle: Bundle) -> list[bytes]:
+    graph = small_graph(fill=0.0 if bundle is _SPARSE else 0.5)
+    if bundle is _SPARSE:
+        graph = replace(graph, x=graph.x.to_sparse_csr())
     with tempfile.TemporaryDirectory() as place:
-        folder = write_folder(small_graph(), Path(place) / "graph")
-        return [_FOLDER.joined([(folder / name).read_bytes() for name in _FOLDER.names])]
+        folder = write_folder(graph, Path(place) / "graph")
+        return [bundle.joined([(folder / name).read_bytes() for name in bundle.names])]
 
 
-def _read_folder(data: bytes, folder: Path) -> object:
-    """Opened as a user would, read whole, and held against its hashes."""
-    for name, part in zip(_FOLDER.names, _FOLDER.parts(data), strict=True):
+def _read_folder(bundle: Bundle, data: bytes, folder: Path) -> object:
+    """Opened as a user would, read whole, a hop computed, and held against its hashes."""
+    for name, part in zip(bundle.names, bundle.parts(data), strict=True):
         written(folder / "graph", name, part)
     graph = open_folder(folder / "graph", memory=1 << 20)
     rows = graph.adjacency.rows(0, graph.num_nodes)
-    return rows, graph.to_memory(), verify(folder / "graph")
+    hop = Propagated(graph.disk).features(1).read() if bundle is _SPARSE else None
+    return rows, hop, graph.to_memory(), verify(folder / "graph")
 
 
 def _list_seeds() -> list[bytes]:
@@ -93,7 +105,13 @@ def _read_state(data: bytes, folder: Path) -> object:
 
 
 TARGETS = (
-    Target("graph-folder", "graph folders", _folder_seeds, _read_folder, _FOLDER),
+    *(
+        Target(name, reads, partial(_folder_seeds, one), partial(_read_folder, one), one)
+        for name, reads, one in (
+            ("graph-folder", "graph folders", _FOLDER),
+            ("sparse-folder", "graph folders with sparse features", _SPARSE),
+        )
+    ),
     Target("edge-lists", "lists of edges, `gcsr convert`", _list_seeds, _read_lists, _LISTS),
     Target("checkpoint", "the state of an ended run", _state_seeds, _read_state, _STATE),
 )

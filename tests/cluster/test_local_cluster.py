@@ -23,10 +23,12 @@ from gcsr.benchmarking.cells import Protocol, cell
 from gcsr.benchmarking.store import Store
 from gcsr.data.folder import write_folder
 from gcsr.data.stored_graph import open_folder
+from gcsr.data.stored_matrix import StoredFeatures
 from gcsr.distributed.pool import Cluster, connected
 from gcsr.distributed.propagation import propagate, row_blocks
+from gcsr.outofcore.hops import Propagated, propagated_by
 from gcsr.paper.experiments import Experiment, Line, reproduce
-from helpers import planted_graph
+from helpers import planted_graph, sparse_graph
 
 GRAPH = planted_graph(per_class=36, val_per_class=20, noise=9)
 TINY: dict[str, Any] = {
@@ -182,6 +184,21 @@ def from_disk(cluster: Cluster, folder: Path) -> None:
     for name in names:
         ours, theirs = (graph.disk.scratch / name for graph in (alone, shared))
         assert ours.read_bytes() == theirs.read_bytes()
+    alone, shared = (
+        open_folder(write_folder(sparse_graph(), folder / name), memory=10**6)
+        for name in ("sparse", "other sparse")
+    )
+    ours = Propagated(alone.disk).features(2)
+    theirs = propagated_by(cluster, shared.disk).features(2)
+    assert isinstance(theirs, StoredFeatures)
+    assert ours.read().tobytes() == theirs.read().tobytes()
+
+
+def tested_from_disk(cluster: Cluster, folder: Path) -> None:
+    alone, shared = (
+        open_folder(write_folder(GRAPH, folder / name), memory=20_000) for name in ("1", "2")
+    )
+    here = gcsr.condense_many(GRAPH, nodes=9, method="random", seeds=[3, 4], device="cpu")
     tested = {"runs": 4, "recipe": QUICK, "hidden_channels": 8, "device": "cpu"}
     scores = [
         gcsr.evaluate(here, graph, **tested, **where).scores
@@ -236,6 +253,7 @@ def main(which: str, folder: Path) -> None:
         refused(cluster)
         if which == "everything":
             from_disk(cluster, folder)
+            tested_from_disk(cluster, folder)
             watched(cluster)
             tuned(cluster)
             reproduced(cluster, folder)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -191,6 +192,12 @@ def test_damaged_sparse_folder(pair: tuple[Graph, Graph], tmp_path: Path) -> Non
     columns = np.load(path)
     columns[3] = 40
     np.save(path, columns)
+    manifest = folder / "manifest.json"
+    claim = manifest.read_text().replace('"feature_count": 40', f'"feature_count": {2**40}')
+    shutil.copytree(folder, tmp_path / "wide")
+    (tmp_path / "wide" / "manifest.json").write_text(claim)
+    with pytest.raises(InputError, match=r"a row of 1,099,511,627,776 features would take"):
+        open_folder(tmp_path / "wide", memory=2**20)
     with pytest.raises(InputError, match=r"features_indices.npy: must be 0..39"):
         open_folder(folder, memory=2**20).to_memory()
     with pytest.raises(InputError, match=r"features_indices.npy"):

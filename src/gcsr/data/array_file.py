@@ -102,12 +102,14 @@ class ArrayFile:
         """Bytes of all rows."""
         return self.rows * self.row_bytes
 
-    def read(self, start: int = 0, stop: int | None = None) -> np.ndarray:
-        """Rows ``start`` up to, not including, ``stop``."""
+    def read(
+        self, start: int = 0, stop: int | None = None, columns: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Rows ``start`` up to, not including, ``stop``; some columns, or all."""
         stop = self.rows if stop is None else stop
         out = np.empty((stop - start, *self.shape[1:]), self.dtype)
         self.read_into(out, start)
-        return out
+        return out if columns is None else out[:, columns]
 
     def map(self) -> np.ndarray:
         """All rows, mapped into memory without a copy."""
@@ -184,9 +186,9 @@ class ArrayFile:
 class ArrayWriter:
     """Writes a ``.npy`` file of known width by rows, in any order."""
 
-    def __init__(self, path: Path, dtype: str, width: int | None = None) -> None:
+    def __init__(self, path: Path, dtype: str, width: int | None = None, *, rows: int = 0) -> None:
         self.path, self.dtype, self.width = path, np.dtype(dtype), width
-        self.rows = 0
+        self.rows = rows
         path.touch(exist_ok=True)
         self._stream = path.open("r+b", buffering=0)
 

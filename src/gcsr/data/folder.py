@@ -36,7 +36,7 @@ from gcsr.data.graph import FEATURE_SCALINGS, MOST_CLASSES, SPLITS, Graph
 from gcsr.data.stored_matrix import SPARSE_FILES, StoredFeatures
 from gcsr.utils.errors import InputError, require
 from gcsr.utils.files import current_umask, write_atomically
-from gcsr.utils.safe_io import expanded, is_file
+from gcsr.utils.safe_io import expanded, is_file, require_unfoldable
 
 FORMAT = "gcsr-graph-folder/1"
 MANIFEST = "manifest.json"
@@ -152,6 +152,10 @@ class Manifest:
                 f" got {file.dtype} of shape {file.shape}{_AGAIN}",
             )
             found[name] = file
+        if self.sparse:
+            # What one row takes in a product.
+            row = f"{folder / MANIFEST}: a row of {self.feature_count:,} features"
+            require_unfoldable(row, 16 * self.feature_count, 4 * self.filled)
         return found
 
 

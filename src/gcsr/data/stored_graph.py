@@ -177,12 +177,13 @@ def open_folder(
         raise InputError(f"{folder}: {error}") from None
 
 
-def feature_numbers(graph: Graph) -> int:
-    """Numbers of a feature row in memory; of a sparse one after a hop, with their columns."""
+def feature_numbers(graph: Graph, hops: int = 1) -> int:
+    """Numbers of a feature row; of a sparse one after some hops, with their columns."""
     if not graph.is_sparse:
         return graph.num_features
-    reached = graph.filled * (graph.num_edges + graph.num_nodes) // graph.num_nodes**2
-    return min(graph.num_features, 2 * reached + 1)
+    nodes = graph.num_nodes
+    reached = graph.filled * (graph.num_edges + nodes) ** hops // nodes ** (hops + 1)
+    return min(graph.num_features, 2 * int(reached) + 1)
 
 
 def in_memory_bytes(graph: Graph) -> int:

@@ -150,9 +150,12 @@ class StoredFeatures:
         stored = self.matrix.indptr, self.matrix.indices, self.matrix.weights
         return sum(file.nbytes for file in stored if file is not None)
 
-    def read(self, start: int = 0, stop: int | None = None) -> np.ndarray:
-        """Rows ``start`` up to, not including, ``stop``."""
-        return np.asarray(self.matrix.rows(start, self.rows if stop is None else stop).toarray())
+    def read(
+        self, start: int = 0, stop: int | None = None, columns: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Rows ``start`` up to, not including, ``stop``; some columns, or all."""
+        rows = self.matrix.rows(start, self.rows if stop is None else stop)
+        return np.asarray((rows if columns is None else rows[:, columns]).toarray())
 
     def take(self, ids: np.ndarray) -> np.ndarray:
         """Some rows, in the order asked for."""

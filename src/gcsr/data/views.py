@@ -27,7 +27,14 @@ import torch
 from torch import Tensor
 
 from gcsr.data.array_file import ArrayFile
-from gcsr.data.features import SparseRows, filled, is_sparse, select_rows
+from gcsr.data.features import (
+    SparseRows,
+    filled,
+    from_csr,
+    is_sparse,
+    select_rows,
+    take_columns,
+)
 from gcsr.data.graph import Graph, StoredParts, real_bytes
 from gcsr.data.stored_graph import OnDisk, StoredGraph
 from gcsr.data.stored_matrix import StoredFeatures
@@ -48,10 +55,24 @@ class StoredRows:
         """The CPU."""
         return torch.device("cpu")
 
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the file has sparse rows."""
+        return isinstance(self.file, StoredFeatures)
+
     def __getitem__(self, nodes: Tensor, /) -> Tensor:
-        """The rows of some nodes."""
+        """The rows of some nodes, dense."""
+        if self.is_sparse:
+            return self.kept(nodes).to_dense()
         found = torch.from_numpy(self.file.take(nodes.cpu().numpy()))
         return found if self.columns is None else found[:, self.columns]
+
+    def kept(self, nodes: Tensor) -> Tensor:
+        """The rows of some nodes, sparse if the file's are."""
+        if not isinstance(self.file, StoredFeatures):
+            return self[nodes]
+        found = from_csr(self.file.matrix.take(nodes.cpu().numpy()))
+        return found if self.columns is None else take_columns(found, self.columns)
 
 
 # Feature rows that are indexed by node.

@@ -108,7 +108,7 @@ def estimate(graph: Graph, work: Work) -> Estimate:
     reached = min(nodes, int(val * degree))
     small = work.nodes * work.nodes * (work.nodes + width) * 4
     seconds = work.least + (
-        work.hops * entries * (width + 1) / GATHERED
+        sum(entries * (feature_numbers(graph, hop) + 1) for hop in range(work.hops)) / GATHERED
         + work.experts * (work.expert_epochs * train * 3 + nodes) * width * classes / DENSE
         + work.iterations
         * (small + work.steps * work.nodes * width * work.hidden_channels * 12)
@@ -132,23 +132,27 @@ def estimate(graph: Graph, work: Work) -> Estimate:
     at_hand = (train + reached) * numbers * 4 + reached * work.hidden_channels * 4 + kept
     if isinstance(graph, StoredGraph):
         clustered = 3 * min(nodes, most_rows(max(width, classes))) if work.clustered else 0
-        at_hand += (clustered + min(work.outer_nodes, nodes) * int(degree)) * numbers * 4
+        at_hand += clustered * feature_numbers(graph, work.hops) * 4
+        at_hand += min(work.outer_nodes, nodes) * int(degree) * numbers * 4
     if not isinstance(graph, StoredGraph):
         # What is copied of the features and what is held otherwise is not there at the same time.
         usual = in_memory_bytes(graph)
         copied = (FEATURE_COPIES - 1) * nodes * numbers * 4
         memory = GROUND_BYTES + at_hand + max(usual, usual - copied + work.held)
         return Estimate(seconds, memory, 0, in_blocks=False, disk_folder="")
-    blocks = min(graph.disk.memory, 2 * nodes * width * 4 + 16 * entries)
-    missing = [
-        hop
-        for hop in range(1, work.hops + 1)
-        if not list(graph.disk.scratch.glob(f"features-{hop}-{graph.content_hash[:16]}.npy"))
-    ]
+    blocks = min(
+        graph.disk.memory, 2 * nodes * feature_numbers(graph, work.hops) * 4 + 16 * entries
+    )
+    pointers = 8 if graph.is_sparse else 0
+    on_disk = 0
+    for hop in range(1, work.hops + 1):
+        name = f"features-{hop}-{graph.content_hash[:16]}"
+        if not any((graph.disk.scratch / f"{name}{end}.npy").is_file() for end in ("", "-indptr")):
+            on_disk += nodes * (4 * feature_numbers(graph, hop) + 4 + pointers)
     return Estimate(
         seconds,
         GROUND_BYTES + blocks + NODE_BYTES * nodes + at_hand,
-        len(missing) * nodes * (width + 1) * 4,
+        on_disk,
         in_blocks=True,
         disk_folder=str(graph.disk.scratch),
     )

@@ -1,11 +1,15 @@
-"""Message passing on disk (Eq. 3): Â^k X as files; an interrupted run continues where it stopped."""
+"""Message passing on disk (Eq. 3): Â^k X as files; an interrupted run continues where it stopped.
+
+Sparse features stay sparse while less than half of the entries can be other than zero, as in memory
+(:func:`gcsr.data.features.propagated`).
+"""
 
 from __future__ import annotations
 
 import json
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -34,8 +38,12 @@ UNITS_PER_CPU = 2
 SAVE_EVERY = 5.0
 # Bytes of an entry of the adjacency while its row is multiplied: indices, values, their copies.
 ENTRY_BYTES = 16
+# Bytes of an entry of sparse features while it is multiplied: what is read, its copies, the product.
+SPARSE_BYTES = 48
 STAGE = "propagating"
 Dense = DenseRows | Ones
+# The type of a file's numbers, and its columns (``None``: a list).
+Kind = tuple[str, int | None]
 
 
 class NormalizedRows:
@@ -126,6 +134,45 @@ def propagated_by(cluster: Cluster, disk: OnDisk, progress: Progress = silent) -
     return Propagated(share, progress, cluster)
 
 
+def cut_at(ends: np.ndarray, room: int, most: int | None = None) -> Iterator[tuple[int, int]]:
+    """Places in parts of at most ``most`` within ``room``, from the sums up to each place.
+
+    One place beyond the room is a part of its own.
+    """
+    start = 0
+    while start < ends.size:
+        before = int(ends[start - 1]) if start else 0
+        stop = int(np.searchsorted(ends, before + room, "right"))
+        stop = max(start + 1, stop if most is None else min(stop, start + most))
+        yield start, stop
+        start = stop
+
+
+def sparse_product(rows: RowBlock, read: Callable[[np.ndarray], sp.csr_array]) -> sp.csr_array:
+    """Sparse rows times a sparse matrix of which only the rows that have an entry are read."""
+    used, narrow = rows.compacted()
+    arrays = (narrow.values, narrow.columns, narrow.pointers)
+    return sp.csr_array(sp.csr_array(arrays, shape=(rows.count, used.size)) @ read(used))
+
+
+def _sparse_products(
+    normalized: NormalizedRows,
+    disk: OnDisk,
+    features: Dense,
+    ones: Dense,
+    ranges: Sequence[tuple[int, int]],
+) -> Iterator[list[np.ndarray]]:
+    """Ranges of rows of Eq. 2 times sparse features: ends of rows, columns, values; and times ones."""
+    assert isinstance(features, StoredFeatures)
+    side = DenseSide(ones, Plan.of(disk, 1).columns)
+    for first, stop in ranges:
+        rows = normalized.take(np.arange(first, stop))
+        found = sparse_product(rows, features.matrix.take)
+        found.sort_indices()
+        found.eliminate_zeros()
+        yield [found.indptr[1:], found.indices, found.data, side.times(rows).numpy()]
+
+
 def _products(
     normalized: NormalizedRows,
     disk: OnDisk,
@@ -141,8 +188,11 @@ def _products(
 
 def _unit(shared: Shared, rows: tuple[int, int], progress: Progress) -> list[np.ndarray]:
     """One range on a worker of a cluster."""
-    disk, scale, dense = shared.get()
-    return next(_products(NormalizedRows(disk.adjacency, scale), disk, dense, [rows]))
+    disk, scale, before, sparse = shared.get()
+    normalized = NormalizedRows(disk.adjacency, scale)
+    if sparse:
+        return next(_sparse_products(normalized, disk, before[0], before[1], [rows]))
+    return next(_products(normalized, disk, before, [rows]))
 
 
 class Propagated:
@@ -162,7 +212,7 @@ class Propagated:
         """A column of ones after so many hops, which carries the biases of a linear network."""
         return self._files(hops)[1]
 
-    def _files(self, hops: int) -> tuple[ArrayFile, ArrayFile]:
+    def _files(self, hops: int) -> tuple[ArrayFile | StoredFeatures, ArrayFile]:
         require(hops > 0, f"hops must be >= 1, got {hops}.")
         known = [self._known(hop) for hop in range(hops + 1)]
         if (last := known[hops]) is not None:
@@ -177,64 +227,104 @@ class Propagated:
                 before = done
         return done
 
-    def _paths(self, hop: int) -> tuple[Path, Path]:
-        key = self.disk.content_hash[:16]
-        folder = self.disk.scratch
-        return folder / f"features-{hop}-{key}.npy", folder / f"ones-{hop}-{key}.npy"
+    def _paths(self, hop: int, *, sparse: bool) -> list[Path]:
+        """Files of the features, the one that is renamed last first, and of ones."""
+        key = f"{hop}-{self.disk.content_hash[:16]}"
+        names = [f"features-{key}"]
+        if sparse:
+            names = [f"features-{key}-{part}" for part in ("indptr", "indices", "values")]
+        return [self.disk.scratch / f"{name}.npy" for name in (*names, f"ones-{key}")]
 
-    def _known(self, hop: int) -> tuple[ArrayFile, ArrayFile] | None:
+    def _known(self, hop: int) -> tuple[ArrayFile | StoredFeatures, ArrayFile] | None:
         """What an earlier run finished."""
-        paths = self._paths(hop)
-        # Features are renamed last: if they exist, ones do.
-        if not paths[0].is_file():
-            return None
-        features, ones = (ArrayFile.open(path) for path in paths)
         nodes, width = self.disk.features.shape
-        require(
-            (features.shape, ones.shape) == ((nodes, width), (nodes, 1)),
-            f"{paths[0]}: must have shape {(nodes, width)}, got {features.shape}; remove it, and it is"
-            " computed again.",
-        )
-        return features, ones
+        for sparse in (False, True):
+            paths = self._paths(hop, sparse=sparse)
+            if not paths[0].is_file():
+                continue
+            *parts, ones = (ArrayFile.open(path) for path in paths)
+            wanted = [(nodes + 1,), *[(parts[-1].rows,)] * 2] if sparse else [(nodes, width)]
+            require(
+                [file.shape for file in (*parts, ones)] == [*wanted, (nodes, 1)],
+                f"{paths[0]}: must have shape {wanted[0]}, got {parts[0].shape}; remove it, and it is"
+                " computed again.",
+            )
+            if not sparse:
+                return parts[0], ones
+            pointers, columns, values = parts
+            return StoredFeatures(StoredMatrix(pointers, columns, values, width)), ones
+        return None
 
-    def _hop(self, hop: int, hops: int, before: tuple[Dense, Dense]) -> tuple[ArrayFile, ArrayFile]:
+    def _sparse_ranges(self, features: StoredFeatures) -> tuple[list[tuple[int, int]], int] | None:
+        """Ranges of rows of a sparse hop, and its entries at most; ``None``: it is not sparse."""
+        lengths = np.diff(features.matrix.indptr.read()).astype(np.int32)
+        adjacency, (nodes, width) = self.disk.adjacency, features.shape
+        room = max(4096, self.disk.memory // 2 // SPARSE_BYTES)
+        ranges, most = [], 0
+        for first, last in adjacency.cuts(ENTRIES_AT_ONCE, ENTRIES_AT_ONCE):
+            rows = adjacency.rows(first, last)
+            sums = np.concatenate([[0], np.cumsum(lengths[rows.indices], dtype=np.int64)])
+            ends = np.cumsum(np.diff(sums[rows.indptr]) + lengths[first:last])
+            most += int(ends[-1])
+            ranges += [(first + start, first + stop) for start, stop in cut_at(ends, room)]
+        return (ranges, most) if 2 * most < nodes * width else None
+
+    def _hop(
+        self, hop: int, hops: int, before: tuple[Dense, Dense]
+    ) -> tuple[ArrayFile | StoredFeatures, ArrayFile]:
         """One more hop of features and ones together: rows of Eq. 2 are made once for both."""
-        nodes = self.disk.num_nodes
-        widths = [dense.shape[1] for dense in before]
-        unfinished = Unfinished(self._paths(hop), widths, self.disk.content_hash)
-        safe = unfinished.rows()
-        plan = Plan.of(self.disk, widths[0])
-        cuts = self.disk.adjacency.cuts(plan.rows, plan.entries)
+        features, nodes = before[0], self.disk.num_nodes
+        found = self._sparse_ranges(features) if isinstance(features, StoredFeatures) else None
+        if found is None:
+            plan = Plan.of(self.disk, features.shape[1])
+            cuts = list(self.disk.adjacency.cuts(plan.rows, plan.entries))
+            kinds: list[Kind] = [("<f4", dense.shape[1]) for dense in before]
+            wanted = nodes * 4 * (features.shape[1] + 1)
+        else:
+            cuts, most = found
+            index = "<i4" if features.shape[1] < 2**31 else "<i8"
+            kinds = [("<i8", None), (index, None), ("<f4", None), ("<f4", 1)]
+            wanted = most * 8 + nodes * 12
+        paths = self._paths(hop, sparse=found is not None)
+        unfinished = Unfinished(paths, kinds, self.disk.content_hash)
+        safe = unfinished.rows()[-1]
         ranges = [(max(start, safe), stop) for start, stop in cuts if stop > safe]
-        wanted, free = (nodes - safe) * 4 * sum(widths), shutil.disk_usage(self.disk.scratch).free
+        wanted, free = wanted * (nodes - safe) // nodes, shutil.disk_usage(self.disk.scratch).free
         require(
             wanted < free,
             f"{self.disk.scratch}: propagated features take {wanted:,} bytes and {free:,} are free;"
             f" free some disk or name another folder with {SCRATCH_VARIABLE}.",
         )
         with unfinished.writers() as writers:
-            parts = self._products_of(before, ranges)
-            for (first, stop), rows in zip(ranges, parts, strict=True):
+            parts = self._products_of(before, ranges, sparse=found is not None)
+            for (_, stop), rows in zip(ranges, parts, strict=True):
+                if found is not None:
+                    # Row pointers begin at zero and continue those before.
+                    rows[0] = rows[0].astype(np.int64) + writers[1].rows
+                    rows[0] = rows[0] if writers[0].rows else np.concatenate([[0], rows[0]])
                 for writer, part in zip(writers, rows, strict=True):
-                    writer.write(first, part)
-                unfinished.save(writers, stop)
+                    writer.append(part)
+                unfinished.save(writers)
                 self._progress(STAGE, (hop - 1) * nodes + stop, hops * nodes)
             for writer in writers:
                 writer.finish()
         unfinished.complete()
-        found = self._known(hop)
-        if found is None:
-            raise InputError(f"{self._paths(hop)[0]}: vanished as soon as it was written.")
-        return found
+        known = self._known(hop)
+        if known is None:
+            raise InputError(f"{paths[0]}: vanished as soon as it was written.")
+        return known
 
     def _products_of(
-        self, dense: Sequence[Dense], ranges: Sequence[tuple[int, int]]
+        self, before: tuple[Dense, Dense], ranges: Sequence[tuple[int, int]], *, sparse: bool
     ) -> Iterator[list[np.ndarray]]:
         cluster = self._cluster
         if cluster is None:
-            yield from _products(self.normalized, self.disk, dense, ranges)
+            if sparse:
+                yield from _sparse_products(self.normalized, self.disk, *before, ranges)
+            else:
+                yield from _products(self.normalized, self.disk, before, ranges)
             return
-        shared = cluster.put((self.disk, self.normalized.scale, tuple(dense)))
+        shared = cluster.put((self.disk, self.normalized.scale, before, sparse))
         together = UNITS_PER_CPU * max(1, cluster.cpus)
         for first in range(0, len(ranges), together):
             units = [cluster.submit(_unit, shared, one) for one in ranges[first : first + together]]
@@ -252,7 +342,7 @@ def smoothed_in_blocks(
 
     def first() -> Iterator[np.ndarray]:
         for start, stop in ranges:
-            rows = disk.features.read(start, stop)[:, columns]
+            rows = disk.features.read(start, stop, columns)
             yield rows if weights is None else rows * weights[start:stop].astype(rows.dtype)
 
     def added(total: DenseRows, rows: DenseRows, share: int) -> Iterator[np.ndarray]:
@@ -281,33 +371,36 @@ def smoothed_in_blocks(
 class Unfinished:
     """Files that are being written (``.part``), and a note of how many of their rows are safe."""
 
-    def __init__(self, paths: Sequence[Path], widths: Sequence[int], key: str) -> None:
-        self._paths, self._widths, self._key = paths, widths, key
+    def __init__(self, paths: Sequence[Path], kinds: Sequence[Kind], key: str) -> None:
+        self._paths, self._kinds, self._key = paths, kinds, key
         self._parts = [path.with_suffix(".part") for path in paths]
         self._note = paths[0].with_suffix(".json")
         self._saved = time.monotonic()
 
-    def rows(self) -> int:
-        """How many rows an earlier run left; 0 if there was none, or of another key."""
+    def rows(self) -> list[int]:
+        """How many rows of each file an earlier run left; 0 if there was none, or of another key."""
         try:
             note = json.loads(self._note.read_bytes())
-            rows = int(note["rows"])
+            rows = [int(count) for count in note["rows"]]
             long_enough = all(
-                part.stat().st_size >= HEADER_BYTES + rows * 4 * width
-                for part, width in zip(self._parts, self._widths, strict=True)
+                part.stat().st_size
+                >= HEADER_BYTES + count * np.dtype(dtype).itemsize * (width or 1)
+                for part, count, (dtype, width) in zip(self._parts, rows, self._kinds, strict=True)
             )
-            return rows if note["key"] == self._key and rows >= 0 and long_enough else 0
+            if note["key"] == self._key and min(rows) >= 0 and long_enough:
+                return rows
         except (OSError, ValueError, KeyError, TypeError):
-            return 0
+            pass
+        return [0 for _ in self._parts]
 
     @contextmanager
     def writers(self) -> Iterator[list[ArrayWriter]]:
-        """Writers of the rows; if the disk is full, saved rows stay."""
+        """Writers of the rows after those that are safe; if the disk is full, saved rows stay."""
         try:
             with ExitStack() as stack:
                 yield [
-                    stack.enter_context(ArrayWriter(part, "<f4", width))
-                    for part, width in zip(self._parts, self._widths, strict=True)
+                    stack.enter_context(ArrayWriter(part, *kind, rows=rows))
+                    for part, kind, rows in zip(self._parts, self._kinds, self.rows(), strict=True)
                 ]
         except OSError as error:
             raise InputError(
@@ -315,13 +408,14 @@ class Unfinished:
                 f" another folder with {SCRATCH_VARIABLE}, and the same command continues from here."
             ) from None
 
-    def save(self, writers: Sequence[ArrayWriter], rows: int) -> None:
-        """Note every few seconds that all rows before ``rows`` are written."""
+    def save(self, writers: Sequence[ArrayWriter]) -> None:
+        """Note every few seconds how many rows are written."""
         if time.monotonic() - self._saved < SAVE_EVERY:
             return
         for writer in writers:
             writer.sync()
-        write_atomically(self._note, json.dumps({"key": self._key, "rows": rows}).encode())
+        note = {"key": self._key, "rows": [writer.rows for writer in writers]}
+        write_atomically(self._note, json.dumps(note).encode())
         self._saved = time.monotonic()
 
     def complete(self) -> None:

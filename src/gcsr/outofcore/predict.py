@@ -15,12 +15,12 @@ from gcsr.data.stored_matrix import StoredFeatures
 from gcsr.data.views import Target
 from gcsr.models import base
 from gcsr.models.appnp import APPNP
-from gcsr.models.base import Model, Params, Prepared
+from gcsr.models.base import Model, Params, Prepared, linear
 from gcsr.models.gcn import GCN
 from gcsr.models.mlp import MLP, affine_relu_affine
 from gcsr.models.sgc import SGC
 from gcsr.models.sparse import SparseOperator
-from gcsr.outofcore.hops import Plan, Propagated
+from gcsr.outofcore.hops import Plan, Propagated, cut_at
 from gcsr.outofcore.products import DenseRows, DenseSide, stored
 from gcsr.utils.errors import require
 from gcsr.utils.progress import Progress, silent
@@ -95,11 +95,12 @@ def scores_in_blocks(
     model: Model, params: Params, work: Propagated, nodes: np.ndarray, device: torch.device
 ) -> Iterator[Tensor]:
     """Class scores of the nodes, in order, some at a time."""
-    if isinstance(model, SGC) and not model.relu:
+    linear_sgc = isinstance(model, SGC) and not model.relu
+    if linear_sgc and not isinstance(work.disk.features, StoredFeatures):
         for ids in _parts(nodes):
             prepared = Prepared(
-                torch.from_numpy(work.features(model.hops).take(ids)).to(device),
-                ones=torch.from_numpy(work.ones(model.hops).take(ids)).to(device),
+                torch.from_numpy(work.features(hops_of(model)).take(ids)).to(device),
+                ones=torch.from_numpy(work.ones(hops_of(model)).take(ids)).to(device),
             )
             yield model.logits(params, prepared)[0]
         return
@@ -124,8 +125,17 @@ def scores_in_blocks(
                 stop = min(nodes.size, start + base.ROWS_AT_ONCE)
                 yield torch.from_numpy(current.read(start, stop))
             return
+        done = 0
         for part in _hop(model, work, nodes, at, current, supports[-1], began):
-            yield part + params[3][0].cpu() if isinstance(model, GCN) else part
+            ids = nodes[done : done + part.shape[0]]
+            done += ids.size
+            if isinstance(model, GCN):
+                yield part + params[3][0].cpu()
+            elif linear_sgc:
+                bias = (params[1] @ params[2] + params[3])[0].cpu()
+                yield part + torch.from_numpy(work.ones(hops).take(ids)) * bias
+            else:
+                yield part
 
 
 def _first_scores(
@@ -148,7 +158,10 @@ def _first_scores(
             given = SparseOperator(sparse_features(work.disk, ids), device)
         else:
             given = torch.from_numpy(work.disk.features.take(ids)).to(device)
-        yield affine_relu_affine(params, given, None, relu=relu)[0]
+        if isinstance(model, SGC) and not model.relu:
+            yield linear(given, params[0] @ params[2])[0]
+        else:
+            yield affine_relu_affine(params, given, None, relu=relu)[0]
 
 
 def _scores_of_sparse(
@@ -203,14 +216,9 @@ def _by_entries(work: Propagated, nodes: np.ndarray, plan: Plan) -> Iterator[np.
     """The nodes in groups within both bounds of a plan."""
     pointers = work.disk.adjacency.indptr
     for ids in _parts(nodes):
-        entries = np.cumsum(pointers.take(ids + 1) - pointers.take(ids) + 1)
-        start = 0
-        while start < ids.size:
-            before = int(entries[start - 1]) if start else 0
-            room = int(np.searchsorted(entries, before + plan.entries, "right"))
-            stop = max(start + 1, min(room, start + plan.rows))
+        ends = np.cumsum(pointers.take(ids + 1) - pointers.take(ids) + 1)
+        for start, stop in cut_at(ends, plan.entries, plan.rows):
             yield ids[start:stop]
-            start = stop
 
 
 def _reached(work: Propagated, nodes: np.ndarray) -> np.ndarray:

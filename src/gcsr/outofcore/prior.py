@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from gcsr.data.stored_graph import OnDisk
+from gcsr.data.stored_matrix import StoredFeatures
 from gcsr.data.views import VisibleGraph
 from gcsr.equations.prior import ClassCounts
 from gcsr.models import base
@@ -52,9 +53,13 @@ class ClassesInBlocks:
         features, ones = work.features(model.hops), work.ones(model.hops)
         experts = [self._trained[number] for number in sorted(self._trained)]
         found = torch.empty(disk.num_nodes, dtype=torch.long)
+        step = base.ROWS_AT_ONCE
+        if isinstance(disk.features, StoredFeatures):
+            # Rows after some hops may be dense.
+            step = max(64, min(step, disk.memory // (8 * disk.features.shape[1])))
 
         def job(start: int) -> Callable[[Progress], None]:
-            stop = min(disk.num_nodes, start + base.ROWS_AT_ONCE)
+            stop = min(disk.num_nodes, start + step)
 
             def predict(report: Progress) -> None:
                 prepared = Prepared(
@@ -73,7 +78,7 @@ class ClassesInBlocks:
 
             return predict
 
-        run_jobs([job(start) for start in range(0, disk.num_nodes, base.ROWS_AT_ONCE)], progress)
+        run_jobs([job(start) for start in range(0, disk.num_nodes, step)], progress)
         return found
 
 

@@ -26,7 +26,7 @@ from gcsr.models.gcn import GCN
 from gcsr.models.sgc import SGC
 from gcsr.models.sparse import SparseOperator, SparseTopology, limited_rows
 from gcsr.models.topology import Limited
-from gcsr.outofcore.hops import Propagated, smoothed_in_blocks
+from gcsr.outofcore.hops import Propagated, smoothed_in_blocks, sparse_product
 from gcsr.outofcore.predict import (
     IN_BLOCKS,
     hops_of,
@@ -315,12 +315,8 @@ class _SparseRowsInBlocks:
         if not self.hops:
             found = sparse_features(self.work.disk, nodes)
             return found if self.columns is None else found[:, self.columns.numpy()]
-        rows = self.work.normalized.matrix(nodes).astype(np.float32)
-        reached = np.unique(rows.indices)
-        columns = np.searchsorted(reached, rows.indices)
-        narrow = sp.csr_array((rows.data, columns, rows.indptr), shape=(nodes.size, reached.size))
         before = _SparseRowsInBlocks(self.work, self.hops - 1, self.columns)
-        return sp.csr_array(narrow @ before[reached])
+        return sparse_product(self.work.normalized.take(nodes), before.__getitem__)
 
 
 def prepare_rows(
@@ -336,9 +332,12 @@ def prepare_rows(
         found = known[hops] if known and hops in known else real.rows(hops)
         return found[ids.to(found.device)].to(real.device)
 
+    ones = None
     if isinstance(model, SGC) and not model.relu:
-        ones = real.ones(model.hops)[nodes.cpu()]
-        return Prepared(rows(model.hops, nodes), ones=ones.to(real.device))
+        ones = real.ones(model.hops)[nodes.cpu()].to(real.device)
+        first = real.rows(0)
+        if isinstance(first, Tensor) or (isinstance(first, StoredRows) and not first.is_sparse):
+            return Prepared(rows(model.hops, nodes), ones=ones)
     if isinstance(model, GCN):
         outer = real.limited(nodes)
         if real.prefers_sparse:
@@ -350,7 +349,7 @@ def prepare_rows(
         chain.append(real.limited(nodes))
         nodes = support_of(chain[-1])
     inputs = _sparse(real, nodes) if real.prefers_sparse else rows(0, nodes)
-    return Prepared(inputs, outer=tuple(reversed(chain)))
+    return Prepared(inputs, outer=tuple(reversed(chain)), ones=ones)
 
 
 def _sparse(real: RealGraph, nodes: Tensor) -> SparseOperator:

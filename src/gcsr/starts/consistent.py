@@ -15,13 +15,14 @@ from functools import cached_property, partial
 import torch
 from torch import Tensor
 
-from gcsr.data.features import column_variance
+from gcsr.data.features import SparseRows, column_variance
 from gcsr.data.views import CondensingView, Target, VisibleGraph
 from gcsr.equations.trajectory import cross_entropy
 from gcsr.models.base import Dropout, Params, Prepared, init_batch
 from gcsr.models.mlp import MLP
 from gcsr.outofcore.parts import is_large, most_rows, sampled, trained_places
 from gcsr.outofcore.real import real_graph
+from gcsr.starts.sample import taken
 from gcsr.training.fit import Run, TrainingRecipe, scores_of
 from gcsr.utils.devices import make_generator
 from gcsr.utils.progress import Progress, silent
@@ -169,8 +170,8 @@ def varied_columns_of(visible: VisibleGraph, count: int) -> Tensor:
     if count >= features:
         return torch.arange(features)
     nodes = sampled(torch.arange(visible.num_nodes), most_rows(features), "varied columns")
-    whole = visible.disk is None and nodes.numel() == visible.num_nodes
-    return most_varied_columns(visible.x if whole else visible.features[nodes], count)
+    rows = taken(visible.features, nodes, torch.device("cpu"))
+    return most_varied_columns(rows.x if isinstance(rows, SparseRows) else rows, count)
 
 
 def most_varied_columns(x: Tensor, count: int) -> Tensor:

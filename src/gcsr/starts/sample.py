@@ -92,7 +92,7 @@ def rows_after(
 def taken(rows: RowsByNumber, nodes: Tensor, device: torch.device) -> Tensor | SparseRows:
     """The rows of some nodes, sparse if these are; no copy where it is all of those in memory."""
     if isinstance(rows, StoredRows):
-        return rows[nodes].to(device)
+        return rows_by_number(rows.kept(nodes), device)
     x = rows.x if isinstance(rows, SparseRows) else rows
     if not torch.equal(nodes, torch.arange(x.shape[0])):
         x = select_rows(x, nodes)
