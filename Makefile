@@ -3,8 +3,10 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
-# Processes that run tests, with one thread each.
+# Processes that run tests, with one thread each. Tests of a file stay together, so that they share what
+# they are set up with; a process without work takes over tests of another.
 JOBS   ?= 2
+SPREAD := -n $(JOBS) --dist worksteal
 
 .PHONY: setup run test test-all test-cuda test-lowest smoke lint bench fuzz mutants docs clean
 
@@ -22,10 +24,10 @@ run: setup
 	$(BIN)/gcsr demo
 
 test: setup
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(SPREAD) -m "not slow"
 
 test-all: setup
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --timeout 3600
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(SPREAD) --timeout 3600
 
 # Everything that needs a GPU, with an accuracy per engine; leaves a row in results/test-cuda.json.
 test-cuda: setup
@@ -42,7 +44,7 @@ $(LOWEST)/.installed: pyproject.toml constraints-lowest.txt
 	@touch $@
 
 test-lowest: $(LOWEST)/.installed
-	OMP_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -n $(JOBS) -m "not slow and not cuda" tests/equations tests/models \
+	OMP_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest $(SPREAD) -m "not slow and not cuda" tests/equations tests/models \
 	  tests/training tests/condense tests/experts tests/evaluate tests/graph tests/datasets tests/cli/test_cli_listing.py
 
 # The wheel in a new environment with what it asks for, and nothing of this folder.

@@ -12,10 +12,12 @@ import pytest
 import torch
 
 from gcsr import CondensedGraph, evaluate, load
+from gcsr.starts import pseudo_labels
 from gcsr.training.fit import TrainingRecipe
 from pages import PAGES, PLAIN, ROOT, RUN, blocks, commands, run_page
 
 ALL = [block for page in PAGES for block in blocks(page)]
+TRAINED: dict[tuple[object, ...], pseudo_labels.LabelShares] = {}
 # What a reader could only wait for, or what changes the machine. One more needs a reason here too.
 NOT_RUN = {
     "README.md": "they install packages",
@@ -41,6 +43,20 @@ def real_data(request) -> Path | None:
     return folder
 
 
+@pytest.fixture
+def labelers_trained_once(monkeypatch):
+    """Pages condense the same graphs; a pseudo-labeler is trained by the first of them."""
+    train = pseudo_labels._train_labeler
+
+    def known(view, *how):
+        key = (view.source.content_hash, view.source.inductive, *map(str, how[:-1]))  # no progress
+        if key not in TRAINED:
+            TRAINED[key] = train(view, *how)
+        return TRAINED[key]
+
+    monkeypatch.setattr(pseudo_labels, "_train_labeler", known)
+
+
 def named(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
@@ -54,7 +70,7 @@ def named(page: Path) -> str:
     ],
     ids=named,
 )
-def test_every_block_runs(page, tmp_path, monkeypatch, real_data):
+def test_every_block_runs(page, tmp_path, monkeypatch, real_data, labelers_trained_once):
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -96,10 +96,10 @@ def straight(data: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path
     return out, text
 
 
-def test_killed_five_times(data: Path, straight: tuple[Path, str], tmp_path: Path) -> None:
+def test_killed_three_times(data: Path, straight: tuple[Path, str], tmp_path: Path) -> None:
     """SIGKILL at different moments, once with a row cut off and a file half written."""
     # Far enough from the last cell that no machine is through with it before the kill.
-    for kill, finished in enumerate((1, 5, 11, 17, 24)):
+    for kill, finished in enumerate((1, 11, 24)):
         process = started(data, tmp_path)
         until(lambda process=process, least=finished: count(tmp_path) >= least)
         time.sleep(0.02 * kill)
