@@ -95,7 +95,7 @@ MADE: dict[tuple[str, bool], CondensedGraph] = {}
 
 
 def shared(name: str, graph: Graph) -> CondensedGraph:
-    """What the method makes of one of the two graphs; made once for all tests, which do not change it."""
+    """What the method makes of one of the two graphs, once for tests that do not change it."""
     key = (name, graph.inductive)
     if key not in MADE:
         MADE[key] = tiny(name).condense(graph, device="cpu")
