@@ -1,6 +1,6 @@
 """Continual learning: condensed, Herding and random replay under one byte budget, and no replay.
 
-    python benchmarks/continual.py --out results/continual.json digits:2:20000 \
+    python benchmarks/continual.py --out results/continual/all.json digits:2:20000 \
         amazon-computers.npz:2:200000:rich ../shared/data/graphs/wordnet.npz:11:2000000
 
 A cell is ``graph:classes per task:bytes[:rich]``. Tasks are the parts of the graph with the next
@@ -81,7 +81,7 @@ def measured(cell: str, arguments: argparse.Namespace) -> Iterator[dict[str, Any
             "data": graph.content_hash,
             "versions": code_versions(),
             "command": f"python benchmarks/continual.py --seeds {arguments.seeds} --device"
-            f" {device.type} --out results/continual.json {cell}",
+            f" {device.type} --out results/continual/all.json {cell}",
         }
 
 

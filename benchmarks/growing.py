@@ -1,6 +1,6 @@
 """Updates of a growing graph beside condensing anew: seconds and accuracy of every step.
 
-    python benchmarks/growing.py --out results/growing.json ../shared/data/graphs/wordnet.npz:440
+    python benchmarks/growing.py --out results/growing/all.json ../shared/data/graphs/wordnet.npz:440
 
 A cell is ``graph:nodes[:rich]``. A random tenth of the nodes is withheld and comes back in three steps
 with its edges and labels; then the same for the largest class, which comes back in one step. Every step
@@ -73,7 +73,7 @@ def measured(cell: str, arguments: argparse.Namespace) -> Iterator[dict[str, Any
                 "data": now.content_hash,
                 "versions": code_versions(),
                 "command": f"python benchmarks/growing.py --seeds {arguments.seeds} --runs"
-                f" {arguments.runs} --device {device.type} --out results/growing.json {cell}",
+                f" {arguments.runs} --device {device.type} --out results/growing/all.json {cell}",
             }
 
 

@@ -59,8 +59,8 @@ def validated(made: CondensationResult) -> dict[str, float]:
     """What the iterate that was kept scored; nothing where none was looked at."""
     if "validation" not in made.details:
         return {}
-    values = made.details["validation"]["values"]
-    return {"quick": float(max(value for value in values if value is not None))}
+    values = [score for score in made.details["validation"]["values"] if score is not None]
+    return {"quick": float(max(values))} if values else {}
 
 
 def named(method: Condenser) -> dict[str, Any]:
