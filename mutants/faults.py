@@ -449,8 +449,8 @@ FAULTS = (
     Fault(
         "propagation continues from rows of another graph",
         "outofcore/hops.py",
-        'return rows if note["key"] == self._key and rows >= 0 and long_enough else 0',
-        "return rows if rows >= 0 and long_enough else 0",
+        'if note["key"] == self._key and min(rows) >= 0 and long_enough:',
+        "if min(rows) >= 0 and long_enough:",
         ("tests/blocks/test_resumed_hops.py",),
     ),
     Fault(

@@ -194,7 +194,7 @@ def from_disk(cluster: Cluster, folder: Path) -> None:
     assert ours.read().tobytes() == theirs.read().tobytes()
 
 
-def tested_from_disk(cluster: Cluster, folder: Path) -> None:
+def evaluated_from_disk(cluster: Cluster, folder: Path) -> None:
     alone, shared = (
         open_folder(write_folder(GRAPH, folder / name), memory=20_000) for name in ("1", "2")
     )
@@ -253,7 +253,7 @@ def main(which: str, folder: Path) -> None:
         refused(cluster)
         if which == "everything":
             from_disk(cluster, folder)
-            tested_from_disk(cluster, folder)
+            evaluated_from_disk(cluster, folder)
             watched(cluster)
             tuned(cluster)
             reproduced(cluster, folder)
