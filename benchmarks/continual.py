@@ -1,4 +1,4 @@
-"""Continual learning: condensed, Herding and random replay under one byte budget, and no replay.
+"""Continual learning: condensed, Herding and random memories of the same bytes, and no memory.
 
     python benchmarks/continual.py --out results/continual/all.json digits:2:20000 \
         amazon-computers.npz:2:200000:rich ../shared/data/graphs/wordnet.npz:11:2000000
@@ -32,8 +32,8 @@ from rows import measure_cells
 HIDDEN, EPOCHS = 64, 200
 BRIEF = {"hidden_channels": 64, "epochs": 100}
 MEMORIES: dict[str, dict[str, Any]] = {
-    "condensed": {},
     "clusters": {"method": "clusters"},
+    "auto": {"method": "auto"},
     "herding": {"method": "herding", **BRIEF},
     "random": {"method": "random"},
 }

@@ -47,7 +47,8 @@ def measured(cell: str, arguments: argparse.Namespace) -> Iterator[dict[str, Any
 
     if device.type == "cuda":
         gcsr.condense(graph, nodes=int(nodes), device=device)
-    for kind, states in (("nodes", _by_nodes(graph)), ("class", _by_class(graph))):
+    for kind in arguments.kinds.split(","):
+        states = KINDS[kind](graph)
         small = condensed(states[0])
         for step, now in enumerate(states[1:], 1):
             small = [
@@ -90,10 +91,14 @@ def _by_class(graph: gcsr.Graph) -> list[gcsr.Graph]:
     return [graph.subgraph(graph.y != largest), graph]
 
 
+KINDS = {"nodes": _by_nodes, "class": _by_class}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--kinds", default=",".join(KINDS), help="what is added")
     measure_cells(parser, measured)
 
 

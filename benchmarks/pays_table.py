@@ -1,4 +1,4 @@
-"""Tables of architecture search, break-even, membership inference and noise, from their rows."""
+"""Tables of search, break-even, continual learning, growth, privacy and noise, from their rows."""
 
 from __future__ import annotations
 
@@ -75,6 +75,30 @@ def _break_even(files: list[tuple[str, Any]]) -> Lines:
     return _table(heads, rows)
 
 
+def _continual(files: list[tuple[str, Any]]) -> Lines:
+    heads = ("graph:classes per task:bytes", "memory", "average accuracy", "forgetting", "bytes")
+    rows, last = [], ""
+    for row in (row for _, found in files for row in found):
+        cell, way, device = row["cell"].rsplit(" ", 2)
+        shown, last = (f"{cell} {device}" if cell != last else ""), cell
+        accuracy = f"{row['average_accuracy']:.1f} ± {row['std']:.1f}"
+        size = f"{row['bytes']:,.0f}" if row["bytes"] else "-"
+        rows.append((shown, way + code_of(row), accuracy, f"{row['forgetting']:.1f}", size))
+    return _table(heads, rows)
+
+
+def _growing(files: list[tuple[str, Any]]) -> Lines:
+    heads = ("graph:nodes, step", "updated, %", "condensed anew, %", "updated, s", "anew, s")
+    rows = []
+    for row in (row for _, found in files for row in found):
+        sides = [row["updated"], row["anew"]]
+        seconds = [f"{one['condense_seconds']:.1f}" for one in sides]
+        seconds[0] += f" ({100 * row['ratio_of_seconds']:.0f} %)"
+        accuracies = (_accuracy(one) for one in sides)
+        rows.append((f"{row['cell']}{code_of(row)}", *accuracies, *seconds))
+    return _table(heads, rows)
+
+
 def _accuracy(found: dict[str, Any]) -> str:
     return str(Accuracy.of(found["scores"], found["graphs"])).removesuffix(" %")
 
@@ -133,6 +157,22 @@ SECTIONS: tuple[tuple[str, str, str, Callable[[list[tuple[str, Any]]], Lines]], 
         "evaluation are paid, predicted before condensing and measured ([definitions](cost.md)).\n",
         "break-even",
         _break_even,
+    ),
+    (
+        "Continual learning",
+        "`benchmarks/continual.py` (`results/continual/`): classes arrive as tasks; test accuracy\n"
+        "over all tasks after the last one, in percent ([definitions](continual-learning.md)).\n"
+        "`±` is the standard deviation over seeds.\n",
+        "continual",
+        _continual,
+    ),
+    (
+        "Growing graphs",
+        "`benchmarks/growing.py` (`results/growing/`): a tenth of the nodes added in three steps,\n"
+        "and the largest class added in one ([definitions](growing-graphs.md)). Test accuracy of a\n"
+        "GCN and seconds of condensing.\n",
+        "growing",
+        _growing,
     ),
     (
         "Membership inference",

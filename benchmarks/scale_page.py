@@ -5,6 +5,7 @@
     python -m benchmarks scale --in-memory --nodes 1000000 --json > scale-memory.json
     python -m benchmarks scale --in-memory --nodes 1000000 --device cuda --json > scale-h200.json
     python -m benchmarks scale --method gcsr --json > scale.json
+    python ../../benchmarks/sparse_features.py --out sparse-features-cpu.json CELL...
     python ../../benchmarks/scale_page.py
 
 writes them between the marks of the page. The calculation for larger graphs is in papers100m.py.
@@ -29,6 +30,7 @@ FILES = {
     "memory": "scale-memory.json",
     "cuda": "scale-h200.json",
     "gcsr": "scale.json",
+    "sparse": "sparse-features-cpu.json",
 }
 PAGE = ROOT / "docs" / "scale.md"
 NOT_YET = "*Not measured yet: `python -m benchmarks scale` makes the rows.*"
@@ -71,12 +73,24 @@ def beside(disk: list[Row] | None, memory: list[Row] | None, cuda: list[Row] | N
     return lines if len(lines) > 2 else [NOT_YET]
 
 
+def sparse_features(rows: list[Row]) -> list[str]:
+    """Sparse and dense features of the same graph, one below the other."""
+    head = "| graph:nodes:features | processor seconds | peak memory | validation | X' and Y' |"
+    lines = [head, "|---|---|---|---|---|"]
+    for row in rows:
+        found = f"{row['cpu_seconds']:.1f} | {row['peak_bytes'] / 2**30:.2f} GiB"
+        score = 100 * row["validation"][-1]["final"]
+        lines.append(f"| {row['cell']} | {found} | {score:.1f} % | `{row['graph'][:8]}` |")
+    return lines
+
+
 def sections(rows: dict[str, list[Row] | None]) -> dict[str, list[str]]:
     default = rows["default"]
     return {
         "measured": [NOT_YET] if default is None else table(default),
         "beside": beside(default, rows["memory"], rows["cuda"]),
         "gcsr": [NOT_YET] if rows["gcsr"] is None else table(rows["gcsr"]),
+        "sparse": [NOT_YET] if rows["sparse"] is None else sparse_features(rows["sparse"]),
         "papers100m": [NOT_YET] if default is None else calculation(default),
     }
 

@@ -27,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> dict[str, list[float]]:
     parser.add_argument("--data", default="digits", help="a dataset's name or a graph file")
     parser.add_argument("--bytes", type=int, default=10_000, help="of the memory of all tasks")
     parser.add_argument("--classes", type=int, default=2, help="new classes per task")
-    parser.add_argument("--methods", default="auto,random", help="of the memory")
+    parser.add_argument("--methods", default="clusters,random", help="of the memory")
     parser.add_argument("--epochs", type=int, default=200, help="per network")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args(argv)

@@ -5,6 +5,9 @@ of all tasks instead, the newest included, so that no task has more examples tha
 Huang, "CaT: Balanced Continual Graph Learning with Graph Condensation", ICDM 2023). Every task is
 condensed by itself, once; real nodes of earlier tasks are not needed. Learning the memory of all tasks
 together, with remembered nodes beside the real ones, forgot more: remembered nodes drift.
+
+Class-wise cluster centers are the default. Bilevel condensation keeps what tells the classes of one
+task apart, which is not enough to tell them from classes of other tasks.
 """
 
 from __future__ import annotations
@@ -42,8 +45,8 @@ class Replay:
         max_bytes: what the memory of all tasks may take in a file. A task gets the share of its
             classes among ``num_classes`` of its graph. If more classes come, earlier tasks shrink:
             of nodes of one class that are most alike, one is removed.
-        method: condenses the tasks: ``auto``, or another one that ``gcsr methods`` lists; ``random``
-            and ``herding`` keep real nodes.
+        method: condenses the tasks: ``clusters``, or another one that ``gcsr methods`` lists;
+            ``random`` and ``herding`` keep real nodes.
         dtype: what features and edges are stored in, ``float16`` or ``float32``.
         seed: the same seed on the same machine gives the same bytes.
         device: ``auto``, ``cpu`` or ``cuda``.
@@ -54,7 +57,7 @@ class Replay:
         self,
         max_bytes: int,
         *,
-        method: str = "auto",
+        method: str = "clusters",
         dtype: StoredDtype = "float16",
         seed: int = 0,
         device: str | torch.device = "auto",

@@ -3,8 +3,7 @@
 1. X' and Y' of the previous graph are the start. A class that has none of its nodes gets its share, by
    clusters of its real nodes; where there is no room, nodes that are most alike in classes with more
    than their share are removed.
-2. Bilevel condensation goes on from there, for an eighth of the outer steps of the automatic mode, and
-   keeps its best validated iterate, the start included.
+2. Bilevel condensation goes on from there, for a fourth of the outer steps of the automatic mode.
 3. The result, its start and the previous graph are compared by other networks on validation nodes.
    The best one is returned.
 """
@@ -43,7 +42,7 @@ from gcsr.utils.progress import ProgressOption
 from gcsr.utils.safe_io import part
 
 # Of the outer steps that condensing anew would take.
-SHARE_OF_STEPS = 8
+SHARE_OF_STEPS = 4
 
 
 def update(
@@ -67,7 +66,7 @@ def update(
         graph: the real graph now, or an object that :func:`gcsr.load` converts. Features that are not
             scaled are scaled as those behind ``small``.
         nodes: number of condensed nodes; by default as many as ``small`` has.
-        iterations: outer steps; by default an eighth of those of condensing anew.
+        iterations: outer steps; by default a fourth of those of condensing anew.
         seed: the same seed on the same machine gives the same bytes.
         device: ``auto`` (CUDA where there is one), ``cpu`` or ``cuda``.
         checkpoint: as in :func:`gcsr.condense`.
@@ -106,7 +105,7 @@ class Update(Condenser):
 
     Args:
         previous: that condensed graph.
-        iterations: outer steps; by default an eighth of those of condensing anew.
+        iterations: outer steps; by default a fourth of those of condensing anew.
     """
 
     name: ClassVar[str] = "update"
@@ -139,7 +138,14 @@ class Update(Condenser):
         plan = Automatic(nodes=ctx.nodes)._plan(view, ctx.nodes, device.type)
         steps = max(LEAST_ITERATIONS, plan.iterations // SHARE_OF_STEPS)
         steps = steps if self.iterations is None else self.iterations
-        method = Bilevel(nodes=ctx.nodes, iterations=steps, students=plan.students)
+        method = Bilevel(
+            nodes=ctx.nodes,
+            iterations=steps,
+            students=plan.students,
+            feature_lr=plan.feature_lr,
+            # The start and the last iterate are compared below.
+            iterate="last",
+        )
         old = _Old.of(self.previous, view.visible.num_classes, device)
         kept, added = old.fitted(view.visible, ctx.nodes)
         new: list[Start | None] = [None for _ in ctx.seeds]

@@ -176,7 +176,7 @@ def update(
         data: The graph as it is now: a dataset's name, a graph file or folder.
         out: The file to write; it may be FILE.
         nodes: Number of condensed nodes; by default as many as FILE has.
-        iterations: Outer steps; by default an eighth of those of condensing anew.
+        iterations: Outer steps; by default a fourth of those of condensing anew.
     """
     paths = output_paths(out)
 
