@@ -105,7 +105,7 @@ def _accuracy(found: dict[str, Any]) -> str:
 
 def _privacy(files: list[tuple[str, Any]]) -> Lines:
     keys = ("loss_auc", "ratio_auc", "loss_caught", "ratio_caught", "gap")
-    heads = ("graph, nodes", "trained on", "AUC, loss", "AUC, likelihood ratio", "caught, loss")
+    heads = ("graph, nodes, epochs", "trained on", "AUC, loss", "AUC, likelihood ratio", "caught, loss")
     heads += ("caught, likelihood ratio", "accuracy gap", "copies", "nearer to training rows, %")
     rows = []
     for name, row in files:
@@ -114,7 +114,7 @@ def _privacy(files: list[tuple[str, Any]]) -> Lines:
             own = side == "condensed"
             rows.append(
                 (
-                    f"{name}, {row['nodes']}{code_of(row)}" if side == "whole" else "",
+                    f"{name}, {row['nodes']}, {row['recipe']['epochs']}{code_of(row)}" if side == "whole" else "",
                     side,
                     *(_accuracy(attack[key]) for key in keys),
                     f"{near['copies']} of {near['rows']}" if own else "",
@@ -125,7 +125,7 @@ def _privacy(files: list[tuple[str, Any]]) -> Lines:
 
 
 def _robustness(files: list[tuple[str, Any]]) -> Lines:
-    heads = ("graph, nodes", "noise", "level", "condensed", "whole", "difference")
+    heads = ("graph, nodes, epochs", "noise", "level", "condensed", "whole", "difference")
     rows = []
     for name, row in files:
         for place, one in enumerate(row["rows"]):
@@ -133,7 +133,7 @@ def _robustness(files: list[tuple[str, Any]]) -> Lines:
             difference = Difference(one["difference"]["mean"], interval and tuple(interval))
             rows.append(
                 (
-                    "" if place else f"{name}, {row['nodes']}{code_of(row)}",
+                    "" if place else f"{name}, {row['nodes']}, {row['recipe']['epochs']}{code_of(row)}",
                     one["noise"],
                     f"{one['level']:g}",
                     *(_accuracy(one[side]) for side in ("condensed", "whole")),
