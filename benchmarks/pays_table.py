@@ -103,9 +103,19 @@ def _accuracy(found: dict[str, Any]) -> str:
     return str(Accuracy.of(found["scores"], found["graphs"])).removesuffix(" %")
 
 
+def _graph(name: str, row: dict[str, Any], code_of: Any) -> str:
+    return f"{name}, {row['nodes']}, {row['recipe']['epochs']}{code_of(row)}"
+
+
 def _privacy(files: list[tuple[str, Any]]) -> Lines:
     keys = ("loss_auc", "ratio_auc", "loss_caught", "ratio_caught", "gap")
-    heads = ("graph, nodes, epochs", "trained on", "AUC, loss", "AUC, likelihood ratio", "caught, loss")
+    heads = (
+        "graph, nodes, epochs",
+        "trained on",
+        "AUC, loss",
+        "AUC, likelihood ratio",
+        "caught, loss",
+    )
     heads += ("caught, likelihood ratio", "accuracy gap", "copies", "nearer to training rows, %")
     rows = []
     for name, row in files:
@@ -114,7 +124,7 @@ def _privacy(files: list[tuple[str, Any]]) -> Lines:
             own = side == "condensed"
             rows.append(
                 (
-                    f"{name}, {row['nodes']}, {row['recipe']['epochs']}{code_of(row)}" if side == "whole" else "",
+                    _graph(name, row, code_of) if side == "whole" else "",
                     side,
                     *(_accuracy(attack[key]) for key in keys),
                     f"{near['copies']} of {near['rows']}" if own else "",
@@ -133,7 +143,7 @@ def _robustness(files: list[tuple[str, Any]]) -> Lines:
             difference = Difference(one["difference"]["mean"], interval and tuple(interval))
             rows.append(
                 (
-                    "" if place else f"{name}, {row['nodes']}, {row['recipe']['epochs']}{code_of(row)}",
+                    "" if place else _graph(name, row, code_of),
                     one["noise"],
                     f"{one['level']:g}",
                     *(_accuracy(one[side]) for side in ("condensed", "whole")),
