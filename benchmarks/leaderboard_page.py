@@ -19,13 +19,16 @@ HEAD = """# Leaderboard
 All methods of this library on the same graphs, with the same protocol. Made by
 
 ```text
-gcsr benchmark benchmarks/leaderboard.toml --root DATA --out results/leaderboard.jsonl --jobs 12
+gcsr benchmark benchmarks/leaderboard.toml --root DATA --out results/leaderboard.jsonl
 python benchmarks/leaderboard_page.py > docs/leaderboard.md
 ```
 
 Rows with scores, seeds, seconds, bytes, memory, settings and hashes are in
 [results/leaderboard.jsonl](../results/leaderboard.jsonl). To add a method or a graph, run the
 first command with `--method module:Class` or `--data FILE`, and the second one.
+
+Not all of the grid is measured: the rows are of one CPU core, of one size and of GCN alone, and a
+`-` is a cell without a row. Ranks are over the graphs on which every method has a row.
 
 ## Rules
 
@@ -58,7 +61,7 @@ def page(rows: list[Row]) -> str:
     graphs, runs = protocols.most_common(1)[0][0]
     text = HEAD.format(
         protocol=f"{graphs} condensed graphs x {runs} networks, {results.model} unless noted",
-        sizes="5, 10 and 20 nodes per class",
+        sizes="10 nodes per class",
     )
     condensing = sum(row.get("condense_seconds") or 0 for row in _once(rows))
     testing = sum(row.get("evaluate_seconds") or 0 for row in rows)
