@@ -2,10 +2,11 @@
 
     python benchmarks/development.py --out rows.json wordnet.npz:440 cora:70:iterations=100
 
-A cell is ``dataset:nodes[:few][:key=value...]``. Test labels of the dataset are removed first. The
-development test nodes are nodes in no split (Cora, Citeseer, PubMed), else a fifth of the training
-nodes. ``few`` keeps 20 training and 30 validation nodes per class; the other training nodes are the
-test nodes. Three condensed graphs, three GCNs each.
+A cell is ``dataset:nodes[:few][:split=seed][:key=value...]``. Test labels of the dataset are removed
+first. The development test nodes are nodes in no split (Cora, Citeseer, PubMed), else a fifth of the
+training nodes. ``few`` keeps 20 training and 30 validation nodes per class; the other training nodes
+are the test nodes. ``split`` divides all other labeled nodes 60/20/20 at random. Three condensed
+graphs, three GCNs each.
 """
 
 from __future__ import annotations
@@ -24,11 +25,16 @@ from rows import measure_cells, parse
 GRAPHS, RUNS, MOST_TEST_NODES = 3, 3, 10_000
 
 
-def development(graph: gcsr.Graph, *, few: bool) -> gcsr.Graph:
+def development(graph: gcsr.Graph, *, few: bool, split: int | None = None) -> gcsr.Graph:
     """The graph with its test labels removed and other test nodes."""
     random = np.random.default_rng(7)
     y, labels = graph.y.clone(), graph.y.numpy()
     y[graph.test] = -1
+    if split is not None:
+        known = np.random.default_rng(split).permutation(np.nonzero(y.numpy() >= 0)[0])
+        parts = np.split(known, [int(0.6 * known.size), int(0.8 * known.size)])
+        train, val, test = (torch.from_numpy(np.sort(part)) for part in parts)
+        return replace(graph, y=y, train=train, val=val, test=test)
     train, val, test = (part.numpy() for part in (graph.train, graph.val, graph.test))
     unused = np.setdiff1d(np.nonzero(labels >= 0)[0], np.concatenate([train, val, test]))
     if few:
@@ -53,8 +59,9 @@ def measured(cell: str, arguments: argparse.Namespace) -> list[dict[str, Any]]:
     """One row: mean accuracy, and that of every condensed graph."""
     dataset, nodes, *rest = cell.split(":")
     settings = {k: parse(v) for k, v in (item.split("=", 1) for item in rest if item != "few")}
-    device = arguments.device
-    graph = development(gcsr.load(dataset, root=arguments.root), few="few" in rest)
+    device, split = arguments.device, settings.pop("split", None)
+    graph = gcsr.load(dataset, root=arguments.root)
+    graph = development(graph, few="few" in rest, split=split)
     small = gcsr.condense_many(
         graph, nodes=int(nodes), seeds=range(GRAPHS), device=device, **settings
     )

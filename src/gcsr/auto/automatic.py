@@ -150,7 +150,7 @@ class Automatic(Condenser):
     """
 
     name: ClassVar[str] = "auto"
-    revision: ClassVar[int] = 7
+    revision: ClassVar[int] = 8
     summary: ClassVar[str] = "bilevel condensation from the best clustered start: the default"
     # The pseudo-labeler sees another draw of dropout on another device.
     same_on_every_device: ClassVar[bool] = False
