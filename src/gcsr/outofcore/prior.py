@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -58,27 +58,23 @@ class ClassesInBlocks:
             # Rows after some hops may be dense.
             step = max(64, min(step, disk.memory // (8 * disk.features.shape[1])))
 
-        def job(start: int) -> Callable[[Progress], None]:
+        def predict(start: int, report: Progress) -> None:
             stop = min(disk.num_nodes, start + step)
+            prepared = Prepared(
+                torch.from_numpy(features.read(start, stop)).to(self._device),
+                ones=torch.from_numpy(ones.read(start, stop)).to(self._device),
+            )
+            with torch.no_grad():
+                total = torch.zeros(())
+                for number, one in enumerate(experts):
+                    prediction = model.logits(one, prepared)[0].softmax(-1)
+                    # In memory a sum begins at zero too.
+                    total = torch.zeros_like(prediction) if number == 0 else total
+                    total.add_(prediction)
+                found[start:stop] = (total / len(experts)).argmax(1).cpu()
+            report("asking experts", 1, 1)
 
-            def predict(report: Progress) -> None:
-                prepared = Prepared(
-                    torch.from_numpy(features.read(start, stop)).to(self._device),
-                    ones=torch.from_numpy(ones.read(start, stop)).to(self._device),
-                )
-                with torch.no_grad():
-                    total = torch.zeros(())
-                    for number, one in enumerate(experts):
-                        prediction = model.logits(one, prepared)[0].softmax(-1)
-                        # In memory a sum begins at zero too.
-                        total = torch.zeros_like(prediction) if number == 0 else total
-                        total.add_(prediction)
-                    found[start:stop] = (total / len(experts)).argmax(1).cpu()
-                report("asking experts", 1, 1)
-
-            return predict
-
-        run_jobs([job(start) for start in range(0, disk.num_nodes, step)], progress)
+        run_jobs([partial(predict, start) for start in range(0, disk.num_nodes, step)], progress)
         return found
 
 

@@ -5,10 +5,9 @@ Features that do not fit the device stay on the host, and only rows that are rea
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -41,69 +40,6 @@ from gcsr.utils.products import csr_matrix, csr_tensor, is_sparse
 from gcsr.utils.progress import Progress, silent
 
 
-class SparseRows(Protocol):
-    """Sparse feature rows by number."""
-
-    def __getitem__(self, nodes: np.ndarray, /) -> sp.csr_array:
-        """The rows of some nodes."""
-        ...
-
-
-class RealGraph(Protocol):
-    """What condensing and testing read of a real graph."""
-
-    @property
-    def device(self) -> torch.device:
-        """Where networks are."""
-        ...
-
-    @property
-    def prefers_sparse(self) -> bool:
-        """Whether features are so sparse that networks multiply them that way."""
-        ...
-
-    def propagate(self, hops: int) -> None:
-        """Compute beforehand what is kept of message passing: files of a graph on disk."""
-        ...
-
-    def rows(self, hops: int) -> RowsByNumber:
-        """Rows of Eq. 3 by number; they may be on the host where the device is another."""
-        ...
-
-    def ones(self, hops: int) -> RowsByNumber:
-        """The same of a column of ones, which carries the biases of a linear network."""
-        ...
-
-    def sparse_rows(self, hops: int) -> SparseRows:
-        """Features, or those after one hop, as sparse rows."""
-        ...
-
-    def limited(self, nodes: Tensor) -> Limited:
-        """Eq. 2 where only its output at some nodes is wanted."""
-        ...
-
-    def prepared(self, model: Model, nodes: Tensor) -> Prepared:
-        """``model.prepare`` for some nodes."""
-        ...
-
-    def scores(self, model: Model, params: Params, nodes: Tensor | None) -> Iterator[Tensor]:
-        """Class scores at some nodes, or at all, one network after the other."""
-        ...
-
-    def smoothed(
-        self, columns: Tensor, hops: int, nodes: Tensor | None, weights: Tensor | None = None
-    ) -> Tensor:
-        r"""The mean of :math:`X, \hat A X, \dots, \hat A^K X` at some nodes, or at all.
-
-        Of some columns of X, each row of which is multiplied by its weight ``(n, 1)``.
-        """
-        ...
-
-    def class_correlation(self, labels: Tensor, num_classes: int) -> Tensor:
-        """Eq. 5; nodes of label -1 do not count."""
-        ...
-
-
 def real_graph(
     graph: VisibleGraph | Target,
     device: torch.device,
@@ -128,17 +64,8 @@ def real_graph(
     return GraphInMemory(x, topology, device)
 
 
-def prepare_on(
-    model: Model,
-    graph: VisibleGraph | Target,
-    nodes: Tensor,
-    device: torch.device,
-    dtype: torch.dtype = torch.float32,
-) -> Prepared:
-    """``model.prepare`` for nodes of a graph in memory or on disk."""
-    return real_graph(graph, device, dtype).prepared(model, nodes)
-
-
+# Feature rows by number, as a sparse matrix.
+SparseRows = Callable[[np.ndarray], sp.csr_array]
 # Normalized adjacencies that are in use: as long as one lives, so does the matrix that its key names.
 _TOPOLOGIES: WeakValueDictionary[tuple[int, torch.device, torch.dtype], SparseTopology] = (
     WeakValueDictionary()
@@ -155,7 +82,7 @@ class GraphInMemory:
 
     @cached_property
     def prefers_sparse(self) -> bool:
-        """See :class:`RealGraph`."""
+        """Whether features are so sparse that networks multiply them that way."""
         return is_sparse(self.x) or (base.prefers_sparse(self.x) and self.device.type == "cpu")
 
     @property
@@ -163,17 +90,17 @@ class GraphInMemory:
         return self.topology.device
 
     def propagate(self, hops: int) -> None:
-        """See :class:`RealGraph`."""
+        """Compute beforehand what is kept of message passing: files of a graph on disk."""
 
     def rows(self, hops: int) -> RowsByNumber:
-        """See :class:`RealGraph`."""
+        """Rows of Eq. 3 by number; they may be on the host where the device is another."""
         # Sparse features stay on the host.
         x = self.x.to("cpu" if is_sparse(self.x) else self._home, self.topology.dtype)
         x = self._propagated(x, hops)
         return features.SparseRows(x, self.device) if is_sparse(x) else x
 
     def ones(self, hops: int) -> Tensor:
-        """See :class:`RealGraph`."""
+        """The same of a column of ones, which carries the biases of a linear network."""
         ones = torch.ones((self.x.shape[0], 1), device=self._home, dtype=self.topology.dtype)
         return self._propagated(ones, hops)
 
@@ -187,21 +114,22 @@ class GraphInMemory:
         x = self.x.to(self.topology.dtype)
         return csr_matrix(x) if is_sparse(x) else sp.csr_array(x.numpy())
 
-    def sparse_rows(self, hops: int) -> sp.csr_array:
-        """See :class:`RealGraph`."""
+    def sparse_rows(self, hops: int) -> SparseRows:
+        """Features, or those after some hops, as sparse rows by number."""
         x = self._sparse
         for _ in range(hops):
             x = sp.csr_array(self.topology.normalized_matrix.astype(x.dtype) @ x)
-        return x
+        rows: SparseRows = x.__getitem__
+        return rows
 
     def limited(self, nodes: Tensor) -> Limited:
-        """See :class:`RealGraph`."""
+        """Eq. 2 where only its output at some nodes is wanted."""
         wanted = nodes.cpu().numpy()
         rows = self.topology.normalized.matrix[wanted]
         return limited_rows(rows, wanted, self.device, self.topology.dtype)
 
     def prepared(self, model: Model, nodes: Tensor | None) -> Prepared:
-        """See :class:`RealGraph`."""
+        """``model.prepare`` for some nodes."""
         topology = self.topology
         if self._home != self.device and not isinstance(model, IN_BLOCKS):
             # Such a network needs the whole graph on the device, whether it fits or not.
@@ -211,7 +139,7 @@ class GraphInMemory:
         return prepare_rows(model, self, torch.arange(self.x.shape[0]) if nodes is None else nodes)
 
     def scores(self, model: Model, params: Params, nodes: Tensor | None) -> Iterator[Tensor]:
-        """See :class:`RealGraph`."""
+        """Class scores at some nodes, or at all, one network after the other."""
         # Where the graph is on the host, the networks are applied there.
         prepared = GraphInMemory(self.x, self.topology, self._home).prepared(model, nodes)
         weights = [p.detach().to(self._home) for p in params]
@@ -223,7 +151,10 @@ class GraphInMemory:
     def smoothed(
         self, columns: Tensor, hops: int, nodes: Tensor | None, weights: Tensor | None = None
     ) -> Tensor:
-        """See :class:`RealGraph`."""
+        r"""The mean of :math:`X, \hat A X, \dots, \hat A^K X` at some nodes, or at all.
+
+        Of some columns of X, each row of which is multiplied by its weight ``(n, 1)``.
+        """
         x = features.dense(features.take_columns(self.x, columns))
         x = x.to(self._home, self.topology.dtype)
         x = x if weights is None else x * weights.to(x)
@@ -235,7 +166,7 @@ class GraphInMemory:
         return (total if nodes is None else total[nodes.to(total.device)]).to(self.device)
 
     def class_correlation(self, labels: Tensor, num_classes: int) -> Tensor:
-        """See :class:`RealGraph`."""
+        """Eq. 5; nodes of label -1 do not count."""
         adjacency = csr_tensor(self.topology.adjacency, self._home, torch.float32)
         return class_correlation(adjacency, labels, num_classes)
 
@@ -251,37 +182,44 @@ class GraphInBlocks:
 
     @property
     def prefers_sparse(self) -> bool:
-        """See :class:`RealGraph`."""
+        """See :class:`GraphInMemory`."""
         return prefers_sparse(self.work.disk, self.device)
 
     def propagate(self, hops: int) -> None:
-        """See :class:`RealGraph`."""
+        """See :class:`GraphInMemory`."""
         self.work.features(hops)
 
     def rows(self, hops: int) -> StoredRows:
-        """See :class:`RealGraph`."""
+        """See :class:`GraphInMemory`."""
         return StoredRows(self.work.features(hops), self.columns)
 
     def ones(self, hops: int) -> StoredRows:
-        """See :class:`RealGraph`."""
+        """See :class:`GraphInMemory`."""
         return StoredRows(self.work.ones(hops))
 
     def sparse_rows(self, hops: int) -> SparseRows:
-        """See :class:`RealGraph`."""
-        return _SparseRowsInBlocks(self.work, hops, self.columns)
+        """See :class:`GraphInMemory`."""
+
+        def rows(nodes: np.ndarray) -> sp.csr_array:
+            if hops:
+                return sparse_product(self.work.normalized.take(nodes), self.sparse_rows(hops - 1))
+            found = sparse_features(self.work.disk, nodes)
+            return found if self.columns is None else found[:, self.columns.numpy()]
+
+        return rows
 
     def limited(self, nodes: Tensor) -> Limited:
-        """See :class:`RealGraph`."""
+        """See :class:`GraphInMemory`."""
         wanted = nodes.cpu().numpy()
         rows = self.work.normalized.matrix(wanted)
         return limited_rows(rows, wanted, self.device, torch.float32)
 
     def prepared(self, model: Model, nodes: Tensor) -> Prepared:
-        """See :class:`RealGraph`."""
+        """See :class:`GraphInMemory`."""
         return prepare_rows(model, self, nodes)
 
     def scores(self, model: Model, params: Params, nodes: Tensor | None) -> Iterator[Tensor]:
-        """See :class:`RealGraph`."""
+        """See :class:`GraphInMemory`."""
         ids = self._ids(nodes)
         for i in range(params[0].shape[0]):
             one = tuple(p[i : i + 1].detach() for p in params)
@@ -292,7 +230,7 @@ class GraphInBlocks:
     def smoothed(
         self, columns: Tensor, hops: int, nodes: Tensor | None, weights: Tensor | None = None
     ) -> Tensor:
-        """See :class:`RealGraph`."""
+        """See :class:`GraphInMemory`."""
         scale = None if weights is None else weights.numpy()
         with smoothed_in_blocks(self.work, columns.numpy(), hops, scale) as rows:
             return torch.from_numpy(rows.take(self._ids(nodes))).to(self.device)
@@ -301,22 +239,11 @@ class GraphInBlocks:
         return np.arange(self.work.disk.num_nodes) if nodes is None else nodes.cpu().numpy()
 
     def class_correlation(self, labels: Tensor, num_classes: int) -> Tensor:
-        """See :class:`RealGraph`."""
+        """See :class:`GraphInMemory`."""
         return class_correlation_in_blocks(self.work.disk, labels, num_classes, self.progress)
 
 
-@dataclass(frozen=True)
-class _SparseRowsInBlocks:
-    work: Propagated
-    hops: int
-    columns: Tensor | None
-
-    def __getitem__(self, nodes: np.ndarray) -> sp.csr_array:
-        if not self.hops:
-            found = sparse_features(self.work.disk, nodes)
-            return found if self.columns is None else found[:, self.columns.numpy()]
-        before = _SparseRowsInBlocks(self.work, self.hops - 1, self.columns)
-        return sparse_product(self.work.normalized.take(nodes), before.__getitem__)
+RealGraph = GraphInMemory | GraphInBlocks
 
 
 def prepare_rows(
@@ -353,7 +280,7 @@ def prepare_rows(
 
 
 def _sparse(real: RealGraph, nodes: Tensor) -> SparseOperator:
-    return SparseOperator(real.sparse_rows(0)[nodes.cpu().numpy()], real.device)
+    return SparseOperator(real.sparse_rows(0)(nodes.cpu().numpy()), real.device)
 
 
 def support_of(limited: Limited) -> Tensor:
