@@ -24,7 +24,6 @@ from gcsr.analysis.statistics import (
     GraphStatistics,
     LabeledGraph,
     ccns_distance,
-    class_balance,
     paper_sparsity,
     silhouette,
     silhouette_of_first,
@@ -177,7 +176,7 @@ def analyze(
     real = LabeledGraph.of_classes(visible.adjacency, labels.numpy(), graph.num_classes)
     made = LabeledGraph.of_condensed(small)
     original, condensed = statistics_of(real), statistics_of(made, threshold)
-    training = class_balance(real.shares[visible.train.numpy()])
+    training = ClassBalance.of(real.shares[visible.train.numpy()])
     progress("structure", 1, 1)
 
     classes = small.classes.detach().cpu()
