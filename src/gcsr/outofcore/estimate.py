@@ -90,7 +90,9 @@ class Estimate:
             f"memory: this takes about {_gib(self.memory_bytes)}, and {_gib(free)} are free; {helps}.",
         )
         if self.disk_bytes:
-            room = shutil.disk_usage(_existing(Path(self.disk_folder))).free
+            asked = Path(self.disk_folder)
+            folder = next(one for one in (asked, *asked.parents) if one.exists())
+            room = shutil.disk_usage(folder).free
             require(
                 self.disk_bytes <= room,
                 f"disk: this takes about {_gib(self.disk_bytes)} in {self.disk_folder}, and"
@@ -160,9 +162,3 @@ def estimate(graph: Graph, work: Work) -> Estimate:
 
 def _gib(count: int) -> str:
     return f"{count / 2**30:.1f} GiB"
-
-
-def _existing(folder: Path) -> Path:
-    while not folder.exists():
-        folder = folder.parent
-    return folder

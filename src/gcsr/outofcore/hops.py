@@ -202,9 +202,8 @@ class Propagated:
 
     def _files(self, hops: int) -> tuple[ArrayFile | StoredFeatures, ArrayFile]:
         require(hops > 0, f"hops must be >= 1, got {hops}.")
-        known = [self._known(hop) for hop in range(hops + 1)]
-        if (last := known[hops]) is not None:
-            return last
+        if (known := self._known(hops)) is not None:
+            return known
         with _locked(self.disk.scratch):
             before: tuple[Dense, Dense] = (self.disk.features, Ones(self.disk.num_nodes))
             for hop in range(1, hops + 1):

@@ -49,7 +49,7 @@ def real_graph(
 ) -> RealGraph:
     """The graph as it is stored, for work on a device; ``columns`` of its features, or all."""
     if graph.disk is not None:
-        return GraphInBlocks(Propagated(graph.disk, progress), device, progress, columns)
+        return _GraphInBlocks(Propagated(graph.disk, progress), device, progress, columns)
     home = device
     if device.type != "cpu":
         entries = int(graph.adjacency.nnz) + graph.x.shape[0]
@@ -64,8 +64,8 @@ def real_graph(
     return GraphInMemory(x, topology, device)
 
 
-# Feature rows by number, as a sparse matrix.
-SparseRows = Callable[[np.ndarray], sp.csr_array]
+# Gives feature rows by number, as a sparse matrix.
+ReadSparse = Callable[[np.ndarray], sp.csr_array]
 # Normalized adjacencies that are in use: as long as one lives, so does the matrix that its key names.
 _TOPOLOGIES: WeakValueDictionary[tuple[int, torch.device, torch.dtype], SparseTopology] = (
     WeakValueDictionary()
@@ -114,12 +114,12 @@ class GraphInMemory:
         x = self.x.to(self.topology.dtype)
         return csr_matrix(x) if is_sparse(x) else sp.csr_array(x.numpy())
 
-    def sparse_rows(self, hops: int) -> SparseRows:
+    def sparse_rows(self, hops: int) -> ReadSparse:
         """Features, or those after some hops, as sparse rows by number."""
         x = self._sparse
         for _ in range(hops):
             x = sp.csr_array(self.topology.normalized_matrix.astype(x.dtype) @ x)
-        rows: SparseRows = x.__getitem__
+        rows: ReadSparse = x.__getitem__
         return rows
 
     def limited(self, nodes: Tensor) -> Limited:
@@ -172,8 +172,8 @@ class GraphInMemory:
 
 
 @dataclass(frozen=True, eq=False)
-class GraphInBlocks:
-    """A graph on disk."""
+class _GraphInBlocks:
+    """A graph on disk, with the methods of :class:`GraphInMemory`."""
 
     work: Propagated
     device: torch.device
@@ -182,23 +182,18 @@ class GraphInBlocks:
 
     @property
     def prefers_sparse(self) -> bool:
-        """See :class:`GraphInMemory`."""
         return prefers_sparse(self.work.disk, self.device)
 
     def propagate(self, hops: int) -> None:
-        """See :class:`GraphInMemory`."""
         self.work.features(hops)
 
     def rows(self, hops: int) -> StoredRows:
-        """See :class:`GraphInMemory`."""
         return StoredRows(self.work.features(hops), self.columns)
 
     def ones(self, hops: int) -> StoredRows:
-        """See :class:`GraphInMemory`."""
         return StoredRows(self.work.ones(hops))
 
-    def sparse_rows(self, hops: int) -> SparseRows:
-        """See :class:`GraphInMemory`."""
+    def sparse_rows(self, hops: int) -> ReadSparse:
 
         def rows(nodes: np.ndarray) -> sp.csr_array:
             if hops:
@@ -209,17 +204,14 @@ class GraphInBlocks:
         return rows
 
     def limited(self, nodes: Tensor) -> Limited:
-        """See :class:`GraphInMemory`."""
         wanted = nodes.cpu().numpy()
         rows = self.work.normalized.matrix(wanted)
         return limited_rows(rows, wanted, self.device, torch.float32)
 
     def prepared(self, model: Model, nodes: Tensor) -> Prepared:
-        """See :class:`GraphInMemory`."""
         return prepare_rows(model, self, nodes)
 
     def scores(self, model: Model, params: Params, nodes: Tensor | None) -> Iterator[Tensor]:
-        """See :class:`GraphInMemory`."""
         ids = self._ids(nodes)
         for i in range(params[0].shape[0]):
             one = tuple(p[i : i + 1].detach() for p in params)
@@ -230,7 +222,6 @@ class GraphInBlocks:
     def smoothed(
         self, columns: Tensor, hops: int, nodes: Tensor | None, weights: Tensor | None = None
     ) -> Tensor:
-        """See :class:`GraphInMemory`."""
         scale = None if weights is None else weights.numpy()
         with smoothed_in_blocks(self.work, columns.numpy(), hops, scale) as rows:
             return torch.from_numpy(rows.take(self._ids(nodes))).to(self.device)
@@ -239,11 +230,10 @@ class GraphInBlocks:
         return np.arange(self.work.disk.num_nodes) if nodes is None else nodes.cpu().numpy()
 
     def class_correlation(self, labels: Tensor, num_classes: int) -> Tensor:
-        """See :class:`GraphInMemory`."""
         return class_correlation_in_blocks(self.work.disk, labels, num_classes, self.progress)
 
 
-RealGraph = GraphInMemory | GraphInBlocks
+RealGraph = GraphInMemory | _GraphInBlocks
 
 
 def prepare_rows(

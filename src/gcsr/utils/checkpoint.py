@@ -258,8 +258,10 @@ class CheckpointLog:
         """Remove files that this run cannot use; refuse a folder with the state of another run."""
         folder = self.checkpoint.path
         if not self.checkpoint.fresh and self.checkpoint.exists:
-            found = _described(folder / RUN)
-            if found is None:
+            found: Any = None
+            with suppress(OSError, ValueError):
+                found = json.loads((folder / RUN).read_bytes())
+            if not isinstance(found, dict):
                 logger.warning("checkpoint: %s cannot be read and is begun anew.", folder / RUN)
             elif found == json.loads(self._run):
                 for path in folder.iterdir():
@@ -338,14 +340,6 @@ def _locked(folder: Path) -> int:
             os.close(descriptor)
             raise
         os.close(descriptor)
-
-
-def _described(path: Path) -> dict[str, Any] | None:
-    try:
-        found = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return None
-    return found if isinstance(found, dict) else None
 
 
 def _differences(folder: Path, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
