@@ -132,16 +132,15 @@ def estimate(graph: Graph, work: Work) -> Estimate:
         train = min(nodes, int(MOST_TRAINED * degree))
     numbers = feature_numbers(graph)
     at_hand = (train + reached) * numbers * 4 + reached * work.hidden_channels * 4 + kept
-    if isinstance(graph, StoredGraph):
-        clustered = 3 * min(nodes, most_rows(max(width, classes))) if work.clustered else 0
-        at_hand += clustered * feature_numbers(graph, work.hops) * 4
-        at_hand += min(work.outer_nodes, nodes) * int(degree) * numbers * 4
     if not isinstance(graph, StoredGraph):
         # What is copied of the features and what is held otherwise is not there at the same time.
         usual = in_memory_bytes(graph)
         copied = (FEATURE_COPIES - 1) * nodes * numbers * 4
         memory = GROUND_BYTES + at_hand + max(usual, usual - copied + work.held)
         return Estimate(seconds, memory, 0, in_blocks=False, disk_folder="")
+    clustered = 3 * min(nodes, most_rows(max(width, classes))) if work.clustered else 0
+    at_hand += clustered * feature_numbers(graph, work.hops) * 4
+    at_hand += min(work.outer_nodes, nodes) * int(degree) * numbers * 4
     blocks = min(
         graph.disk.memory, 2 * nodes * feature_numbers(graph, work.hops) * 4 + 16 * entries
     )

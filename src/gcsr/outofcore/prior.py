@@ -1,4 +1,4 @@
-"""The class prior of a graph on disk (Eq. 5), with nodes and edges in blocks."""
+"""The classes of a graph on disk by the predictions of experts, with nodes in blocks."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from gcsr.data.stored_graph import OnDisk
 from gcsr.data.stored_matrix import StoredFeatures
 from gcsr.data.views import VisibleGraph
-from gcsr.equations.prior import ClassCounts
 from gcsr.models import base
 from gcsr.models.base import Model, Params, Prepared
 from gcsr.models.sgc import SGC
-from gcsr.outofcore.hops import ENTRIES_AT_ONCE, Propagated
+from gcsr.outofcore.hops import Propagated
 from gcsr.utils.errors import require
 from gcsr.utils.parallel import run_jobs
 from gcsr.utils.progress import Progress, silent
@@ -76,19 +74,3 @@ class ClassesInBlocks:
 
         run_jobs([partial(predict, start) for start in range(0, disk.num_nodes, step)], progress)
         return found
-
-
-def class_correlation_in_blocks(
-    disk: OnDisk, labels: Tensor, num_classes: int, progress: Progress = silent
-) -> Tensor:
-    """Eq. 5 with the edges read by blocks of rows; see :func:`gcsr.equations.class_correlation`."""
-    counts = ClassCounts(labels, num_classes)
-    nodes = disk.num_nodes
-    for start, stop in disk.adjacency.cuts(nodes, min(ENTRIES_AT_ONCE, disk.memory // 32)):
-        rows = disk.adjacency.rows(start, stop)
-        own = torch.repeat_interleave(
-            torch.arange(start, stop), torch.from_numpy(rows.indptr[1:] - rows.indptr[:-1]).long()
-        )
-        counts.add(own, torch.from_numpy(rows.indices).long(), torch.from_numpy(rows.data))
-        progress("counting edges", stop, nodes)
-    return counts.correlation()

@@ -18,14 +18,14 @@ from torch import Tensor
 from gcsr.data import features
 from gcsr.data.stored_graph import matrix_bytes
 from gcsr.data.views import RowsByNumber, StoredRows, Target, VisibleGraph
-from gcsr.equations.prior import class_correlation
+from gcsr.equations.prior import ClassCounts, class_correlation
 from gcsr.models import base
 from gcsr.models.base import Model, Params, Prepared
 from gcsr.models.gcn import GCN
 from gcsr.models.sgc import SGC
 from gcsr.models.sparse import SparseOperator, SparseTopology, limited_rows
 from gcsr.models.topology import Limited
-from gcsr.outofcore.hops import Propagated, smoothed_in_blocks, sparse_product
+from gcsr.outofcore.hops import ENTRIES_AT_ONCE, Propagated, smoothed_in_blocks, sparse_product
 from gcsr.outofcore.predict import (
     IN_BLOCKS,
     hops_of,
@@ -34,7 +34,6 @@ from gcsr.outofcore.predict import (
     scores_in_blocks,
     sparse_features,
 )
-from gcsr.outofcore.prior import class_correlation_in_blocks
 from gcsr.utils.devices import device_memory_bytes
 from gcsr.utils.products import csr_matrix, csr_tensor, is_sparse
 from gcsr.utils.progress import Progress, silent
@@ -230,7 +229,15 @@ class _GraphInBlocks:
         return np.arange(self.work.disk.num_nodes) if nodes is None else nodes.cpu().numpy()
 
     def class_correlation(self, labels: Tensor, num_classes: int) -> Tensor:
-        return class_correlation_in_blocks(self.work.disk, labels, num_classes, self.progress)
+        disk, counts = self.work.disk, ClassCounts(labels, num_classes)
+        nodes, room = disk.num_nodes, min(ENTRIES_AT_ONCE, disk.memory // 32)
+        for start, stop in disk.adjacency.cuts(nodes, room):
+            rows = disk.adjacency.rows(start, stop)
+            entries = torch.from_numpy(np.diff(rows.indptr)).long()
+            own = torch.repeat_interleave(torch.arange(start, stop), entries)
+            counts.add(own, torch.from_numpy(rows.indices).long(), torch.from_numpy(rows.data))
+            self.progress("counting edges", stop, nodes)
+        return counts.correlation()
 
 
 RealGraph = GraphInMemory | _GraphInBlocks

@@ -52,16 +52,10 @@ def suitable_threads(numbers: int, device: torch.device) -> Iterator[None]:
     if device.type != "cpu" or numbers > MANY_NUMBERS:
         yield
         return
-    with limited_to(_allowed.get() or torch.get_num_threads()), single_threaded():
-        yield
-
-
-@contextmanager
-def limited_to(jobs: int) -> Iterator[None]:
-    """Inside this block :func:`run_jobs` runs so many at a time, whatever torch may use."""
-    before = _allowed.set(jobs)
+    before = _allowed.set(_allowed.get() or torch.get_num_threads())
     try:
-        yield
+        with single_threaded():
+            yield
     finally:
         _allowed.reset(before)
 
