@@ -12,10 +12,8 @@ import gcsr
 from gcsr import Analysis, InputError, Random
 from gcsr.analysis.figures import (
     FIGURES,
-    adjacency_figure,
     ccns_figure,
     figure_bytes,
-    gram_figure,
     save_figures,
 )
 from helpers import planted_graph
@@ -39,7 +37,7 @@ def test_every_figure_is_written_in_both_formats(analysis, tmp_path):
         start = b"\x89PNG" if path.suffix == ".png" else b"<?xml"
         assert content.startswith(start) and len(content) > 5000, path.name
     # Nothing of the moment is in them.
-    again = figure_bytes(gram_figure(analysis), "svg")
+    again = figure_bytes(FIGURES["gram"](analysis), "svg")
     assert (tmp_path / "gram.svg").read_bytes() == again
 
 
@@ -55,7 +53,7 @@ def test_figures_show_the_numbers(analysis):
     assert shown.tolist() == np.isnan(analysis.condensed.ccns).tolist()
     assert left.images[0].get_clim() == right.images[0].get_clim() == (0, 1)
     assert f"{analysis.original.ccns[0, 1]:.2f}" in [text.get_text() for text in left.texts]
-    axis = adjacency_figure(analysis).axes[0]
+    axis = FIGURES["adjacency"](analysis).axes[0]
     np.testing.assert_array_equal(axis.images[0].get_array(), analysis.matrices.adjacency)
     assert [text.get_text() for text in axis.get_xticklabels()] == ["0", "1", "none"]
 

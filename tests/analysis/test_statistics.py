@@ -10,21 +10,17 @@ import torch
 from gcsr import CondensedGraph
 from gcsr.analysis.analysis import ordered_matrices
 from gcsr.analysis.statistics import (
+    ClassBalance,
     LabeledGraph,
     ccns,
     ccns_distance,
-    class_balance,
-    degree_distribution,
-    density,
     edge_homophily,
     node_homophily,
     paper_sparsity,
     silhouette,
     silhouette_of_first,
     statistics_of,
-    strength_distribution,
     total_variation,
-    weight_distribution,
 )
 from helpers import planted_graph
 
@@ -56,7 +52,7 @@ def test_path(path):
     assert edge_homophily(path) == pytest.approx(2 / 3)
     assert edge_homophily(path, weighted=True) == pytest.approx(2 / 3)
     assert node_homophily(path) == pytest.approx(3 / 4)
-    assert density(path) == 6 / 16
+    assert statistics_of(path).density == 6 / 16
     # (2 + √2)/4 and (1 + √2)/4: worked out in tests/equations/test_ccns.py.
     own, cross = (2 + ROOT) / 4, (1 + ROOT) / 4
     np.testing.assert_allclose(ccns(path), [[own, cross], [cross, own]])
@@ -66,7 +62,7 @@ def test_unlabeled_nodes_are_no_neighbors_and_no_members(path, partly):
     # Edges to node 4 count nowhere; node 5 has no neighbor, so no node homophily, but is a member.
     assert edge_homophily(partly) == pytest.approx(edge_homophily(path))
     assert node_homophily(partly) == pytest.approx(node_homophily(path))
-    assert density(partly) == 10 / 36
+    assert statistics_of(partly).density == 10 / 36
     own, cross = (2 + ROOT) / 4, (1 + ROOT) / 4
     expected = [[own * 4 / 9, cross * 2 / 3], [cross * 2 / 3, own]]
     np.testing.assert_allclose(ccns(partly), expected)
@@ -86,20 +82,21 @@ def test_weights():
     mean = (np.array([3, 1]) / np.sqrt(10) + [1, 0]) / 2
     np.testing.assert_allclose(ccns(weighted), [[mean @ mean, mean[0]], [mean[0], 1]])
     # Above 1 only the edge of weight 3 is left.
-    assert density(weighted, threshold=1) == 2 / 9
-    assert degree_distribution(weighted, threshold=1).counts.tolist() == [1, 2]
-    assert weight_distribution(weighted, threshold=1).quartiles.tolist() == [3] * 5
+    above = statistics_of(weighted, threshold=1)
+    assert above.density_above == 2 / 9
+    assert above.degrees.counts.tolist() == [1, 2]
+    assert above.weights.quartiles.tolist() == [3] * 5
     # Strengths 4, 3, 1.
-    strengths = strength_distribution(weighted)
+    strengths = above.strengths
     assert strengths.mean == pytest.approx(8 / 3) and strengths.quartiles[2] == 3
 
 
 def test_nothing_to_count():
     lonely = graph_of({}, [0, 1])
     assert edge_homophily(lonely) is None and node_homophily(lonely) is None
-    assert density(lonely) == 0
-    assert weight_distribution(lonely).count == 0
-    assert degree_distribution(lonely).counts.tolist() == [2]
+    assert statistics_of(lonely).density == 0
+    assert statistics_of(lonely).weights.count == 0
+    assert statistics_of(lonely).degrees.counts.tolist() == [2]
     assert np.isnan(ccns(lonely)).all()
     apart = ccns_distance(ccns(lonely), np.ones((2, 2)))
     assert (apart.frobenius, apart.off_diagonal_correlation, apart.classes) == (None, None, 0)
@@ -128,10 +125,10 @@ def test_soft_and_missing_labels_of_a_condensed_graph():
     )
     assert edge_homophily(soft) == pytest.approx(0.5)
     assert node_homophily(soft) == pytest.approx(0.5)
-    assert class_balance(soft.shares).nodes.tolist() == [1.5, 0.5]
+    assert ClassBalance.of(soft.shares).nodes.tolist() == [1.5, 0.5]
     bare = LabeledGraph.of_condensed(CondensedGraph(x, a, torch.tensor([1, -1]), 2))
     assert edge_homophily(bare) is None
-    assert class_balance(bare.shares).unlabeled == 1
+    assert ClassBalance.of(bare.shares).unlabeled == 1
 
 
 def test_sparsity_as_in_the_papers_table():
@@ -170,7 +167,7 @@ def test_total_variation():
 def test_every_node_is_in_one_bin_of_the_degrees(leaves):
     # A star: one node of degree n and n of degree 1.
     star = graph_of({(0, i): 1 for i in range(1, leaves + 1)}, [0] + [1] * leaves)
-    found = degree_distribution(star)
+    found = statistics_of(star).degrees
     assert found.counts.sum() == found.count == leaves + 1
     ones = np.flatnonzero((found.edges[:-1] < 1) & (found.edges[1:] > 1))
     assert found.counts[ones].tolist() == [leaves]
@@ -180,7 +177,7 @@ def test_every_node_is_in_one_bin_of_the_degrees(leaves):
 
 def test_equal_degrees_get_equal_bins():
     complete = graph_of({(i, j): 1 for i in range(50) for j in range(i)}, [0, 1] * 25)
-    found = degree_distribution(complete)
+    found = statistics_of(complete).degrees
     assert np.ptp(np.diff(found.edges)) == 0 and found.counts.max() == 50
 
 

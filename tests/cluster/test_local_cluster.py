@@ -26,7 +26,7 @@ from gcsr.data.stored_graph import open_folder
 from gcsr.data.stored_matrix import StoredFeatures
 from gcsr.distributed.pool import Cluster, connected
 from gcsr.distributed.propagation import propagate, row_blocks
-from gcsr.outofcore.hops import Propagated, propagated_by
+from gcsr.outofcore.hops import Propagated
 from gcsr.paper.experiments import Experiment, Line, reproduce
 from helpers import planted_graph, sparse_graph
 
@@ -189,7 +189,7 @@ def from_disk(cluster: Cluster, folder: Path) -> None:
         for name in ("sparse", "other sparse")
     )
     ours = Propagated(alone.disk).features(2)
-    theirs = propagated_by(cluster, shared.disk).features(2)
+    theirs = Propagated(shared.disk, cluster=cluster).features(2)
     assert isinstance(theirs, StoredFeatures)
     assert ours.read().tobytes() == theirs.read().tobytes()
 

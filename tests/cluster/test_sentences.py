@@ -111,7 +111,9 @@ def test_other_versions_are_refused_and_threads_are_taken_over():
     finally:
         torch.set_num_threads(before)
     with pytest.raises(InputError, match=r"workers must have torch 1\.0, got .*; install"):
-        replace(Environment.here(), torch="1.0").apply()
+        replace(
+            Environment.here(), versions={**Environment.here().versions, "torch": "1.0"}
+        ).apply()
 
 
 def test_the_last_thing_is_kept_and_no_other():

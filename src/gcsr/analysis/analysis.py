@@ -24,7 +24,6 @@ from gcsr.analysis.statistics import (
     GraphStatistics,
     LabeledGraph,
     ccns_distance,
-    class_balance,
     paper_sparsity,
     silhouette,
     silhouette_of_first,
@@ -39,7 +38,7 @@ from gcsr.evaluation.origin import require_origin
 from gcsr.utils.errors import require, require_integer
 from gcsr.utils.formatting import counted
 from gcsr.utils.progress import ProgressOption, shows_progress
-from gcsr.utils.safe_io import is_number
+from gcsr.utils.safe_io import is_number, known
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +176,7 @@ def analyze(
     real = LabeledGraph.of_classes(visible.adjacency, labels.numpy(), graph.num_classes)
     made = LabeledGraph.of_condensed(small)
     original, condensed = statistics_of(real), statistics_of(made, threshold)
-    training = class_balance(real.shares[visible.train.numpy()])
+    training = ClassBalance.of(real.shares[visible.train.numpy()])
     progress("structure", 1, 1)
 
     classes = small.classes.detach().cpu()
@@ -206,11 +205,10 @@ def analyze(
         )
         progress("t-SNE", 1, 1)
     x = small.x.detach().cpu().numpy()
-    made_by, made_with = small.provenance.get("method"), small.provenance.get("seed")
     return Analysis(
         dataset=graph.name,
-        method=made_by if isinstance(made_by, str) else None,
-        seed=made_with if isinstance(made_with, int) else None,
+        method=known(small.provenance, "method", str),
+        seed=known(small.provenance, "seed", int),
         leaks_test_labels=small.leaks_test_labels,
         original_part="training nodes" if graph.inductive else "whole graph",
         original=original,

@@ -28,7 +28,7 @@ MOST_TEXT = 12
 
 def ccns_figure(analysis: Analysis) -> Figure:
     """Cross-class neighborhood similarity of both graphs, on one scale from 0 to 1."""
-    figure, axes = _figure(2, width=8.4, height=3.8)
+    figure, (axes,) = _figure(1, 2, width=8.4, height=3.8)
     sides = (("original", analysis.original.ccns), ("condensed", analysis.condensed.ccns))
     for axis, (name, values) in zip(axes, sides, strict=True):
         image = axis.imshow(values, vmin=0, vmax=1, cmap="viridis")
@@ -41,22 +41,12 @@ def ccns_figure(analysis: Analysis) -> Figure:
     return figure
 
 
-def adjacency_figure(analysis: Analysis) -> Figure:
-    """A' class by class; its diagonal, which may outshine the rest, is beyond the scale."""
-    return _by_class(analysis, analysis.matrices.adjacency, "A' by class", "edges")
-
-
-def gram_figure(analysis: Analysis) -> Figure:
-    """X'X'ᵀ class by class; white is zero."""
-    return _by_class(analysis, analysis.matrices.gram, "X'X'ᵀ by class", "signed")
-
-
 def tsne_figure(analysis: Analysis) -> Figure | None:
     """Sampled real nodes (dots) and condensed nodes (stars); gray has no label."""
     places = analysis.map
     if places is None:
         return None
-    figure, (axis,) = _figure(1, width=6.0, height=5.2)
+    figure, ((axis,),) = _figure(1, 1, width=6.0, height=5.2)
     count = analysis.original.ccns.shape[0]
     real = _colors(places.real_classes, count)
     axis.scatter(*places.real.T, c=real, s=6, alpha=0.5, linewidths=0, label="real")
@@ -90,8 +80,8 @@ def distribution_figure(analysis: Analysis) -> Figure:
 
 FIGURES: dict[str, Callable[[Analysis], Figure | None]] = {
     "ccns": ccns_figure,
-    "adjacency": adjacency_figure,
-    "gram": gram_figure,
+    "adjacency": lambda found: _by_class(found, found.matrices.adjacency, "A' by class", "edges"),
+    "gram": lambda found: _by_class(found, found.matrices.gram, "X'X'ᵀ by class", "signed"),
     "tsne": tsne_figure,
     "distributions": distribution_figure,
 }
@@ -127,13 +117,11 @@ def save_figures(
     return written
 
 
-def _figure(*grid: int, width: float, height: float) -> tuple[Figure, Any]:
+def _figure(rows: int, columns: int, *, width: float, height: float) -> tuple[Figure, Any]:
     from matplotlib.figure import Figure  # noqa: PLC0415 - takes a second to import
 
     figure = Figure(figsize=(width, height), layout="constrained")
-    rows, columns = grid if len(grid) == 2 else (1, grid[0])
-    axes = figure.subplots(rows, columns, squeeze=False)
-    return figure, axes if len(grid) == 2 else axes[0]
+    return figure, figure.subplots(rows, columns, squeeze=False)
 
 
 def heat_map(axis: Axes, matrix: np.ndarray, starts: Iterable[int], scale: str) -> AxesImage:
@@ -155,7 +143,7 @@ def heat_map(axis: Axes, matrix: np.ndarray, starts: Iterable[int], scale: str) 
 
 
 def _by_class(analysis: Analysis, matrix: np.ndarray, title: str, scale: str) -> Figure:
-    figure, (axis,) = _figure(1, width=5.4, height=4.6)
+    figure, ((axis,),) = _figure(1, 1, width=5.4, height=4.6)
     places = analysis.matrices
     image = heat_map(axis, matrix, places.starts[1:], scale)
     ends = np.append(places.starts[1:], matrix.shape[0])

@@ -15,16 +15,17 @@ from gcsr.data.condensed import CondensedGraph
 from gcsr.data.features import select_rows, take_rows
 from gcsr.data.graph import Graph
 from gcsr.data.views import Target, View
-from gcsr.evaluation.cost import random_subsets
+from gcsr.evaluation.cost import random_batches, random_subsets
 from gcsr.evaluation.intervals import Accuracy
 from gcsr.evaluation.origin import require_origin
 from gcsr.evaluation.protocol import check_numbers
-from gcsr.evaluation.trial import Batch, Measured, Trial, condensed_batches, real_batches
+from gcsr.evaluation.trial import Measured, Trial
 from gcsr.models.registry import testing_model
 from gcsr.training.fit import Fitted, TrainingRecipe, logits_of, networks_at_once
 from gcsr.utils.devices import make_generator, pick_device
 from gcsr.utils.errors import require, require_integer
 from gcsr.utils.progress import Progress, ProgressOption, prefixed, shows_progress
+from gcsr.utils.safe_io import known
 
 STATEMENT = (
     "Nothing is promised: a condensed graph is not anonymous, and condensing is not differentially"
@@ -171,38 +172,32 @@ def privacy(
     require_integer("shadows", shadows, 4)
     network, target = testing_model(model, hidden_channels), pick_device(device)
     recipe = recipe or TrainingRecipe()
-    view = View(real)
     members, others = _attacked(real, seed)
-    trial = Trial(network, view, target, recipe, seed)
+    trial = Trial(network, real, target, recipe, seed)
+    view = trial.view
     asked = (_part(view.training(), members), _part(view.test(), others))
-    own = _shadow_scores(real, members, others, shadows, trial, progress)
+    own = _shadow_scores(members, others, shadows, trial, progress)
 
     itemsize = 2 if small.half else 4
     subsets = random_subsets(view.condensing().visible, small.stored_bytes, itemsize, seed, runs)
-    classes = real.num_classes
-    groups: dict[str, list[Batch]] = {
-        WHOLE: real_batches(trial, view.training(), classes, range(runs)),
-        SMALL: condensed_batches(trial, [small], runs),
-        RANDOM: [
-            batch
-            for run, subset in enumerate(subsets)
-            for batch in real_batches(trial, subset.target, classes, range(run, run + 1))
-        ],
+    groups = {
+        WHOLE: trial.real_batches(view.training(), range(runs)),
+        SMALL: trial.condensed_batches([small], runs),
+        RANDOM: random_batches(trial, subsets),
     }
     attacks = {}
     for name, batches in groups.items():
         fitted = trial.fitted(batches, prefixed(progress, name))
         attacks[name] = _attack(*_scores(trial, fitted, asked), *own)
-    method = small.provenance.get("method")
     return Privacy(
-        method=method if isinstance(method, str) else None,
+        method=known(small.provenance, "method", str),
         nodes=small.num_nodes,
         shadows=shadows,
         attacked=members.numel(),
         attacks=attacks,
         memorization=memorization(small, view, seed, progress),
         statement=STATEMENT,
-        **trial.described(real, model, runs),
+        **trial.described(model, runs),
     )
 
 
@@ -253,9 +248,10 @@ def _scores(
 
 
 def _shadow_scores(
-    graph: Graph, members: Tensor, others: Tensor, shadows: int, trial: Trial, progress: Progress
+    members: Tensor, others: Tensor, shadows: int, trial: Trial, progress: Progress
 ) -> tuple[Tensor, Tensor]:
     """Phi of every attacked node for every shadow network, and which of them it was trained on."""
+    graph = trial.graph
     ids = torch.cat([graph.train[members], graph.test[others]])
     generator = make_generator(trial.seed, "shadow networks")
     phi, inside = [], []
@@ -271,13 +267,11 @@ def _shadow_scores(
         order = torch.cat([places[ids[places].argsort()] for places in parts])
         known = int(half.sum())
         part = replace(graph, train=ids[order[:known]], test=ids[order[known:]])
-        view = View(part)
-        own = Trial(trial.model, view, trial.device, trial.recipe, trial.seed)
-        networks = range(shadow, shadow + 1)
-        batches = real_batches(own, view.training(), graph.num_classes, networks)
+        own = Trial(trial.model, part, trial.device, trial.recipe, trial.seed)
+        training = own.view.training()
+        batches = own.real_batches(training, range(shadow, shadow + 1))
         show = prefixed(progress, f"shadow network {shadow + 1} of {shadows}")
-        fitted = own.fitted(batches, show)
-        found, _ = _scores(own, fitted, (view.training(), view.test()))
+        found, _ = _scores(own, own.fitted(batches, show), (training, own.tested))
         phi.append(torch.empty_like(found[0]).scatter(0, order, found[0]))
         inside.append(half)
     return torch.stack(phi), torch.stack(inside)

@@ -177,11 +177,6 @@ def node_homophily(graph: LabeledGraph) -> float | None:
     return float((same[counted] / totals[counted]).mean())
 
 
-def density(graph: LabeledGraph, threshold: float = 0.0) -> float:
-    """Entries above ``threshold`` by all entries, nnz / N²; the diagonal holds none."""
-    return int((graph.adjacency.data > threshold).sum()) / int(graph.shares.shape[0]) ** 2
-
-
 def paper_sparsity(graph: Graph) -> float:
     """2m / N² of the whole graph, m as the paper lists it (for other graphs: undirected edges)."""
     edges = LISTED_EDGES.get(graph.name, graph.num_edges / 2)
@@ -196,11 +191,11 @@ class ClassBalance:
     shares: np.ndarray
     unlabeled: int
 
-
-def class_balance(shares: np.ndarray) -> ClassBalance:
-    """Count classes from ``(n, C)`` class shares."""
-    nodes = shares.sum(0)
-    return ClassBalance(nodes, nodes / nodes.sum(), int((shares.sum(1) == 0).sum()))
+    @classmethod
+    def of(cls, shares: np.ndarray) -> ClassBalance:
+        """From ``(n, C)`` class shares."""
+        nodes = shares.sum(0)
+        return cls(nodes, nodes / nodes.sum(), int((shares.sum(1) == 0).sum()))
 
 
 def total_variation(first: np.ndarray, second: np.ndarray) -> float:
@@ -222,48 +217,32 @@ class Distribution:
     edges: np.ndarray
     counts: np.ndarray
 
+    @classmethod
+    def of(cls, values: np.ndarray, edges: np.ndarray | None = None) -> Distribution:
+        """Of some values; by default in equal bins from 0 to the largest."""
+        if not values.size:
+            return cls(0, np.nan, np.nan, np.full(5, np.nan), np.zeros(0), np.zeros(0, int))
+        if edges is None:
+            high = float(values.max())
+            edges = np.linspace(0, high if high > 0 else 1, BINS + 1)
+        return cls(
+            count=int(values.size),
+            mean=float(values.mean()),
+            deviation=float(values.std()),
+            quartiles=np.quantile(values, [0, 0.25, 0.5, 0.75, 1]),
+            edges=edges,
+            counts=np.histogram(values, edges)[0],
+        )
 
-def degree_distribution(graph: LabeledGraph, threshold: float = 0.0) -> Distribution:
-    """Neighbors per node over edges above ``threshold``; bins double where a few have very many."""
-    above = graph.adjacency.data > threshold
-    before = np.concatenate([[0], np.cumsum(above)])
-    degrees = np.diff(before[graph.adjacency.indptr])
+
+def _degree_bins(degrees: np.ndarray) -> np.ndarray:
+    """Bins of whole numbers, which double where a few nodes have very many neighbors."""
     most = int(degrees.max())
     if most > HEAVY_TAIL * degrees.mean() and most > BINS:
         powers = 2.0 ** np.arange(most.bit_length() + 1)
-        return _distribution(degrees, np.concatenate([[0.0], powers]) - 0.5)
+        return np.concatenate([[0.0], powers]) - 0.5
     width = most // BINS + 1
-    return _distribution(degrees, np.arange(0, most + width + 1, width) - 0.5)
-
-
-def strength_distribution(graph: LabeledGraph) -> Distribution:
-    """Summed edge weight per node."""
-    return _spread(np.asarray(graph.adjacency.sum(1, dtype=np.float64)))
-
-
-def weight_distribution(graph: LabeledGraph, threshold: float = 0.0) -> Distribution:
-    """Entries above ``threshold``: the weight of an undirected edge is there twice."""
-    weights = graph.adjacency.data
-    return _spread(weights[weights > threshold].astype(np.float64))
-
-
-def _spread(values: np.ndarray) -> Distribution:
-    high = float(values.max()) if values.size else 0.0
-    return _distribution(values, np.linspace(0, high if high > 0 else 1, BINS + 1))
-
-
-def _distribution(values: np.ndarray, edges: np.ndarray) -> Distribution:
-    if not values.size:
-        return Distribution(0, np.nan, np.nan, np.full(5, np.nan), np.zeros(0), np.zeros(0, int))
-    counts, _ = np.histogram(values, edges)
-    return Distribution(
-        count=int(values.size),
-        mean=float(values.mean()),
-        deviation=float(values.std()),
-        quartiles=np.quantile(values, [0, 0.25, 0.5, 0.75, 1]),
-        edges=edges,
-        counts=counts,
-    )
+    return np.arange(0, most + width + 1, width) - 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,18 +282,22 @@ class GraphStatistics:
 
 def statistics_of(graph: LabeledGraph, threshold: float = 0.0) -> GraphStatistics:
     """Measure one graph."""
+    weights, nodes = graph.adjacency.data, graph.shares.shape[0]
+    above = weights > threshold
+    degrees = np.diff(np.concatenate([[0], np.cumsum(above)])[graph.adjacency.indptr])
     return GraphStatistics(
-        nodes=graph.shares.shape[0],
+        nodes=nodes,
         entries=int(graph.adjacency.nnz),
-        density=density(graph),
+        density=int((weights > 0).sum()) / nodes**2,
         threshold=threshold,
-        density_above=density(graph, threshold),
-        degrees=degree_distribution(graph, threshold),
-        weights=weight_distribution(graph, threshold),
-        strengths=strength_distribution(graph),
+        density_above=int(above.sum()) / nodes**2,
+        degrees=Distribution.of(degrees, _degree_bins(degrees)),
+        # The weight of an undirected edge is there twice.
+        weights=Distribution.of(weights[above].astype(np.float64)),
+        strengths=Distribution.of(np.asarray(graph.adjacency.sum(1, dtype=np.float64))),
         edge_homophily=edge_homophily(graph),
         weighted_edge_homophily=edge_homophily(graph, weighted=True),
         node_homophily=node_homophily(graph),
         ccns=ccns(graph),
-        balance=class_balance(graph.shares),
+        balance=ClassBalance.of(graph.shares),
     )

@@ -29,19 +29,19 @@ class ClusterError(InputError):
     """A cluster cannot be used, or was lost; the message says how to go on."""
 
 
-def check_cluster(address: object) -> None:
-    """Refuse an address that cannot be used, before anything is read or computed."""
+def check_cluster(address: object) -> Any:
+    """Ray; refuses an address that cannot be used, before anything is read or computed."""
     found = _ADDRESS.fullmatch(address) if isinstance(address, str) else None
     fine = address == LOCAL or (found is not None and 0 < int(found["port"]) < 2**16)
     require(fine, f"cluster must be local or the head's HOST:PORT, got {address!r}.")
-    import_ray(alone=address == LOCAL)
+    ray = _import_ray(alone=address == LOCAL)
     if address != LOCAL and not reachable(str(address)):
         # Ray itself would try for a long time.
         raise ClusterError(f"cluster: no answer from {address}; is the head running?")
+    return ray
 
 
-def import_ray(*, alone: bool) -> Any:
-    """Ray, or an error that names how to install it."""
+def _import_ray(*, alone: bool) -> Any:
     # Ray reads these while it is imported, and passes them on to the processes it starts.
     for name, value in (_QUIET | (_ALONE if alone else {})).items():
         os.environ.setdefault(name, value)
@@ -59,9 +59,7 @@ def import_ray(*, alone: bool) -> Any:
 
 def start_ray(address: str) -> Any:
     """Ray, connected; raises :class:`ClusterError` where that fails."""
-    check_cluster(address)
-    alone = address == LOCAL
-    ray = import_ray(alone=alone)
+    ray, alone = check_cluster(address), address == LOCAL
     require(
         not ray.is_initialized(),
         "cluster: this process is connected to a Ray cluster already; call ray.shutdown() first.",
@@ -117,11 +115,11 @@ def hushed() -> Iterator[None]:
         os.close(nowhere)
 
 
-def reachable(address: str, within: float = REACHED_WITHIN) -> bool:
+def reachable(address: str) -> bool:
     """Whether the address accepts connections."""
     host, _, port = address.rpartition(":")
     try:
-        with socket.create_connection((host.strip("[]"), int(port)), within):
+        with socket.create_connection((host.strip("[]"), int(port)), REACHED_WITHIN):
             return True
     except OSError:
         return False

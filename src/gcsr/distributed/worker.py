@@ -24,22 +24,20 @@ REPORT_EVERY = 0.2
 class Environment:
     """What must be the same in every process for results to be the same bytes."""
 
-    gcsr: str
-    torch: str
-    numpy: str
-    scipy: str
+    versions: dict[str, str]
     threads: int
 
     @classmethod
     def here(cls) -> Environment:
         """That of this process."""
-        numpy, scipy = version("numpy"), version("scipy")
-        return cls(__version__, torch.__version__, numpy, scipy, torch.get_num_threads())
+        versions = {"gcsr": __version__, "torch": torch.__version__}
+        versions |= {name: version(name) for name in ("numpy", "scipy")}
+        return cls(versions, torch.get_num_threads())
 
     def apply(self) -> None:
         """Use the same number of threads; refuses a machine with other versions."""
-        for name in ("gcsr", "torch", "numpy", "scipy"):
-            wanted, found = getattr(self, name), getattr(Environment.here(), name)
+        for name, found in Environment.here().versions.items():
+            wanted = self.versions[name]
             require(
                 wanted == found,
                 f"cluster: workers must have {name} {wanted}, got {found}; install the same versions on"

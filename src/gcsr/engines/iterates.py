@@ -13,7 +13,7 @@ from gcsr.data.views import CondensingView, Target, ViewCache
 from gcsr.models.base import Prepared
 from gcsr.models.registry import testing_model
 from gcsr.outofcore.parts import validation_part
-from gcsr.outofcore.real import prepare_on
+from gcsr.outofcore.real import real_graph
 from gcsr.training.fit import TrainingRecipe, fit, topology_of
 from gcsr.utils.progress import Watch
 
@@ -159,7 +159,7 @@ class QuickScore:
 
 def _prepared(validation: Target, device: torch.device) -> tuple[Prepared, Tensor]:
     """What validating reads, and the labels. It does not depend on the number of hidden channels."""
-    prepared = prepare_on(testing_model("gcn"), validation, validation.nodes, device)
+    prepared = real_graph(validation, device).prepared(testing_model("gcn"), validation.nodes)
     return prepared, validation.labels.to(device)
 
 

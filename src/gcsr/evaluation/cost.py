@@ -10,12 +10,11 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 import torch
-from torch import Tensor
 
 from gcsr.data.condensed import (
     STORED_DTYPES,
@@ -26,7 +25,7 @@ from gcsr.data.condensed import (
 )
 from gcsr.data.features import select_rows
 from gcsr.data.graph import Graph, StoredParts, real_bytes
-from gcsr.data.views import Target, View, VisibleGraph
+from gcsr.data.views import Target, VisibleGraph
 from gcsr.evaluation.intervals import Accuracy, compare
 from gcsr.evaluation.origin import (
     PSEUDO_LABELS_NOTE,
@@ -36,14 +35,7 @@ from gcsr.evaluation.origin import (
 )
 from gcsr.evaluation.protocol import check_numbers
 from gcsr.evaluation.sparsify import Sparsifier
-from gcsr.evaluation.trial import (
-    Batch,
-    Measured,
-    PseudoLabels,
-    Trial,
-    condensed_batches,
-    real_batches,
-)
+from gcsr.evaluation.trial import Batch, Measured, PseudoLabels, Trial
 from gcsr.models.registry import testing_model
 from gcsr.starts.sample import class_budget
 from gcsr.training.fit import TrainingRecipe
@@ -52,7 +44,7 @@ from gcsr.utils.errors import InputWarning
 from gcsr.utils.formatting import counted
 from gcsr.utils.parallel import single_threaded
 from gcsr.utils.progress import Progress, ProgressOption, shows_progress, silent
-from gcsr.utils.safe_io import part
+from gcsr.utils.safe_io import known, part
 
 
 @dataclass(frozen=True)
@@ -286,8 +278,16 @@ def random_subset(visible: VisibleGraph, budget: int, *, itemsize: int, seed: in
 
     def of_size(nodes: int) -> Subset:
         shares = class_budget(visible.train_labels, visible.num_classes, nodes)
-        parts = [ids[:count] for ids, count in zip(by_class, shares.tolist(), strict=True)]
-        return _part(visible, torch.cat(parts).sort().values, itemsize)
+        parts = [own[:count] for own, count in zip(by_class, shares.tolist(), strict=True)]
+        chosen = torch.cat(parts).sort().values
+        ids = np.asarray(chosen)
+        adjacency = sp.csr_array(visible.adjacency[ids][:, ids])
+        x = select_rows(visible.x, chosen)
+        if itemsize == 2:
+            # The condensed graph is stored in half precision too.
+            x = x.half().float()
+        target = Target(x, adjacency, torch.arange(chosen.numel()), visible.labels[chosen])
+        return Subset(target, real_bytes(x, adjacency, itemsize=itemsize))
 
     least = sum(ids.numel() > 0 for ids in by_class)
     fits, beyond = least, visible.train.numel() + 1
@@ -310,19 +310,16 @@ def random_subset(visible: VisibleGraph, budget: int, *, itemsize: int, seed: in
     return replace(subset, note=note)
 
 
-def _part(visible: VisibleGraph, nodes: Tensor, itemsize: int) -> Subset:
-    ids = np.asarray(nodes)
-    adjacency = sp.csr_array(visible.adjacency[ids][:, ids])
-    x = select_rows(visible.x, nodes)
-    if itemsize == 2:
-        # The condensed graph is stored in half precision too.
-        x = x.half().float()
-    target = Target(x, adjacency, torch.arange(nodes.numel()), visible.labels[nodes])
-    return Subset(target, real_bytes(x, adjacency, itemsize=itemsize))
+def random_batches(trial: Trial, subsets: Sequence[Subset]) -> list[Batch]:
+    """One network for every subset."""
+    return [
+        batch
+        for run, subset in enumerate(subsets)
+        for batch in trial.real_batches(subset.target, range(run, run + 1))
+    ]
 
 
 SMALL, RANDOM, WHOLE, PSEUDO = "condensed", "random", "whole", "whole with pseudo-labels"
-T = TypeVar("T")
 PROTOCOL, ALONE = "protocol", "alone"
 
 
@@ -354,24 +351,20 @@ def cost(
     recipe = recipe or TrainingRecipe()
     target = pick_device(device)
     began = time.perf_counter()
-    view = View(graph)
-    condensing = view.condensing()
-    trial = Trial(testing_model(model, hidden_channels), view, target, recipe, seed)
+    trial = Trial(testing_model(model, hidden_channels), graph, target, recipe, seed)
+    condensing = trial.view.condensing()
 
-    rule = _own_rule(small)
-    if rule is None:
-        pruned = sparsifier(small, condensing, target, progress)
-        rule = str(pruned.provenance["stored"]["rule"])
-        shapes = {"dense": small, "sparsified": pruned}
+    sparsified, own = small, "sparsified"
+    rule = known(part(small.provenance, "stored"), "rule", str)
+    if rule in (None, "none"):
+        sparsified = sparsifier(small, condensing, target, progress)
+        rule = str(sparsified.provenance["stored"]["rule"])
         # Where nothing is cut the second form has no zeros, and neither has a file that is smaller so.
-        same = rule == "none" and small.describe()["stored_adjacency"] == "sparse"
-        own = "sparsified" if same else "dense"
-    else:
-        shapes = {"dense": small, "sparsified": small}
-        own = "sparsified"
+        if rule != "none" or small.describe()["stored_adjacency"] != "sparse":
+            own = "dense"
     ways = {
-        (shape, dtype): shapes[shape].stored_as(dtype)
-        for shape in shapes
+        (shape, dtype): stored.stored_as(dtype)
+        for shape, stored in (("dense", small), ("sparsified", sparsified))
         for dtype in STORED_DTYPES
     }
     in_file = (own, "float16" if small.half else "float32")
@@ -379,14 +372,14 @@ def cost(
     itemsize = 2 if small.half else 4
     subsets = random_subsets(condensing.visible, small.stored_bytes, itemsize, seed, runs)
     groups: dict[Any, list[Batch]] = {}
+    # Forms that are the same graph are trained once.
+    twins: dict[tuple[str, str], tuple[str, str]] = {}
     for way, stored in ways.items():
-        groups[way] = condensed_batches(trial, [stored], runs)
-    groups[RANDOM] = [
-        batch
-        for run, subset in enumerate(subsets)
-        for batch in real_batches(trial, subset.target, graph.num_classes, range(run, run + 1))
-    ]
-    groups[WHOLE] = real_batches(trial, view.training(), graph.num_classes, range(runs))
+        twins[way] = next(other for other in ways if _same_numbers(ways[other], stored))
+        if twins[way] == way:
+            groups[way] = trial.condensed_batches([stored], runs)
+    groups[RANDOM] = random_batches(trial, subsets)
+    groups[WHOLE] = trial.real_batches(trial.view.training(), range(runs))
     labels = None
     # Every visible node of an inductive graph has a label.
     if used_pseudo_labels(small) and not graph.inductive:
@@ -394,31 +387,37 @@ def cost(
         groups[PSEUDO] = labels.batches(trial, range(runs))
     # Every run of the random subset has a graph of its own, if there are several.
     graphs = {RANDOM: runs if subsets[0] is not subsets[-1] else 1}
-    accuracy = _accuracies(trial, groups, graphs, ways, progress)
-    timed = {SMALL: groups[in_file][0]}
+    accuracy = {
+        group: Accuracy.of(scores, graphs.get(group, 1))
+        for group, scores in trial.percents(groups, progress).items()
+    }
+    accuracy |= {way: accuracy[twin] for way, twin in twins.items()}
+    timed = {SMALL: groups[twins[in_file]][0]}
     timed |= {what: groups[what][0] for what in (RANDOM, WHOLE, PSEUDO) if what in groups}
     recipes = {PROTOCOL: recipe, ALONE: replace(recipe, validate_every=recipe.epochs)}
     seconds = training_seconds(trial, timed, recipes, progress)
 
-    original = view.stored_parts
+    original = trial.view.stored_parts
 
-    def trained(what: str, nodes: int, size: int, scores: Accuracy) -> TrainedOn:
+    first, measured = subsets[0], part(small.provenance, "measured")
+
+    def trained(what: str, nodes: int, size: int) -> TrainedOn:
+        scores = accuracy[in_file if what == SMALL else what]
         return TrainedOn(nodes, size, seconds[what, PROTOCOL], seconds[what, ALONE], scores)
 
-    first = subsets[0]
-    whole_nodes = condensing.visible.num_nodes
+    whole = condensing.visible.num_nodes, original.total
     took = condense_seconds(small)
     times = {r: (took, seconds[SMALL, r], seconds[WHOLE, r]) for r in recipes}
     each = seconds[SMALL, PROTOCOL], seconds[WHOLE, PROTOCOL]
     tested, stored_in = runs * each[0], _storage_seconds(small)
-    described = trial.described(graph, model, runs)
+    described = trial.described(model, runs)
     described["machine"] += f", torch {torch.__version__}"
     return CostSheet(
-        method=_word(small, "method"),
+        method=known(small.provenance, "method", str),
         leaks_test_labels=small.leaks_test_labels,
         condense_seconds=took,
-        condense_memory_bytes=_measured(small, "peak_memory_bytes", int),
-        condensed_on=_word(small, "device"),
+        condense_memory_bytes=known(measured, "peak_memory_bytes", int),
+        condensed_on=known(small.provenance, "device", str),
         file_bytes=small.stored_bytes,
         original_features_bytes=original.features,
         original_adjacency_bytes=original.adjacency,
@@ -428,12 +427,10 @@ def cost(
             _form(stored, shape, dtype, accuracy[shape, dtype], (shape, dtype) == in_file)
             for (shape, dtype), stored in ways.items()
         ),
-        condensed=trained(SMALL, small.num_nodes, small.stored_bytes, accuracy[in_file]),
-        random=trained(RANDOM, first.target.nodes.numel(), first.size.total, accuracy[RANDOM]),
-        whole=trained(WHOLE, whole_nodes, original.total, accuracy[WHOLE]),
-        whole_with_pseudo_labels=None
-        if labels is None
-        else trained(PSEUDO, whole_nodes, original.total, accuracy[PSEUDO]),
+        condensed=trained(SMALL, small.num_nodes, small.stored_bytes),
+        random=trained(RANDOM, first.target.nodes.numel(), first.size.total),
+        whole=trained(WHOLE, *whole),
+        whole_with_pseudo_labels=None if labels is None else trained(PSEUDO, *whole),
         pseudo_labels=None if labels is None else labels.accuracies(trial),
         break_even=break_even(*times[PROTOCOL]),
         break_even_alone=break_even(*times[ALONE]),
@@ -451,37 +448,8 @@ def cost(
     )
 
 
-def _own_rule(small: CondensedGraph) -> str | None:
-    """The rule that the file was sparsified by, if it was."""
-    rule = part(small.provenance, "stored").get("rule")
-    return rule if isinstance(rule, str) and rule != "none" else None
-
-
-def _accuracies(
-    trial: Trial,
-    groups: dict[Any, list[Batch]],
-    graphs: dict[Any, int],
-    ways: dict[Any, CondensedGraph],
-    progress: Progress,
-) -> dict[Any, Accuracy]:
-    """Of every group of batches; forms that are the same graph are trained once."""
-    twins = {
-        way: next(
-            other
-            for other, graph in ways.items()
-            if torch.equal(graph.adjacency, this.adjacency) and torch.equal(graph.x, this.x)
-        )
-        for way, this in ways.items()
-    }
-    needed = [group for group in groups if twins.get(group, group) == group]
-    test = trial.scores([b for group in needed for b in groups[group]], progress).test
-    counts = [sum(len(batch.networks) for batch in groups[group]) for group in needed]
-    parts: Sequence[Tensor] = (100 * test.double().cpu()).split(counts)
-    found = {
-        group: Accuracy.of(part.tolist(), graphs.get(group, 1))
-        for group, part in zip(needed, parts, strict=True)
-    }
-    return {group: found[twins.get(group, group)] for group in groups}
+def _same_numbers(first: CondensedGraph, second: CondensedGraph) -> bool:
+    return torch.equal(first.adjacency, second.adjacency) and torch.equal(first.x, second.x)
 
 
 def _form(
@@ -498,21 +466,11 @@ def _form(
     return StoredForm(shape, dtype, features, edges, labels, total, accuracy, in_file)
 
 
-def _word(small: CondensedGraph, name: str) -> str | None:
-    value = small.provenance.get(name)
-    return value if isinstance(value, str) else None
-
-
-def _measured(small: CondensedGraph, name: str, kind: type[T]) -> T | None:
-    """A measured number of the provenance; a file by another program may lack it."""
-    value = part(small.provenance, "measured").get(name)
-    return value if isinstance(value, kind) else None
-
-
 def condense_seconds(small: CondensedGraph) -> float | None:
     """Seconds that condensing and sparsifying took, if the file says so."""
-    seconds = _measured(small, "seconds", float)
-    return None if seconds is None else seconds + (_measured(small, "storing_seconds", float) or 0)
+    measured = part(small.provenance, "measured")
+    seconds = known(measured, "seconds", float)
+    return None if seconds is None else seconds + (known(measured, "storing_seconds", float) or 0)
 
 
 def _storage_seconds(small: CondensedGraph) -> float:
@@ -552,12 +510,13 @@ def _notes(
             f" {condensed} and {random}, difference {against} points with its 95 % interval"
         )
     yield from size_note(small.stored_bytes, original)
-    made_on = _word(small, "device")
+    made_on = known(small.provenance, "device", str)
     if made_on is not None and made_on != device.type:
         yield f"condensed on {made_on}, trained on {device.type}: seconds are of two devices"
-    if (_measured(small, "experts", dict) or {}).get("cached"):
+    measured = part(small.provenance, "measured")
+    if part(measured, "experts").get("cached"):
         yield "the experts were trained earlier: their seconds are not part of condensing's"
-    together = _measured(small, "graphs_together", int) or 1
+    together = known(measured, "graphs_together", int) or 1
     if together > 1:
         yield f"{together} graphs were condensed together: each has its share of the seconds"
     if device.type == "cpu":

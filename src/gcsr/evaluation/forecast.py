@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -15,7 +16,7 @@ from gcsr.data.graph import Graph
 from gcsr.data.views import View
 from gcsr.engines.iterates import QuickScore
 from gcsr.evaluation.cost import break_even, decision
-from gcsr.evaluation.trial import Batch, Trial, real_batches
+from gcsr.evaluation.trial import Batch, Trial
 from gcsr.methods.base import Condenser
 from gcsr.methods.bilevel import QUICK, QUICK_HIDDEN, QUICK_NETWORKS, Bilevel
 from gcsr.models.registry import testing_model
@@ -71,8 +72,7 @@ def forecast(
     """Expected break-even of a condensation; a stand-in of the condensed graph has random features."""
     began = time.perf_counter()
     recipe = recipe or TrainingRecipe()
-    view = View(graph)
-    condensing = view.condensing()
+    condensing = View(graph).condensing()
     visible = condensing.visible
     nodes = condenser.size(visible.num_nodes)
     generator = make_generator(0, "stand-in of a condensed graph")
@@ -86,24 +86,20 @@ def forecast(
 
     def compared(epochs: int) -> None:
         few = replace(QUICK, epochs=epochs, validate_every=min(epochs, QUICK.validate_every))
-        how: dict[str, Any] = {"hidden_channels": QUICK_HIDDEN, "recipe": few}
-        quick.score(x, identity, targets, networks, 0, **how)
+        quick.score(x, identity, targets, networks, 0, hidden_channels=QUICK_HIDDEN, recipe=few)
 
     costs = Costs(condensing, nodes, device.type, Bilevel(nodes=nodes), labeler=False)
-    trial = Trial(testing_model("gcn"), view, device, recipe, 0)
+    trial = Trial(testing_model("gcn"), graph, device, recipe, 0)
     prepared = trial.model.prepare(x, topology_of(identity))
     small = Batch(prepared, targets, range(1))
-    whole = real_batches(trial, view.training(), graph.num_classes, range(1))[0]
+    whole = trial.real_batches(trial.view.training(), range(1))[0]
 
-    def trained(batch: Batch) -> Callable[[int], None]:
-        def train(epochs: int) -> None:
-            trial.train(batch, replace(recipe, epochs=epochs), silent).validation.cpu()
-
-        return train
+    def train(batch: Batch, epochs: int) -> None:
+        trial.train(batch, replace(recipe, epochs=epochs), silent).validation.cpu()
 
     with single_threaded():
         slowdown = projected(compared, QUICK.epochs, device) / costs.comparison()
-        each = [projected(trained(batch), recipe.epochs, device) for batch in (small, whole)]
+        each = [projected(partial(train, batch), recipe.epochs, device) for batch in (small, whole)]
     condense = condenser.estimate(graph, device.type).seconds * slowdown
     evaluation = runs * each[0]
     sentence = decision(condense, evaluation, 0.0, *each, expected=True)

@@ -43,7 +43,8 @@ class Accuracy:
     def of(cls, scores: Sequence[float], graphs: int = 1) -> Accuracy:
         """From the runs, equally many of each graph."""
         runs = np.asarray(scores, dtype=np.float64)
-        units = _units(runs, graphs)
+        # The independent values: the mean of each graph, or the runs of the only one.
+        units = runs if graphs == 1 else runs.reshape(graphs, -1).mean(1)
         mean, spread, interval = float(runs.mean()), None, None
         if units.size > 1:
             spread = float(units.std(ddof=1))
@@ -99,7 +100,7 @@ def compare(first: Accuracy, second: Accuracy) -> Difference:
     mean = first.mean - second.mean
     if first.spread is None or second.spread is None:
         return Difference(mean, None)
-    counts = [_units(np.asarray(one.scores), one.graphs).size for one in (first, second)]
+    counts = [one.graphs if one.graphs > 1 else len(one.scores) for one in (first, second)]
     a, b = (one.spread**2 / n for one, n in zip((first, second), counts, strict=True))  # type: ignore[operator]
     if a + b == 0:
         return Difference(mean, (mean, mean))
@@ -137,11 +138,6 @@ def rank_correlation(
         return None, None
     low, high = np.nanpercentile(taus[1:], (2.5, 97.5))
     return float(taus[0]), (float(low), float(high))
-
-
-def _units(runs: np.ndarray, graphs: int) -> np.ndarray:
-    """The independent values: the mean of each graph, or the runs of the only one."""
-    return runs if graphs == 1 else runs.reshape(graphs, -1).mean(1)
 
 
 def _quantile(freedom: float) -> float:

@@ -18,19 +18,6 @@ from gcsr.utils.errors import require
 NOT_COMPARED = frozenset(["measured", "dataset"])
 
 
-def other_test_labels(graph: Graph) -> dict[str, Graph]:
-    """The graph with its test labels permuted, and with one class for all test nodes."""
-    labels = graph.y[graph.test]
-    classes = labels.unique().numel()
-    require(classes > 1, f"graph must have test nodes of more than one class, got {classes}.")
-    order = torch.randperm(len(labels), generator=make_generator(0, "permuted test labels"))
-    changed = {"permuted": labels[order], "one-class": labels.min().expand_as(labels)}
-    return {
-        name: replace(graph, y=graph.y.index_copy(0, graph.test, values))
-        for name, values in changed.items()
-    }
-
-
 def check_leaks(
     method: Condenser, graph: Graph, *, seed: int = 0, device: str | torch.device = "cpu"
 ) -> CondensedGraph:
@@ -57,11 +44,16 @@ def check_leaks(
         f"method must be an instance such as gcsr.GCSR(nodes=70), got {type(method).__name__}.",
     )
     require_graph(graph)
+    labels = graph.y[graph.test]
+    classes = labels.unique().numel()
+    require(classes > 1, f"graph must have test nodes of more than one class, got {classes}.")
+    order = torch.randperm(len(labels), generator=make_generator(0, "permuted test labels"))
+    changed = {"permuted": labels[order], "one-class": labels.min().expand_as(labels)}
     ours = method.condense(graph, seed=seed, device=device)
-    differs = {
-        name: _difference(ours, method.condense(other, seed=seed, device=device))
-        for name, other in other_test_labels(graph).items()
-    }
+    differs = {}
+    for name, values in changed.items():
+        other = replace(graph, y=graph.y.index_copy(0, graph.test, values))
+        differs[name] = _difference(ours, method.condense(other, seed=seed, device=device))
     declared = method.leaks_test_labels and not graph.inductive
     if ours.leaks_test_labels != declared:
         raise AssertionError(

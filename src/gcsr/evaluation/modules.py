@@ -6,7 +6,7 @@ import copy
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -102,20 +102,16 @@ class Caller:
     def __call__(self, edges: Edges) -> Tensor:
         """Class scores of every node."""
         x, index, weight = edges
+        values: dict[str, Any] = {"x": x, "edge_index": index, "edge_weight": weight}
+        if self.form == "data":
+            from torch_geometric.data import Data  # noqa: PLC0415 - takes a second to import
+
+            values["data"] = Data(**values)
         named = {}
         if self.weight:
             named[self.weight] = weight.unsqueeze(1) if self.weight == "edge_attr" else weight
         try:
-            if self.form == "data":
-                from torch_geometric.data import Data  # noqa: PLC0415 - takes a second to import
-
-                found = self.module(Data(x=x, edge_index=index, edge_weight=weight))
-            elif self.form == "x":
-                found = self.module(x)
-            elif self.form == "x, edge_index":
-                found = self.module(x, index, **named)
-            else:
-                found = self.module(x, index, weight)
+            found = self.module(*(values[name] for name in self.form.split(", ")), **named)
         except Exception as error:
             called = ", ".join([self.form, *named])
             raise InputError(
@@ -167,18 +163,13 @@ def train_module(
         if train.unweighted is not None and caller.ignores_weights(edges):
             edges = train.unweighted
             if number == 0 and caller.form != "x":
-                _warn(caller, train)
+                left = int((edges[1][0] != edges[1][1]).sum())
+                some = f"the {counted(left, 'edge')} above {train.threshold:.3g}"
+                warn_user(
+                    f"{type(caller.module).__name__} ignores edge weights, so it is trained with"
+                    f" {some if left else 'no edges'} of the condensed graph."
+                )
         return caller, _train(caller, edges, train, validation, recipe)
-
-
-def _warn(caller: Caller, train: TrainingGraph) -> None:
-    _, index, _ = train.edges if train.unweighted is None else train.unweighted
-    left = int((index[0] != index[1]).sum())
-    which = f"the {counted(left, 'edge')} above {train.threshold:.3g}" if left else "no edges"
-    warn_user(
-        f"{type(caller.module).__name__} ignores edge weights, so it is trained with {which} of the"
-        " condensed graph."
-    )
 
 
 def _fresh(model: ModuleChoice) -> nn.Module:

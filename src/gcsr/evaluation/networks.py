@@ -21,20 +21,9 @@ from gcsr.utils.formatting import counted, nouns
 BINS = 15
 
 
-@dataclass(frozen=True)
-class Keep:
-    """What is kept of every network beside its accuracy."""
-
-    metrics: bool = False
-    models: bool = False
-
-
-NOTHING = Keep()
-
-
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Of some networks in their order: scores between 0 and 1, and what :class:`Keep` asks for.
+    """Of some networks in their order: scores between 0 and 1, and what else was asked for.
 
     ``predictions`` are the classes of all test nodes, ``(networks, nodes)``, or truth values of all
     labels, ``(networks, nodes, C)``. ``metrics`` has a dictionary for every network.
@@ -47,17 +36,17 @@ class Scores:
     models: list[nn.Module] = field(default_factory=list)
 
     @classmethod
-    def of(cls, logits: Tensor, labels: Tensor, keep: Keep) -> Scores:
+    def of(cls, logits: Tensor, labels: Tensor, *, metrics: bool) -> Scores:
         """From class scores ``(networks, nodes, C)`` of test nodes."""
         multi_label = labels.ndim == 2
         found = predicted(logits, multi_label)
         test = score_of(found, labels)
-        if not keep.metrics:
+        if not metrics:
             return cls(test, torch.empty(0))
         shares = probabilities(logits.double(), multi_label).cpu().numpy()
         measure = multi_label_metrics_of if multi_label else metrics_of
-        metrics = [measure(one, labels.cpu().numpy()) for one in shares]
-        return cls(test, torch.empty(0), found.cpu(), metrics)
+        measured = [measure(one, labels.cpu().numpy()) for one in shares]
+        return cls(test, torch.empty(0), found.cpu(), measured)
 
     @classmethod
     def joined(cls, parts: Sequence[Scores]) -> Scores:
@@ -180,22 +169,6 @@ class Evaluation:
     predictions: Tensor | None = field(default=None, repr=False, compare=False)
     models: list[nn.Module] | None = field(default=None, repr=False, compare=False)
     measure: str = "accuracy"
-
-    @classmethod
-    def of(cls, found: Scores, **rest: Any) -> Evaluation:
-        """From what the networks scored."""
-        scores = (100 * found.test.double().cpu().numpy()).tolist()
-        names = found.metrics[0] if found.metrics else {}
-        return cls(
-            mean=float(np.mean(scores)),
-            std=float(np.std(scores)),
-            scores=scores,
-            validation=(100 * found.validation.double().cpu().numpy()).tolist(),
-            metrics={name: [one[name] for one in found.metrics] for name in names} or None,
-            predictions=found.predictions,
-            models=found.models or None,
-            **rest,
-        )
 
     @property
     def accuracy(self) -> Accuracy:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -20,12 +22,11 @@ from gcsr.data.stored_graph import StoredGraph, require_in_memory
 from gcsr.data.views import View
 from gcsr.distributed.pool import Cluster, connected
 from gcsr.distributed.worker import Shared
-from gcsr.evaluation.modules import TrainingGraph, train_module
+from gcsr.evaluation.modules import ModuleChoice, TrainingGraph, train_module
 from gcsr.evaluation.networks import (
     WHOLE,
     WITH_PSEUDO_LABELS,
     Evaluation,
-    Keep,
     Scores,
     TrainedNetwork,
 )
@@ -40,15 +41,15 @@ from gcsr.evaluation.trial import (
     PseudoLabels,
     Task,
     Trial,
-    condensed_batches,
     require_unlabeled_nodes,
 )
+from gcsr.models.base import Model
 from gcsr.models.registry import testing_model
 from gcsr.starts.pseudo_labels import LABELERS
 from gcsr.training.classification import measure_name
 from gcsr.training.fit import TrainingRecipe, fit, topology_of
 from gcsr.utils.devices import pick_device
-from gcsr.utils.errors import require, require_integer, require_one_of
+from gcsr.utils.errors import InputError, require, require_integer, require_one_of
 from gcsr.utils.progress import Progress, ProgressOption, shows_progress, silent
 
 # Units per CPU: each prepares the real graph once, and the last ones should end together.
@@ -153,26 +154,17 @@ def evaluate(
     )
     check_numbers(graph, runs, hidden_channels)
     recipe = recipe or TrainingRecipe()
-    name = model_name(model, graph, hidden_channels)
+    name, network = resolved_model(model, graph, hidden_channels)
     if metrics or return_models:
         require_in_memory(graph, "metrics" if metrics else "return_models")
-    task = Task(
-        tuple(graphs), model, runs, recipe, hidden_channels, seed, Keep(metrics, return_models)
-    )
-    scores, seconds = _scores(task, graph, device, progress, cluster)
-    return Evaluation.of(
-        scores,
+    task = Task(tuple(graphs), network, runs, recipe, seed, metrics, return_models)
+    return _evaluation(
+        task,
+        graph,
+        *_scores(task, graph, device, progress, cluster),
         model=name,
-        dataset=graph.name,
         nodes=graphs[0].num_nodes,
-        graphs=len(graphs),
-        runs=runs,
         trained_on="condensed",
-        leaks_test_labels=any(g.leaks_test_labels for g in graphs),
-        recipe=vars(recipe),
-        measure=measure_name(graph.multi_label),
-        seed=seed,
-        seconds=seconds,
     )
 
 
@@ -216,41 +208,34 @@ def evaluate_full(
     check_numbers(graph, runs, hidden_channels)
     require_in_memory(graph, "graph")
     recipe = recipe or TrainingRecipe()
-    name = model_name(model, graph, hidden_channels)
-    keep = Keep(metrics, return_models)
-    labeler = None
-    if pseudo_labels:
-        labeler_name = "auto" if pseudo_labels is True else pseudo_labels
-        require_one_of("pseudo_labels", labeler_name, ("auto", *LABELERS))
-        require_unlabeled_nodes(graph)
-        graph.require_single_label("pseudo_labels")
-        require(cluster is None, "pseudo_labels must be false with a cluster, got true.")
-        require(isinstance(model, str), "pseudo_labels must be false with a module, got true.")
-        began = time.perf_counter()
-        trial = Trial(
-            testing_model(name, hidden_channels), View(graph), pick_device(device), recipe, seed
-        )
-        labels = PseudoLabels.of(trial, progress, labeler_name)
-        scores = trial.scores(labels.batches(trial, range(runs)), progress, keep)
-        labeler = labels.accuracies(trial)
-        seconds = time.perf_counter() - began
-    else:
-        task = Task((), model, runs, recipe, hidden_channels, seed, keep)
+    name, network = resolved_model(model, graph, hidden_channels)
+    task = Task((), network, runs, recipe, seed, metrics, return_models)
+    nodes = graph.train.numel() if graph.inductive else graph.num_nodes
+    if not pseudo_labels:
         scores, seconds = _scores(task, graph, device, progress, cluster)
-    return Evaluation.of(
+        return _evaluation(task, graph, scores, seconds, model=name, nodes=nodes, trained_on=WHOLE)
+    labeler = "auto" if pseudo_labels is True else pseudo_labels
+    require_one_of("pseudo_labels", labeler, ("auto", *LABELERS))
+    require_unlabeled_nodes(graph)
+    graph.require_single_label("pseudo_labels")
+    require(cluster is None, "pseudo_labels must be false with a cluster, got true.")
+    if not isinstance(network, Model):
+        raise InputError("pseudo_labels must be false with a module, got true.")
+    began = time.perf_counter()
+    trial = Trial(network, graph, pick_device(device), recipe, seed)
+    labels = PseudoLabels.of(trial, progress, labeler)
+    batches = labels.batches(trial, range(runs))
+    scores = trial.scores(batches, progress, metrics=metrics, models=return_models)
+    accuracies = labels.accuracies(trial)
+    return _evaluation(
+        task,
+        graph,
         scores,
+        time.perf_counter() - began,
         model=name,
-        dataset=graph.name,
-        nodes=graph.train.numel() if graph.inductive else graph.num_nodes,
-        graphs=1,
-        runs=runs,
-        trained_on=WITH_PSEUDO_LABELS if pseudo_labels else WHOLE,
-        leaks_test_labels=False,
-        recipe=vars(recipe),
-        measure=measure_name(graph.multi_label),
-        seed=seed,
-        seconds=seconds,
-        pseudo_labels=labeler,
+        nodes=nodes,
+        trained_on=WITH_PSEUDO_LABELS,
+        pseudo_labels=accuracies,
     )
 
 
@@ -282,22 +267,20 @@ def train(
     require_condensed(small)
     require_integer("hidden_channels", hidden_channels, least=1)
     real = None if graph is None else require_origin([small], graph, check_origin)
-    model_name(model, real, hidden_channels)
-    view = None if real is None else View(real)
-    if not isinstance(model, str):
+    _, network = resolved_model(model, real, hidden_channels)
+    if not isinstance(network, Model):
         caller, _ = train_module(
-            model,
+            network,
             TrainingGraph.of(small, small.num_classes, target),
-            None if view is None else view.validation(),
+            None if real is None else View(real).validation(),
             recipe=recipe,
             seed=seed,
             number=0,
         )
         return caller.module
-    network = testing_model(model, hidden_channels)
-    if view is not None:
-        trial = Trial(network, view, target, recipe, seed)
-        params = trial.train(condensed_batches(trial, [small], 1)[0], recipe, silent).params
+    if real is not None:
+        trial = Trial(network, real, target, recipe, seed)
+        params = trial.train(trial.condensed_batches([small], 1)[0], recipe, silent).params
     else:
         x, adjacency, targets = (
             part.to(target, torch.float32) for part in (small.x, small.adjacency, small.targets)
@@ -340,11 +323,36 @@ def _scores(
         return scores, time.perf_counter() - began
 
 
-def model_name(model: ModelChoice, graph: Graph | None, hidden_channels: int) -> str:
-    """The name of a model, a module or a function; refuses what is none of them."""
+def _evaluation(task: Task, graph: Graph, found: Scores, seconds: float, **rest: Any) -> Evaluation:
+    """What networks of a task scored, with what was asked for."""
+    scores = (100 * found.test.double().cpu().numpy()).tolist()
+    names = found.metrics[0] if found.metrics else {}
+    return Evaluation(
+        mean=float(np.mean(scores)),
+        std=float(np.std(scores)),
+        scores=scores,
+        validation=(100 * found.validation.double().cpu().numpy()).tolist(),
+        dataset=graph.name,
+        graphs=max(1, len(task.graphs)),
+        runs=task.runs,
+        leaks_test_labels=any(small.leaks_test_labels for small in task.graphs),
+        recipe=vars(task.recipe),
+        seed=task.seed,
+        seconds=seconds,
+        metrics={name: [one[name] for one in found.metrics] for name in names} or None,
+        predictions=found.predictions,
+        models=found.models or None,
+        measure=measure_name(graph.multi_label),
+        **rest,
+    )
+
+
+def resolved_model(
+    model: ModelChoice, graph: Graph | None, hidden_channels: int
+) -> tuple[str, Model | ModuleChoice]:
+    """The name of a model, a module or a function, and what it names; refuses what is none of them."""
     if isinstance(model, str):
-        testing_model(model, hidden_channels)
-        return model
+        return model, testing_model(model, hidden_channels)
     require(
         callable(model),
         f"model must be a name, a torch.nn.Module or a function that makes one, got"
@@ -354,7 +362,7 @@ def model_name(model: ModelChoice, graph: Graph | None, hidden_channels: int) ->
         require_in_memory(graph, "model")
     # A functools.partial is a function without a name.
     named = type(model) if isinstance(model, nn.Module) else model
-    return str(getattr(named, "__name__", type(model).__name__))
+    return str(getattr(named, "__name__", type(model).__name__)), model
 
 
 def check_numbers(graph: Graph, runs: int, hidden_channels: int, single_label: str = "") -> None:

@@ -17,7 +17,7 @@ from gcsr.data.interop import graph_of
 from gcsr.data.views import View
 from gcsr.evaluation.intervals import Accuracy, Difference
 from gcsr.evaluation.protocol import check_numbers
-from gcsr.evaluation.trial import Batch, Measured, Trial, condensed_batches, real_batches
+from gcsr.evaluation.trial import Batch, Measured, Trial
 from gcsr.methods.registry import build
 from gcsr.models.registry import testing_model
 from gcsr.training.fit import TrainingRecipe
@@ -110,7 +110,7 @@ def robustness(
         require(fine, f"levels must be > 0 and <= 1, got {level!r}.")
     condenser = build(method, {"nodes": nodes, "ratio": ratio, **settings})
     target, recipe = pick_device(device), recipe or TrainingRecipe()
-    trial = Trial(testing_model(model, hidden_channels), View(real), target, recipe, seed)
+    trial = Trial(testing_model(model, hidden_channels), real, target, recipe, seed)
     cases = [("none", 0.0), *((noise, float(level)) for noise in noises for level in levels)]
     rows = []
     for done, (noise, level) in enumerate(cases):
@@ -122,15 +122,10 @@ def robustness(
             small = condenser.condense(noisy, seed=seed + draw, device=target, progress=named)
             # Every draw has its own initial weights.
             networks = range(draw * runs, (draw + 1) * runs)
-            batches["condensed"] += condensed_batches(trial, [small], runs, networks.start)
-            seen = View(noisy).training()
-            batches["whole"] += real_batches(trial, seen, real.num_classes, networks)
-        found = {
-            name: Accuracy.of(
-                (100 * trial.scores(some, named).test.double().cpu()).tolist(), graphs
-            )
-            for name, some in batches.items()
-        }
+            batches["condensed"] += trial.condensed_batches([small], runs, networks.start)
+            batches["whole"] += trial.real_batches(View(noisy).training(), networks)
+        scores = trial.percents(batches, named)
+        found = {name: Accuracy.of(own, graphs) for name, own in scores.items()}
         rows.append(NoisyScore(noise, level, **found, difference=_paired(**found)))
     progress("noises", len(cases), len(cases))
     visible = real.train.numel() if real.inductive else real.num_nodes
@@ -140,7 +135,7 @@ def robustness(
         settings=condenser.settings,
         graphs=graphs,
         rows=tuple(rows),
-        **trial.described(real, model, runs),
+        **trial.described(model, runs),
     )
 
 

@@ -7,17 +7,19 @@ with other networks than those that chose.
 
 from __future__ import annotations
 
+import math
 import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from gcsr.data.condensed import STORED_DTYPES, CondensedGraph, StoredDtype
+from gcsr.data.condensed import CondensedGraph, StoredDtype
 from gcsr.data.views import CondensingView
 from gcsr.engines.iterates import QuickScore
-from gcsr.utils.errors import InputError, real_number, require_one_of, whole_number
+from gcsr.utils.errors import Count, InputError, Weight, Whole, check_fields
 from gcsr.utils.progress import Progress, silent
 from gcsr.utils.safe_io import part
 
@@ -27,41 +29,22 @@ _SHARES = (1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64)
 
 
 @dataclass(frozen=True)
-class Threshold:
-    """Edges heavier than ``value`` stay."""
+class Rule:
+    """``threshold``: edges heavier than ``value`` stay; ``top-k``: so many heaviest of every node."""
 
+    name: str
     value: float
 
-    def __post_init__(self) -> None:
-        real_number(self, "value")
-
     def kept(self, edges: Tensor) -> Tensor:
-        """Those above the threshold."""
-        return edges > self.value
-
-    def __str__(self) -> str:
-        return f"threshold={self.value:g}"
-
-
-@dataclass(frozen=True)
-class TopK:
-    """The ``neighbors`` heaviest edges of every node stay, the first of equals."""
-
-    neighbors: int
-
-    def __post_init__(self) -> None:
-        whole_number(self, "neighbors")
-
-    def kept(self, edges: Tensor) -> Tensor:
-        """The heaviest of every row."""
-        order = edges.argsort(dim=1, descending=True, stable=True)[:, : self.neighbors]
+        """Which edges stay; the first of equal ones in a row."""
+        if self.name == "threshold":
+            return edges > self.value
+        order = edges.argsort(dim=1, descending=True, stable=True)[:, : int(self.value)]
         return torch.zeros_like(edges, dtype=torch.bool).scatter_(1, order, True)
 
     def __str__(self) -> str:
-        return f"top-k={self.neighbors}"
-
-
-Rule = Threshold | TopK
+        value = self.value if self.name == "top-k" else f"{self.value:g}"
+        return f"{self.name}={value}"
 
 
 def parse_rule(text: str) -> Rule | None:
@@ -69,13 +52,10 @@ def parse_rule(text: str) -> Rule | None:
     if text in (AUTO, NONE):
         return None
     name, _, value = str(text).partition("=")
-    try:
-        if name == "threshold":
-            return Threshold(float(value))
-        if name == "top-k":
-            return TopK(int(value))
-    except ValueError:  # also InputError
-        pass
+    with suppress(ValueError, KeyError):
+        number = {"threshold": float, "top-k": int}[name](value)
+        if 0 <= number < math.inf:
+            return Rule(name, number)
     raise InputError(
         f"sparsify must be auto, none, threshold=0.05 or top-k=8 (any number >= 0), got {text!r}."
     )
@@ -98,8 +78,9 @@ def candidates(adjacency: Tensor) -> list[Rule]:
     # Three digits, so that the text of a rule is the whole rule.
     places = [int(share * weights.numel()) for share in _SHARES if weights.numel()]
     thresholds = {float(f"{float(weights[place]):.3g}") for place in places}
-    rules: list[Rule] = [TopK(0), *(TopK(1 << power) for power in range((n - 1).bit_length()))]
-    rules += [Threshold(value) for value in sorted(thresholds)]
+    counts = [0, *(1 << power for power in range((n - 1).bit_length()))]
+    rules = [Rule("top-k", count) for count in counts]
+    rules += [Rule("threshold", value) for value in sorted(thresholds)]
     left: dict[int, Rule] = {}
     for rule in rules:
         left.setdefault(entries(pruned(adjacency, rule)), rule)
@@ -129,17 +110,13 @@ class Sparsifier:
 
     rule: str = AUTO
     dtype: StoredDtype | None = None
-    tolerance: float = 0.5
-    runs: int = 5
-    seed: int = 0
+    tolerance: Weight = 0.5
+    runs: Count = 5
+    seed: Whole = 0
 
     def __post_init__(self) -> None:
         parse_rule(self.rule)
-        if self.dtype is not None:
-            require_one_of("dtype", self.dtype, STORED_DTYPES)
-        real_number(self, "tolerance")
-        whole_number(self, "runs", least=1)
-        whole_number(self, "seed")
+        check_fields(self)
 
     def __call__(
         self,

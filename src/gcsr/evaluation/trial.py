@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from itertools import groupby
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -14,11 +15,10 @@ from gcsr.data.condensed import CondensedGraph
 from gcsr.data.graph import Graph
 from gcsr.data.views import Target, View, VisibleGraph
 from gcsr.evaluation.modules import ModuleChoice, TrainingGraph, edges_of, train_module
-from gcsr.evaluation.networks import NOTHING, Keep, Scores, TrainedNetwork
+from gcsr.evaluation.networks import Scores, TrainedNetwork
 from gcsr.methods.base import code_versions
 from gcsr.models.base import Model, Prepared, joined
 from gcsr.models.gat import GAT
-from gcsr.models.registry import testing_model
 from gcsr.outofcore.predict import accuracy_in_blocks
 from gcsr.outofcore.real import RealGraph, real_graph
 from gcsr.starts.pseudo_labels import class_shares
@@ -37,6 +37,7 @@ from gcsr.utils.parallel import run_jobs_on, suitable_threads
 from gcsr.utils.progress import Progress
 
 ModelChoice = str | ModuleChoice
+K = TypeVar("K")
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,12 +45,12 @@ class Task:
     """``runs`` networks on each of some condensed graphs or, where there is none, on the whole one."""
 
     graphs: tuple[CondensedGraph, ...]
-    model: ModelChoice
+    model: Model | ModuleChoice
     runs: int
     recipe: TrainingRecipe
-    hidden_channels: int
     seed: int
-    keep: Keep = NOTHING
+    metrics: bool = False
+    models: bool = False
 
     @property
     def networks(self) -> range:
@@ -64,34 +65,29 @@ class Task:
         On a CPU a network's scores do not depend on which others are trained with it; on CUDA those
         of one call are batched, and the last bits may.
         """
-        view = View(graph)
-        if not isinstance(self.model, str):
-            return self._module_scores(self.model, graph, view, device, networks, progress)
-        network = testing_model(self.model, self.hidden_channels)
-        trial = Trial(network, view, device, self.recipe, self.seed)
+        if not isinstance(self.model, Model):
+            return self._module_scores(self.model, graph, device, networks, progress)
+        trial = Trial(self.model, graph, device, self.recipe, self.seed)
         if self.graphs:
-            batches = condensed_batches(trial, self.graphs, self.runs)
+            batches = trial.condensed_batches(self.graphs, self.runs)
             batches = [batch for batch in batches if batch.networks.start in networks]
         else:
-            batches = real_batches(trial, view.training(), graph.num_classes, networks)
-        return trial.scores(batches, progress, self.keep)
+            batches = trial.real_batches(trial.view.training(), networks)
+        return trial.scores(batches, progress, metrics=self.metrics, models=self.models)
 
     def _module_scores(
         self,
         model: ModuleChoice,
         graph: Graph,
-        view: View,
         device: torch.device,
         networks: range,
         progress: Progress,
     ) -> Scores:
         """The same for a user's module, one network at a time."""
+        view = View(graph)
         validation = view.validation()
         trained = []
-        for g in range(max(1, len(self.graphs))):
-            numbers = [n for n in range(g * self.runs, (g + 1) * self.runs) if n in networks]
-            if not numbers:
-                continue
+        for g, numbers in groupby(networks, lambda number: number // self.runs):
             source = self.graphs[g] if self.graphs else view.training()
             train = TrainingGraph.of(source, graph.num_classes, device)
             for number in numbers:
@@ -103,10 +99,10 @@ class Task:
         test = view.test()
         edges = edges_of(test, device)
         tested = [
-            Scores.of(caller.scores(edges, test).unsqueeze(0), test.labels, self.keep)
+            Scores.of(caller.scores(edges, test)[None], test.labels, metrics=self.metrics)
             for caller, _ in trained
         ]
-        modules = [caller.module for caller, _ in trained] if self.keep.models else []
+        modules = [caller.module for caller, _ in trained] if self.models else []
         best = torch.tensor([score for _, score in trained], dtype=torch.float64)
         return replace(Scores.joined(tested), validation=best, models=modules)
 
@@ -147,9 +143,7 @@ class Batch:
 
     def smaller(self, size: int) -> list[Batch]:
         """The same networks, fewer at a time: those of one graph, or so many."""
-        if size >= len(self.networks):
-            return [self]
-        if self.graphs is not None:
+        if self.graphs is not None and size < len(self.networks):
             return self.graphs()
         starts = range(0, len(self.networks), size)
         return [replace(self, networks=self.networks[i : i + size]) for i in starts]
@@ -159,11 +153,12 @@ class Trial:
     """Trains networks on small or whole graphs; validates and tests them on the real one."""
 
     def __init__(
-        self, model: Model, view: View, device: torch.device, recipe: TrainingRecipe, seed: int
+        self, model: Model, graph: Graph, device: torch.device, recipe: TrainingRecipe, seed: int
     ) -> None:
         self.model, self.device, self.recipe, self.seed = model, device, recipe, seed
         self._real: list[RealGraph] = []
-        self.view = view
+        view = View(graph)
+        self.graph, self.view = graph, view
         self.validation = view.validation()
         self.validate = self.prepare(self.validation)
         self.validation_labels = self.validation.labels.to(device)
@@ -174,17 +169,17 @@ class Trial:
         """The test nodes with their labels: read once, and not before all networks are trained."""
         return self.view.test()
 
-    def described(self, graph: Graph, model: str, runs: int) -> dict[str, Any]:
+    def described(self, model: str, runs: int) -> dict[str, Any]:
         """The fields of :class:`Measured`."""
         return {
-            "dataset": graph.name,
+            "dataset": self.graph.name,
             "model": model,
             "runs": runs,
             "recipe": vars(self.recipe),
             "seed": self.seed,
             "device": self.device.type,
             "machine": machine_name(self.device),
-            "data": graph.content_hash,
+            "data": self.graph.content_hash,
             "versions": code_versions(),
         }
 
@@ -194,12 +189,85 @@ class Trial:
         self._real.append(real_graph(target, self.device))
         return self._real[-1].prepared(self.model, target.nodes)
 
-    def scores(self, batches: Sequence[Batch], progress: Progress, keep: Keep = NOTHING) -> Scores:
-        """What every network scores, in their order.
+    def real_batches(self, target: Target, networks: range) -> list[Batch]:
+        """How networks on (a part of) the real graph are grouped."""
+        targets = targets_of(target.labels, self.graph.num_classes).to(self.device)
+        return self.batches(self.prepare(target), targets, networks)
+
+    def batches(self, prepared: Prepared, classes: Tensor, networks: range) -> list[Batch]:
+        """How networks on one real graph, with ``classes`` as targets, are grouped."""
+        # Weights and activations are also kept for the backward pass; on a CPU every run is a job.
+        cuda = self.device.type == "cuda"
+        at_once = max(1, networks_at_once(self.model, prepared) // 4) if cuda else 1
+        return Batch(prepared, classes, networks).smaller(at_once)
+
+    def condensed_batches(
+        self, graphs: Sequence[CondensedGraph], runs: int, number: int = 0
+    ) -> list[Batch]:
+        """How networks on condensed graphs are grouped: run r of graph g has number ``g * runs + r``.
+
+        ``number`` is added to all of them: networks of another number have other initial weights.
+
+        On CUDA all runs of all graphs are one batch where the model and sizes allow it. On a CPU every
+        network is a job of its own: its weights then stay in the cache, and jobs run on all cores.
+        """
+        cuda = self.device.type == "cuda"
+        same_size = len({graph.num_nodes for graph in graphs}) == 1
+        # Attention lists the edges of one graph.
+        together = cuda and same_size and len(graphs) > 1 and not isinstance(self.model, GAT)
+
+        def one_by_one() -> list[Batch]:
+            batches = []
+            for place, graph in enumerate(graphs):
+                first = number + place * runs
+                x, adjacency, classes = self._tensors([graph])
+                prepared = self.model.prepare(x[0], topology_of(adjacency[0]))
+                batch = Batch(prepared, classes[0], range(first, first + runs))
+                batches += batch.smaller(runs if cuda else 1)
+            return batches
+
+        if not together:
+            return one_by_one()
+        x, adjacency, classes = (t.repeat_interleave(runs, 0) for t in self._tensors(graphs))
+        networks = range(number, number + len(graphs) * runs)
+        return [Batch(self.model.prepare(x, topology_of(adjacency)), classes, networks, one_by_one)]
+
+    def _tensors(self, graphs: Sequence[CondensedGraph]) -> Iterator[Tensor]:
+        """Features, adjacency and targets; in float32 as the real features are."""
+        for parts in zip(*((g.x, g.adjacency, g.targets) for g in graphs), strict=True):
+            yield torch.stack(parts).to(self.device, torch.float32)
+
+    def scores(
+        self,
+        batches: Sequence[Batch],
+        progress: Progress,
+        *,
+        metrics: bool = False,
+        models: bool = False,
+    ) -> Scores:
+        """What every network scores, in their order; with ``models`` also the networks.
 
         The real graph's test labels are read once, after all networks are trained.
         """
-        return self.test_scores(self.fitted(batches, progress), progress, keep)
+        fitted = self.fitted(batches, progress)
+        found = self.test_scores(fitted, progress, metrics=metrics)
+        if not models:
+            return found
+        networks: list[nn.Module] = [
+            TrainedNetwork(self.model, tuple(p[i : i + 1] for p in one.params))
+            for one in fitted
+            for i in range(one.validation.numel())
+        ]
+        return replace(found, models=networks)
+
+    def percents(
+        self, groups: Mapping[K, Sequence[Batch]], progress: Progress
+    ) -> dict[K, list[float]]:
+        """Test accuracy in percent of the networks of every group of batches."""
+        test = self.scores([batch for group in groups.values() for batch in group], progress).test
+        counts = [sum(len(batch.networks) for batch in group) for group in groups.values()]
+        parts: Sequence[Tensor] = (100 * test.double().cpu()).split(counts)
+        return {name: own.tolist() for name, own in zip(groups, parts, strict=True)}
 
     def fitted(self, batches: Sequence[Batch], progress: Progress) -> list[Fitted]:
         """The networks of every batch, each at its best validation epoch."""
@@ -207,7 +275,7 @@ class Trial:
         return run_jobs_on(self.device, jobs, progress)
 
     def test_scores(
-        self, fitted: Sequence[Fitted], progress: Progress, keep: Keep = NOTHING
+        self, fitted: Sequence[Fitted], progress: Progress, *, metrics: bool = False
     ) -> Scores:
         """What trained networks score."""
         test = self.tested
@@ -221,21 +289,12 @@ class Trial:
         labels = test.labels.to(self.device)
         at_once = networks_at_once(self.model, prepared)
         parts = [
-            Scores.of(logits, labels, keep)
+            Scores.of(logits, labels, metrics=metrics)
             for one in fitted
             for logits in logits_of(self.model, one.params, prepared, at_once=at_once)
         ]
-        found = replace(
-            Scores.joined(parts), validation=torch.cat([one.validation for one in fitted])
-        )
-        if not keep.models:
-            return found
-        networks: list[nn.Module] = [
-            TrainedNetwork(self.model, tuple(p[i : i + 1] for p in one.params))
-            for one in fitted
-            for i in range(one.validation.numel())
-        ]
-        return replace(found, models=networks)
+        validation = torch.cat([one.validation for one in fitted])
+        return replace(Scores.joined(parts), validation=validation)
 
     def train(self, batch: Batch, recipe: TrainingRecipe, progress: Progress) -> Fitted:
         """The networks of a batch, each at its best validation epoch."""
@@ -264,76 +323,11 @@ class Trial:
 
 
 def _joined(parts: Sequence[Fitted]) -> Fitted:
-    if len(parts) == 1:
-        return parts[0]
     return Fitted(
         joined([part.params for part in parts]),
         torch.cat([part.validation for part in parts]),
         torch.cat([part.epoch for part in parts]),
     )
-
-
-def real_batches(trial: Trial, target: Target, num_classes: int, networks: range) -> list[Batch]:
-    """How networks on (a part of) the real graph are grouped."""
-    targets = targets_of(target.labels, num_classes).to(trial.device)
-    return batches_of(trial, trial.prepare(target), targets, networks)
-
-
-def batches_of(trial: Trial, prepared: Prepared, classes: Tensor, networks: range) -> list[Batch]:
-    """How networks on one real graph, with ``classes`` as targets, are grouped."""
-    # Weights and activations are also kept for the backward pass; on a CPU every run is a job.
-    cuda = trial.device.type == "cuda"
-    at_once = max(1, networks_at_once(trial.model, prepared) // 4) if cuda else 1
-    starts = range(0, len(networks), at_once)
-    return [Batch(prepared, classes, networks[i : i + at_once]) for i in starts]
-
-
-def condensed_batches(
-    trial: Trial, graphs: Sequence[CondensedGraph], runs: int, number: int = 0
-) -> list[Batch]:
-    """How networks on condensed graphs are grouped: run r of graph g has number ``g * runs + r``.
-
-    ``number`` is added to all of them: networks of another number have other initial weights.
-
-    On CUDA all runs of all graphs are one batch where the model and sizes allow it. On a CPU every
-    network is a job of its own: its weights then stay in the cache, and jobs run on all cores.
-    """
-    cuda = trial.device.type == "cuda"
-    same_size = len({graph.num_nodes for graph in graphs}) == 1
-    # Attention lists the edges of one graph.
-    together = len(graphs) if cuda and same_size and not isinstance(trial.model, GAT) else 1
-    batches = []
-    for first in range(0, len(graphs), together):
-        group = graphs[first : first + together]
-        # Whatever precision a file holds, it meets real features in float32.
-        x, adjacency, classes = (
-            torch.stack(parts).to(trial.device, torch.float32)
-            for parts in zip(*((g.x, g.adjacency, g.targets) for g in group), strict=True)
-        )
-        networks = range(number + first * runs, number + (first + len(group)) * runs)
-        if len(group) > 1:
-            x, adjacency, classes = (t.repeat_interleave(runs, 0) for t in (x, adjacency, classes))
-            prepared = trial.model.prepare(x, topology_of(adjacency))
-            one_by_one = partial(_one_by_one, trial, group, runs, networks.start)
-            batches.append(Batch(prepared, classes, networks, one_by_one))
-            continue
-        prepared = trial.model.prepare(x[0], topology_of(adjacency[0]))
-        size = runs if cuda else 1
-        batches += [
-            Batch(prepared, classes[0], networks[i : i + size]) for i in range(0, runs, size)
-        ]
-    return batches
-
-
-def _one_by_one(
-    trial: Trial, graphs: Sequence[CondensedGraph], runs: int, number: int
-) -> list[Batch]:
-    """The networks of every graph as a batch of their own."""
-    return [
-        batch
-        for place, graph in enumerate(graphs)
-        for batch in condensed_batches(trial, [graph], runs, number + place * runs)
-    ]
 
 
 # -- Pseudo-labels: the fair references of a graph that was condensed with them ------------------------
@@ -382,7 +376,7 @@ class PseudoLabels:
         visible = self.visible
         everyone = torch.arange(visible.num_nodes)
         target = Target(visible.x, visible.adjacency, everyone, visible.labels)
-        return batches_of(trial, trial.prepare(target), self.shares, networks)
+        return trial.batches(trial.prepare(target), self.shares, networks)
 
     def accuracies(self, trial: Trial) -> dict[str, float]:
         """Accuracy in percent of the most likely class on test and validation nodes.
@@ -390,8 +384,8 @@ class PseudoLabels:
         Asked for after all networks are trained: it reads the test labels.
         """
         targets = {"test": trial.tested, "validation": trial.validation}
-        return {name: self._accuracy(target) for name, target in targets.items()}
-
-    def _accuracy(self, target: Target) -> float:
-        predicted = self.shares.argmax(-1).cpu()[target.nodes]
-        return 100 * float((predicted == target.labels).double().mean())
+        predicted = self.shares.argmax(-1).cpu()
+        return {
+            name: 100 * float((predicted[target.nodes] == target.labels).double().mean())
+            for name, target in targets.items()
+        }

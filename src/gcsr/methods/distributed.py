@@ -13,7 +13,7 @@ from gcsr.data.views import CondensingView
 from gcsr.distributed.pool import Cluster, Unit
 from gcsr.distributed.worker import Shared, ask
 from gcsr.engines.result import Context
-from gcsr.outofcore.hops import propagated_by
+from gcsr.outofcore.hops import Propagated
 from gcsr.training.expert_recipe import ExpertRequest
 from gcsr.training.obtain_experts import load_shared_experts, train_spread
 from gcsr.utils.parallel import run_jobs_on, single_threaded, suitable_threads
@@ -56,7 +56,7 @@ def condense_spread(
     if visible.disk is not None:
         work = condenser._work(condenser.size(visible.num_nodes))
         if work is not None and work.hops:
-            propagated_by(cluster, visible.disk, progress).features(work.hops)
+            Propagated(visible.disk, progress, cluster).features(work.hops)
         if condenser.expert_request is not None:
             seen = view if watch is None else replace(view, watch=watch)
             return _condense(condenser, seen, seeds, device, context, then, progress)

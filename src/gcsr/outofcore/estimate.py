@@ -90,7 +90,9 @@ class Estimate:
             f"memory: this takes about {_gib(self.memory_bytes)}, and {_gib(free)} are free; {helps}.",
         )
         if self.disk_bytes:
-            room = shutil.disk_usage(_existing(Path(self.disk_folder))).free
+            asked = Path(self.disk_folder)
+            folder = next(one for one in (asked, *asked.parents) if one.exists())
+            room = shutil.disk_usage(folder).free
             require(
                 self.disk_bytes <= room,
                 f"disk: this takes about {_gib(self.disk_bytes)} in {self.disk_folder}, and"
@@ -130,16 +132,15 @@ def estimate(graph: Graph, work: Work) -> Estimate:
         train = min(nodes, int(MOST_TRAINED * degree))
     numbers = feature_numbers(graph)
     at_hand = (train + reached) * numbers * 4 + reached * work.hidden_channels * 4 + kept
-    if isinstance(graph, StoredGraph):
-        clustered = 3 * min(nodes, most_rows(max(width, classes))) if work.clustered else 0
-        at_hand += clustered * feature_numbers(graph, work.hops) * 4
-        at_hand += min(work.outer_nodes, nodes) * int(degree) * numbers * 4
     if not isinstance(graph, StoredGraph):
         # What is copied of the features and what is held otherwise is not there at the same time.
         usual = in_memory_bytes(graph)
         copied = (FEATURE_COPIES - 1) * nodes * numbers * 4
         memory = GROUND_BYTES + at_hand + max(usual, usual - copied + work.held)
         return Estimate(seconds, memory, 0, in_blocks=False, disk_folder="")
+    clustered = 3 * min(nodes, most_rows(max(width, classes))) if work.clustered else 0
+    at_hand += clustered * feature_numbers(graph, work.hops) * 4
+    at_hand += min(work.outer_nodes, nodes) * int(degree) * numbers * 4
     blocks = min(
         graph.disk.memory, 2 * nodes * feature_numbers(graph, work.hops) * 4 + 16 * entries
     )
@@ -160,9 +161,3 @@ def estimate(graph: Graph, work: Work) -> Estimate:
 
 def _gib(count: int) -> str:
     return f"{count / 2**30:.1f} GiB"
-
-
-def _existing(folder: Path) -> Path:
-    while not folder.exists():
-        folder = folder.parent
-    return folder

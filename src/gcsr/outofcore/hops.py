@@ -128,12 +128,6 @@ class Plan:
         return cls(rows=max(64, rows), entries=entries, columns=columns)
 
 
-def propagated_by(cluster: Cluster, disk: OnDisk, progress: Progress = silent) -> Propagated:
-    """Message passing on a cluster, each of whose workers takes its share of the memory."""
-    share = replace(disk, memory=disk.memory // max(1, cluster.cpus))
-    return Propagated(share, progress, cluster)
-
-
 def cut_at(ends: np.ndarray, room: int, most: int | None = None) -> Iterator[tuple[int, int]]:
     """Places in parts of at most ``most`` within ``room``, from the sums up to each place.
 
@@ -155,52 +149,46 @@ def sparse_product(rows: RowBlock, read: Callable[[np.ndarray], sp.csr_array]) -
     return sp.csr_array(sp.csr_array(arrays, shape=(rows.count, used.size)) @ read(used))
 
 
-def _sparse_products(
-    normalized: NormalizedRows,
-    disk: OnDisk,
-    features: Dense,
-    ones: Dense,
-    ranges: Sequence[tuple[int, int]],
-) -> Iterator[list[np.ndarray]]:
-    """Ranges of rows of Eq. 2 times sparse features: ends of rows, columns, values; and times ones."""
-    assert isinstance(features, StoredFeatures)
-    side = DenseSide(ones, Plan.of(disk, 1).columns)
-    for first, stop in ranges:
-        rows = normalized.take(np.arange(first, stop))
-        found = sparse_product(rows, features.matrix.take)
-        found.sort_indices()
-        found.eliminate_zeros()
-        yield [found.indptr[1:], found.indices, found.data, side.times(rows).numpy()]
-
-
 def _products(
     normalized: NormalizedRows,
     disk: OnDisk,
     dense: Sequence[Dense],
-    ranges: Sequence[tuple[int, int]],
+    ranges: Iterable[tuple[int, int]],
+    sparse: StoredFeatures | None = None,
 ) -> Iterator[list[np.ndarray]]:
-    """Ranges of rows of Eq. 2 times each of the dense matrices."""
+    """Ranges of rows of Eq. 2 times each of the dense matrices.
+
+    Before these comes the product with ``sparse`` features: ends of rows, columns and values.
+    """
     sides = [DenseSide(one, Plan.of(disk, one.shape[1]).columns) for one in dense]
     for first, stop in ranges:
         rows = normalized.take(np.arange(first, stop))
-        yield [side.times(rows).numpy() for side in sides]
+        products = [side.times(rows).numpy() for side in sides]
+        if sparse is not None:
+            found = sparse_product(rows, sparse.matrix.take)
+            found.sort_indices()
+            found.eliminate_zeros()
+            products = [found.indptr[1:], found.indices, found.data, *products]
+        yield products
 
 
 def _unit(shared: Shared, rows: tuple[int, int], progress: Progress) -> list[np.ndarray]:
     """One range on a worker of a cluster."""
-    disk, scale, before, sparse = shared.get()
-    normalized = NormalizedRows(disk.adjacency, scale)
-    if sparse:
-        return next(_sparse_products(normalized, disk, before[0], before[1], [rows]))
-    return next(_products(normalized, disk, before, [rows]))
+    disk, scale, dense, sparse = shared.get()
+    return next(_products(NormalizedRows(disk.adjacency, scale), disk, dense, [rows], sparse))
 
 
 class Propagated:
-    """Propagated features of a graph on disk, computed here or on a cluster: the same bytes."""
+    """Propagated features of a graph on disk, computed here or on a cluster: the same bytes.
+
+    Each worker of a cluster takes its share of the memory.
+    """
 
     def __init__(
         self, disk: OnDisk, progress: Progress = silent, cluster: Cluster | None = None
     ) -> None:
+        if cluster is not None:
+            disk = replace(disk, memory=disk.memory // max(1, cluster.cpus))
         self.disk, self._progress, self._cluster = disk, progress, cluster
         self.normalized = _normalized_rows(disk.adjacency, disk.content_hash)
 
@@ -214,9 +202,8 @@ class Propagated:
 
     def _files(self, hops: int) -> tuple[ArrayFile | StoredFeatures, ArrayFile]:
         require(hops > 0, f"hops must be >= 1, got {hops}.")
-        known = [self._known(hop) for hop in range(hops + 1)]
-        if (last := known[hops]) is not None:
-            return last
+        if (known := self._known(hops)) is not None:
+            return known
         with _locked(self.disk.scratch):
             before: tuple[Dense, Dense] = (self.disk.features, Ones(self.disk.num_nodes))
             for hop in range(1, hops + 1):
@@ -274,18 +261,19 @@ class Propagated:
     ) -> tuple[ArrayFile | StoredFeatures, ArrayFile]:
         """One more hop of features and ones together: rows of Eq. 2 are made once for both."""
         features, nodes = before[0], self.disk.num_nodes
-        found = self._sparse_ranges(features) if isinstance(features, StoredFeatures) else None
-        if found is None:
-            plan = Plan.of(self.disk, features.shape[1])
-            cuts = list(self.disk.adjacency.cuts(plan.rows, plan.entries))
-            kinds: list[Kind] = [("<f4", dense.shape[1]) for dense in before]
-            wanted = nodes * 4 * (features.shape[1] + 1)
-        else:
-            cuts, most = found
+        sparse: StoredFeatures | None = None
+        dense: Sequence[Dense] = before
+        kinds: list[Kind] = [("<f4", one.shape[1]) for one in dense]
+        if isinstance(features, StoredFeatures) and (found := self._sparse_ranges(features)):
+            (cuts, most), sparse, dense = found, features, before[1:]
             index = "<i4" if features.shape[1] < 2**31 else "<i8"
             kinds = [("<i8", None), (index, None), ("<f4", None), ("<f4", 1)]
             wanted = most * 8 + nodes * 12
-        paths = self._paths(hop, sparse=found is not None)
+        else:
+            plan = Plan.of(self.disk, features.shape[1])
+            cuts = list(self.disk.adjacency.cuts(plan.rows, plan.entries))
+            wanted = nodes * 4 * (features.shape[1] + 1)
+        paths = self._paths(hop, sparse=sparse is not None)
         unfinished = Unfinished(paths, kinds, self.disk.content_hash)
         safe = unfinished.rows()[-1]
         ranges = [(max(start, safe), stop) for start, stop in cuts if stop > safe]
@@ -296,9 +284,9 @@ class Propagated:
             f" free some disk or name another folder with {SCRATCH_VARIABLE}.",
         )
         with unfinished.writers() as writers:
-            parts = self._products_of(before, ranges, sparse=found is not None)
+            parts = self._products_of(dense, ranges, sparse)
             for (_, stop), rows in zip(ranges, parts, strict=True):
-                if found is not None:
+                if sparse is not None:
                     # Row pointers begin at zero and continue those before.
                     rows[0] = rows[0].astype(np.int64) + writers[1].rows
                     rows[0] = rows[0] if writers[0].rows else np.concatenate([[0], rows[0]])
@@ -315,16 +303,16 @@ class Propagated:
         return known
 
     def _products_of(
-        self, before: tuple[Dense, Dense], ranges: Sequence[tuple[int, int]], *, sparse: bool
+        self,
+        dense: Sequence[Dense],
+        ranges: Sequence[tuple[int, int]],
+        sparse: StoredFeatures | None,
     ) -> Iterator[list[np.ndarray]]:
         cluster = self._cluster
         if cluster is None:
-            if sparse:
-                yield from _sparse_products(self.normalized, self.disk, *before, ranges)
-            else:
-                yield from _products(self.normalized, self.disk, before, ranges)
+            yield from _products(self.normalized, self.disk, dense, ranges, sparse)
             return
-        shared = cluster.put((self.disk, self.normalized.scale, before, sparse))
+        shared = cluster.put((self.disk, self.normalized.scale, dense, sparse))
         together = UNITS_PER_CPU * max(1, cluster.cpus)
         for first in range(0, len(ranges), together):
             units = [cluster.submit(_unit, shared, one) for one in ranges[first : first + together]]

@@ -118,17 +118,14 @@ def scores_in_blocks(
         at = supports[-1]
         began = current = kept(at.size, _first_scores(model, params, work, at, device))
         for wanted in reversed(supports[1:-1]):
-            parts = _hop(model, work, wanted, at, current, supports[-1], began)
-            at, current = wanted, kept(wanted.size, parts)
+            hop = _hop(model, work, wanted, at, current, supports[-1], began)
+            at, current = wanted, kept(wanted.size, (part for _, part in hop))
         if not hops:
             for start in range(0, nodes.size, base.ROWS_AT_ONCE):
                 stop = min(nodes.size, start + base.ROWS_AT_ONCE)
                 yield torch.from_numpy(current.read(start, stop))
             return
-        done = 0
-        for part in _hop(model, work, nodes, at, current, supports[-1], began):
-            ids = nodes[done : done + part.shape[0]]
-            done += ids.size
+        for ids, part in _hop(model, work, nodes, at, current, supports[-1], began):
             if isinstance(model, GCN):
                 yield part + params[3][0].cpu()
             elif linear_sgc:
@@ -176,7 +173,7 @@ def _scores_of_sparse(
     )
     with stored(work.disk, reached.size, model.hidden_channels, parts) as dense:
         for ids in _parts(support):
-            hidden = torch.cat(list(_products(work, ids, reached, dense))).unsqueeze(0)
+            hidden = torch.cat([part for _, part in _products(work, ids, reached, dense)])[None]
             yield (base.activated(hidden, b1, relu=model.relu) @ w2)[0]
 
 
@@ -188,28 +185,25 @@ def _hop(
     current: DenseRows,
     first: np.ndarray,
     began: DenseRows,
-) -> Iterator[Tensor]:
-    """Scores on the nodes ``at``, after one hop, at the ``wanted`` ones."""
-    done = 0
-    for part in _products(work, wanted, at, current):
-        ids = wanted[done : done + part.shape[0]]
-        done += part.shape[0]
+) -> Iterator[tuple[np.ndarray, Tensor]]:
+    """The ``wanted`` nodes some at a time, with scores of the nodes ``at`` after one hop."""
+    for ids, part in _products(work, wanted, at, current):
         if isinstance(model, APPNP):
             own = torch.from_numpy(began.take(np.searchsorted(first, ids)))
-            yield (1 - model.teleport) * part + model.teleport * own
+            yield ids, (1 - model.teleport) * part + model.teleport * own
         else:
-            yield part
+            yield ids, part
 
 
 def _products(
     work: Propagated, wanted: np.ndarray, at: np.ndarray, dense: DenseRows
-) -> Iterator[Tensor]:
-    """Rows of Eq. 2 for the wanted nodes times a signal on the nodes ``at``."""
+) -> Iterator[tuple[np.ndarray, Tensor]]:
+    """The wanted nodes some at a time, with their rows of Eq. 2 times a signal on the nodes ``at``."""
     plan = Plan.of(work.disk, dense.shape[1])
     side = DenseSide(dense, plan.columns)
     renumbered = at if at.size < work.disk.num_nodes else None
     for ids in _by_entries(work, wanted, plan):
-        yield side.times(work.normalized.take(ids, renumbered))
+        yield ids, side.times(work.normalized.take(ids, renumbered))
 
 
 def _by_entries(work: Propagated, nodes: np.ndarray, plan: Plan) -> Iterator[np.ndarray]:

@@ -1,21 +1,19 @@
-"""The class prior of a graph on disk (Eq. 5), with nodes and edges in blocks."""
+"""The classes of a graph on disk by the predictions of experts, with nodes in blocks."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
 
-from gcsr.data.stored_graph import OnDisk
 from gcsr.data.stored_matrix import StoredFeatures
 from gcsr.data.views import VisibleGraph
-from gcsr.equations.prior import ClassCounts
 from gcsr.models import base
 from gcsr.models.base import Model, Params, Prepared
 from gcsr.models.sgc import SGC
-from gcsr.outofcore.hops import ENTRIES_AT_ONCE, Propagated
+from gcsr.outofcore.hops import Propagated
 from gcsr.utils.errors import require
 from gcsr.utils.parallel import run_jobs
 from gcsr.utils.progress import Progress, silent
@@ -58,41 +56,21 @@ class ClassesInBlocks:
             # Rows after some hops may be dense.
             step = max(64, min(step, disk.memory // (8 * disk.features.shape[1])))
 
-        def job(start: int) -> Callable[[Progress], None]:
+        def predict(start: int, report: Progress) -> None:
             stop = min(disk.num_nodes, start + step)
+            prepared = Prepared(
+                torch.from_numpy(features.read(start, stop)).to(self._device),
+                ones=torch.from_numpy(ones.read(start, stop)).to(self._device),
+            )
+            with torch.no_grad():
+                total = torch.zeros(())
+                for number, one in enumerate(experts):
+                    prediction = model.logits(one, prepared)[0].softmax(-1)
+                    # In memory a sum begins at zero too.
+                    total = torch.zeros_like(prediction) if number == 0 else total
+                    total.add_(prediction)
+                found[start:stop] = (total / len(experts)).argmax(1).cpu()
+            report("asking experts", 1, 1)
 
-            def predict(report: Progress) -> None:
-                prepared = Prepared(
-                    torch.from_numpy(features.read(start, stop)).to(self._device),
-                    ones=torch.from_numpy(ones.read(start, stop)).to(self._device),
-                )
-                with torch.no_grad():
-                    total = torch.zeros(())
-                    for number, one in enumerate(experts):
-                        prediction = model.logits(one, prepared)[0].softmax(-1)
-                        # In memory a sum begins at zero too.
-                        total = torch.zeros_like(prediction) if number == 0 else total
-                        total.add_(prediction)
-                    found[start:stop] = (total / len(experts)).argmax(1).cpu()
-                report("asking experts", 1, 1)
-
-            return predict
-
-        run_jobs([job(start) for start in range(0, disk.num_nodes, step)], progress)
+        run_jobs([partial(predict, start) for start in range(0, disk.num_nodes, step)], progress)
         return found
-
-
-def class_correlation_in_blocks(
-    disk: OnDisk, labels: Tensor, num_classes: int, progress: Progress = silent
-) -> Tensor:
-    """Eq. 5 with the edges read by blocks of rows; see :func:`gcsr.equations.class_correlation`."""
-    counts = ClassCounts(labels, num_classes)
-    nodes = disk.num_nodes
-    for start, stop in disk.adjacency.cuts(nodes, min(ENTRIES_AT_ONCE, disk.memory // 32)):
-        rows = disk.adjacency.rows(start, stop)
-        own = torch.repeat_interleave(
-            torch.arange(start, stop), torch.from_numpy(rows.indptr[1:] - rows.indptr[:-1]).long()
-        )
-        counts.add(own, torch.from_numpy(rows.indices).long(), torch.from_numpy(rows.data))
-        progress("counting edges", stop, nodes)
-    return counts.correlation()

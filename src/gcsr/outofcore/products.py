@@ -20,30 +20,26 @@ from gcsr.utils.products import RowBlock, Table
 
 
 @dataclass(frozen=True)
-class ArrayRows:
+class _ArrayRows:
     """Rows in memory, with the interface of :class:`~gcsr.data.array_file.ArrayFile`."""
 
     array: np.ndarray
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Rows and columns."""
         return tuple(self.array.shape)
 
     def read(self, start: int, stop: int) -> np.ndarray:
-        """Rows ``start`` up to, not including, ``stop``; a view."""
         return self.array[start:stop]
 
     def take(self, ids: np.ndarray) -> np.ndarray:
-        """Some rows, in the order asked for."""
         return np.asarray(self.array[ids])
 
     def map(self) -> np.ndarray:
-        """All rows."""
         return self.array
 
 
-DenseRows = ArrayFile | ArrayRows | StoredFeatures
+DenseRows = ArrayFile | _ArrayRows | StoredFeatures
 
 
 @dataclass(frozen=True)
@@ -102,7 +98,7 @@ def stored(disk: OnDisk, rows: int, width: int, parts: Iterable[np.ndarray]) -> 
         for part in parts:
             array[done : done + part.shape[0]] = part
             done += part.shape[0]
-        yield ArrayRows(array)
+        yield _ArrayRows(array)
         return
     try:
         disk.scratch.mkdir(parents=True, exist_ok=True)

@@ -5,10 +5,9 @@ Features that do not fit the device stay on the host, and only rows that are rea
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -19,14 +18,14 @@ from torch import Tensor
 from gcsr.data import features
 from gcsr.data.stored_graph import matrix_bytes
 from gcsr.data.views import RowsByNumber, StoredRows, Target, VisibleGraph
-from gcsr.equations.prior import class_correlation
+from gcsr.equations.prior import ClassCounts, class_correlation
 from gcsr.models import base
 from gcsr.models.base import Model, Params, Prepared
 from gcsr.models.gcn import GCN
 from gcsr.models.sgc import SGC
 from gcsr.models.sparse import SparseOperator, SparseTopology, limited_rows
 from gcsr.models.topology import Limited
-from gcsr.outofcore.hops import Propagated, smoothed_in_blocks, sparse_product
+from gcsr.outofcore.hops import ENTRIES_AT_ONCE, Propagated, smoothed_in_blocks, sparse_product
 from gcsr.outofcore.predict import (
     IN_BLOCKS,
     hops_of,
@@ -35,73 +34,9 @@ from gcsr.outofcore.predict import (
     scores_in_blocks,
     sparse_features,
 )
-from gcsr.outofcore.prior import class_correlation_in_blocks
 from gcsr.utils.devices import device_memory_bytes
 from gcsr.utils.products import csr_matrix, csr_tensor, is_sparse
 from gcsr.utils.progress import Progress, silent
-
-
-class SparseRows(Protocol):
-    """Sparse feature rows by number."""
-
-    def __getitem__(self, nodes: np.ndarray, /) -> sp.csr_array:
-        """The rows of some nodes."""
-        ...
-
-
-class RealGraph(Protocol):
-    """What condensing and testing read of a real graph."""
-
-    @property
-    def device(self) -> torch.device:
-        """Where networks are."""
-        ...
-
-    @property
-    def prefers_sparse(self) -> bool:
-        """Whether features are so sparse that networks multiply them that way."""
-        ...
-
-    def propagate(self, hops: int) -> None:
-        """Compute beforehand what is kept of message passing: files of a graph on disk."""
-        ...
-
-    def rows(self, hops: int) -> RowsByNumber:
-        """Rows of Eq. 3 by number; they may be on the host where the device is another."""
-        ...
-
-    def ones(self, hops: int) -> RowsByNumber:
-        """The same of a column of ones, which carries the biases of a linear network."""
-        ...
-
-    def sparse_rows(self, hops: int) -> SparseRows:
-        """Features, or those after one hop, as sparse rows."""
-        ...
-
-    def limited(self, nodes: Tensor) -> Limited:
-        """Eq. 2 where only its output at some nodes is wanted."""
-        ...
-
-    def prepared(self, model: Model, nodes: Tensor) -> Prepared:
-        """``model.prepare`` for some nodes."""
-        ...
-
-    def scores(self, model: Model, params: Params, nodes: Tensor | None) -> Iterator[Tensor]:
-        """Class scores at some nodes, or at all, one network after the other."""
-        ...
-
-    def smoothed(
-        self, columns: Tensor, hops: int, nodes: Tensor | None, weights: Tensor | None = None
-    ) -> Tensor:
-        r"""The mean of :math:`X, \hat A X, \dots, \hat A^K X` at some nodes, or at all.
-
-        Of some columns of X, each row of which is multiplied by its weight ``(n, 1)``.
-        """
-        ...
-
-    def class_correlation(self, labels: Tensor, num_classes: int) -> Tensor:
-        """Eq. 5; nodes of label -1 do not count."""
-        ...
 
 
 def real_graph(
@@ -113,7 +48,7 @@ def real_graph(
 ) -> RealGraph:
     """The graph as it is stored, for work on a device; ``columns`` of its features, or all."""
     if graph.disk is not None:
-        return GraphInBlocks(Propagated(graph.disk, progress), device, progress, columns)
+        return _GraphInBlocks(Propagated(graph.disk, progress), device, progress, columns)
     home = device
     if device.type != "cpu":
         entries = int(graph.adjacency.nnz) + graph.x.shape[0]
@@ -128,17 +63,8 @@ def real_graph(
     return GraphInMemory(x, topology, device)
 
 
-def prepare_on(
-    model: Model,
-    graph: VisibleGraph | Target,
-    nodes: Tensor,
-    device: torch.device,
-    dtype: torch.dtype = torch.float32,
-) -> Prepared:
-    """``model.prepare`` for nodes of a graph in memory or on disk."""
-    return real_graph(graph, device, dtype).prepared(model, nodes)
-
-
+# Gives feature rows by number, as a sparse matrix.
+ReadSparse = Callable[[np.ndarray], sp.csr_array]
 # Normalized adjacencies that are in use: as long as one lives, so does the matrix that its key names.
 _TOPOLOGIES: WeakValueDictionary[tuple[int, torch.device, torch.dtype], SparseTopology] = (
     WeakValueDictionary()
@@ -155,7 +81,7 @@ class GraphInMemory:
 
     @cached_property
     def prefers_sparse(self) -> bool:
-        """See :class:`RealGraph`."""
+        """Whether features are so sparse that networks multiply them that way."""
         return is_sparse(self.x) or (base.prefers_sparse(self.x) and self.device.type == "cpu")
 
     @property
@@ -163,17 +89,17 @@ class GraphInMemory:
         return self.topology.device
 
     def propagate(self, hops: int) -> None:
-        """See :class:`RealGraph`."""
+        """Compute beforehand what is kept of message passing: files of a graph on disk."""
 
     def rows(self, hops: int) -> RowsByNumber:
-        """See :class:`RealGraph`."""
+        """Rows of Eq. 3 by number; they may be on the host where the device is another."""
         # Sparse features stay on the host.
         x = self.x.to("cpu" if is_sparse(self.x) else self._home, self.topology.dtype)
         x = self._propagated(x, hops)
         return features.SparseRows(x, self.device) if is_sparse(x) else x
 
     def ones(self, hops: int) -> Tensor:
-        """See :class:`RealGraph`."""
+        """The same of a column of ones, which carries the biases of a linear network."""
         ones = torch.ones((self.x.shape[0], 1), device=self._home, dtype=self.topology.dtype)
         return self._propagated(ones, hops)
 
@@ -187,21 +113,22 @@ class GraphInMemory:
         x = self.x.to(self.topology.dtype)
         return csr_matrix(x) if is_sparse(x) else sp.csr_array(x.numpy())
 
-    def sparse_rows(self, hops: int) -> sp.csr_array:
-        """See :class:`RealGraph`."""
+    def sparse_rows(self, hops: int) -> ReadSparse:
+        """Features, or those after some hops, as sparse rows by number."""
         x = self._sparse
         for _ in range(hops):
             x = sp.csr_array(self.topology.normalized_matrix.astype(x.dtype) @ x)
-        return x
+        rows: ReadSparse = x.__getitem__
+        return rows
 
     def limited(self, nodes: Tensor) -> Limited:
-        """See :class:`RealGraph`."""
+        """Eq. 2 where only its output at some nodes is wanted."""
         wanted = nodes.cpu().numpy()
         rows = self.topology.normalized.matrix[wanted]
         return limited_rows(rows, wanted, self.device, self.topology.dtype)
 
     def prepared(self, model: Model, nodes: Tensor | None) -> Prepared:
-        """See :class:`RealGraph`."""
+        """``model.prepare`` for some nodes."""
         topology = self.topology
         if self._home != self.device and not isinstance(model, IN_BLOCKS):
             # Such a network needs the whole graph on the device, whether it fits or not.
@@ -211,7 +138,7 @@ class GraphInMemory:
         return prepare_rows(model, self, torch.arange(self.x.shape[0]) if nodes is None else nodes)
 
     def scores(self, model: Model, params: Params, nodes: Tensor | None) -> Iterator[Tensor]:
-        """See :class:`RealGraph`."""
+        """Class scores at some nodes, or at all, one network after the other."""
         # Where the graph is on the host, the networks are applied there.
         prepared = GraphInMemory(self.x, self.topology, self._home).prepared(model, nodes)
         weights = [p.detach().to(self._home) for p in params]
@@ -223,7 +150,10 @@ class GraphInMemory:
     def smoothed(
         self, columns: Tensor, hops: int, nodes: Tensor | None, weights: Tensor | None = None
     ) -> Tensor:
-        """See :class:`RealGraph`."""
+        r"""The mean of :math:`X, \hat A X, \dots, \hat A^K X` at some nodes, or at all.
+
+        Of some columns of X, each row of which is multiplied by its weight ``(n, 1)``.
+        """
         x = features.dense(features.take_columns(self.x, columns))
         x = x.to(self._home, self.topology.dtype)
         x = x if weights is None else x * weights.to(x)
@@ -235,14 +165,14 @@ class GraphInMemory:
         return (total if nodes is None else total[nodes.to(total.device)]).to(self.device)
 
     def class_correlation(self, labels: Tensor, num_classes: int) -> Tensor:
-        """See :class:`RealGraph`."""
+        """Eq. 5; nodes of label -1 do not count."""
         adjacency = csr_tensor(self.topology.adjacency, self._home, torch.float32)
         return class_correlation(adjacency, labels, num_classes)
 
 
 @dataclass(frozen=True, eq=False)
-class GraphInBlocks:
-    """A graph on disk."""
+class _GraphInBlocks:
+    """A graph on disk, with the methods of :class:`GraphInMemory`."""
 
     work: Propagated
     device: torch.device
@@ -251,37 +181,36 @@ class GraphInBlocks:
 
     @property
     def prefers_sparse(self) -> bool:
-        """See :class:`RealGraph`."""
         return prefers_sparse(self.work.disk, self.device)
 
     def propagate(self, hops: int) -> None:
-        """See :class:`RealGraph`."""
         self.work.features(hops)
 
     def rows(self, hops: int) -> StoredRows:
-        """See :class:`RealGraph`."""
         return StoredRows(self.work.features(hops), self.columns)
 
     def ones(self, hops: int) -> StoredRows:
-        """See :class:`RealGraph`."""
         return StoredRows(self.work.ones(hops))
 
-    def sparse_rows(self, hops: int) -> SparseRows:
-        """See :class:`RealGraph`."""
-        return _SparseRowsInBlocks(self.work, hops, self.columns)
+    def sparse_rows(self, hops: int) -> ReadSparse:
+
+        def rows(nodes: np.ndarray) -> sp.csr_array:
+            if hops:
+                return sparse_product(self.work.normalized.take(nodes), self.sparse_rows(hops - 1))
+            found = sparse_features(self.work.disk, nodes)
+            return found if self.columns is None else found[:, self.columns.numpy()]
+
+        return rows
 
     def limited(self, nodes: Tensor) -> Limited:
-        """See :class:`RealGraph`."""
         wanted = nodes.cpu().numpy()
         rows = self.work.normalized.matrix(wanted)
         return limited_rows(rows, wanted, self.device, torch.float32)
 
     def prepared(self, model: Model, nodes: Tensor) -> Prepared:
-        """See :class:`RealGraph`."""
         return prepare_rows(model, self, nodes)
 
     def scores(self, model: Model, params: Params, nodes: Tensor | None) -> Iterator[Tensor]:
-        """See :class:`RealGraph`."""
         ids = self._ids(nodes)
         for i in range(params[0].shape[0]):
             one = tuple(p[i : i + 1].detach() for p in params)
@@ -292,7 +221,6 @@ class GraphInBlocks:
     def smoothed(
         self, columns: Tensor, hops: int, nodes: Tensor | None, weights: Tensor | None = None
     ) -> Tensor:
-        """See :class:`RealGraph`."""
         scale = None if weights is None else weights.numpy()
         with smoothed_in_blocks(self.work, columns.numpy(), hops, scale) as rows:
             return torch.from_numpy(rows.take(self._ids(nodes))).to(self.device)
@@ -301,22 +229,18 @@ class GraphInBlocks:
         return np.arange(self.work.disk.num_nodes) if nodes is None else nodes.cpu().numpy()
 
     def class_correlation(self, labels: Tensor, num_classes: int) -> Tensor:
-        """See :class:`RealGraph`."""
-        return class_correlation_in_blocks(self.work.disk, labels, num_classes, self.progress)
+        disk, counts = self.work.disk, ClassCounts(labels, num_classes)
+        nodes, room = disk.num_nodes, min(ENTRIES_AT_ONCE, disk.memory // 32)
+        for start, stop in disk.adjacency.cuts(nodes, room):
+            rows = disk.adjacency.rows(start, stop)
+            entries = torch.from_numpy(np.diff(rows.indptr)).long()
+            own = torch.repeat_interleave(torch.arange(start, stop), entries)
+            counts.add(own, torch.from_numpy(rows.indices).long(), torch.from_numpy(rows.data))
+            self.progress("counting edges", stop, nodes)
+        return counts.correlation()
 
 
-@dataclass(frozen=True)
-class _SparseRowsInBlocks:
-    work: Propagated
-    hops: int
-    columns: Tensor | None
-
-    def __getitem__(self, nodes: np.ndarray) -> sp.csr_array:
-        if not self.hops:
-            found = sparse_features(self.work.disk, nodes)
-            return found if self.columns is None else found[:, self.columns.numpy()]
-        before = _SparseRowsInBlocks(self.work, self.hops - 1, self.columns)
-        return sparse_product(self.work.normalized.take(nodes), before.__getitem__)
+RealGraph = GraphInMemory | _GraphInBlocks
 
 
 def prepare_rows(
@@ -353,7 +277,7 @@ def prepare_rows(
 
 
 def _sparse(real: RealGraph, nodes: Tensor) -> SparseOperator:
-    return SparseOperator(real.sparse_rows(0)[nodes.cpu().numpy()], real.device)
+    return SparseOperator(real.sparse_rows(0)(nodes.cpu().numpy()), real.device)
 
 
 def support_of(limited: Limited) -> Tensor:

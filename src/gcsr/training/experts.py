@@ -17,7 +17,7 @@ from gcsr.equations.curriculum import neighborhood_entropy
 from gcsr.equations.trajectory import cross_entropy
 from gcsr.models.base import Model, Params, Prepared, init_batch, joined
 from gcsr.models.sparse import SparseTopology
-from gcsr.outofcore.real import prepare_on
+from gcsr.outofcore.real import real_graph
 from gcsr.training.adam import adam_step
 from gcsr.training.expert_recipe import ExpertRecipe
 from gcsr.training.trajectories import Trajectories
@@ -42,18 +42,15 @@ class TrainingRows:
         self._model = model
         nodes, classes = visible.train, visible.num_classes
         targets = torch.nn.functional.one_hot(visible.train_labels, classes).to(device, dtype)
-        whole = prepare_on(model, visible, nodes, device, dtype)
+        real = real_graph(visible, device, dtype)
+        whole = real.prepared(model, nodes)
         self.activations = 2 * whole.inputs.shape[-2] * getattr(model, "hidden_channels", 256)
         count = -(-self.activations // ACTIVATION_BUDGET[device.type])
         self.parts: list[tuple[Prepared, Tensor]] = [(whole, targets)]
         if count > 1:
             cuts = torch.arange(nodes.numel()).chunk(count)
             self.parts = [
-                (
-                    _cut(whole, cut) or prepare_on(model, visible, nodes[cut], device, dtype),
-                    targets[cut],
-                )
-                for cut in cuts
+                (_cut(whole, cut) or real.prepared(model, nodes[cut]), targets[cut]) for cut in cuts
             ]
         self._count = nodes.numel()
 

@@ -24,7 +24,7 @@ from gcsr.evaluation.cost import condense_seconds, random_subsets
 from gcsr.evaluation.intervals import rank_correlation
 from gcsr.evaluation.modules import Caller, TrainingGraph, edges_of, train_module
 from gcsr.evaluation.origin import require_origin
-from gcsr.evaluation.trial import Batch, Trial, batches_of, condensed_batches
+from gcsr.evaluation.trial import Batch, Trial
 from gcsr.models.base import Model, Params, Prepared
 from gcsr.models.registry import MODELS, testing_model
 from gcsr.models.sparse import SparseOperator
@@ -273,14 +273,14 @@ class Trainer:
     ) -> tuple[list[float], float, Callable[[], float]]:
         name = model.name
         if name not in self._trials:
-            self._trials[name] = Trial(model, self._view, self._device, recipe, self._seed)
+            self._trials[name] = Trial(model, self._graph, self._device, recipe, self._seed)
             self._prepared[name] = [self._prepare(self._trials[name], g) for g in self._graphs]
         trial = copy(self._trials[name])
         trial.model, trial.recipe = model, recipe
         batches: list[Batch] = []
         for place, (prepared, classes) in enumerate(self._prepared[name]):
             networks = range(place, self._runs, len(self._graphs))
-            batches += batches_of(trial, prepared, classes, networks)
+            batches += trial.batches(prepared, classes, networks)
         fitted = trial.fitted(batches, progress)
         scores = [one for part in fitted for one in part.validation.tolist()]
         params = fitted[0].params
@@ -300,7 +300,7 @@ class Trainer:
         self, trial: Trial, graph: CondensedGraph | Target
     ) -> tuple[Prepared, torch.Tensor]:
         if isinstance(graph, CondensedGraph):
-            batch = condensed_batches(trial, [graph], 1)[0]
+            batch = trial.condensed_batches([graph], 1)[0]
             return batch.prepared, batch.classes
         targets = targets_of(graph.labels, self._graph.num_classes)
         return trial.prepare(graph), targets.to(self._device)

@@ -16,7 +16,7 @@ import torch
 logger = logging.getLogger(__name__)
 
 
-def warm_up(body: Callable[[], object], times: int = 2) -> None:
+def warm_up(body: Callable[[], None], times: int = 2) -> None:
     """Run the work on a side stream: libraries choose kernels and take workspaces now."""
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
@@ -27,9 +27,9 @@ def warm_up(body: Callable[[], object], times: int = 2) -> None:
 
 
 def record(
-    body: Callable[[], object], generators: Iterable[torch.Generator] = ()
+    body: Callable[[], None], generators: Iterable[torch.Generator] = ()
 ) -> Callable[[], None]:
-    """The work, recorded but not run; what it did before must be warm. Falls back to itself.
+    """The work, recorded but not run; what it did before must be warm. ``body`` if that fails.
 
     A recorded graph has addresses, not tensors: the result keeps ``body``, and with it what it
     reads, alive. ``generators`` are those it draws from: every replay then draws anew.
@@ -42,12 +42,16 @@ def record(
             body()
     except RuntimeError as error:
         logger.debug("CUDA graph capture failed, running eagerly: %s", error)
-        return Eager(body)
-    return _Replayed(graph, body)
+        return body
+
+    def replay(_alive: object = body) -> None:
+        graph.replay()
+
+    return replay
 
 
-def capture(body: Callable[[], object], buffers: Sequence[torch.Tensor]) -> Callable[[], None]:
-    """The work, recorded but not run. ``buffers`` are all tensors that it changes."""
+def capture(body: Callable[[], None], buffers: Sequence[torch.Tensor]) -> Callable[[], None]:
+    """The same after warming up. ``buffers`` are all tensors that the work changes."""
     before = tuple(buffer.clone() for buffer in buffers)
     for _ in range(2):
         warm_up(body, 1)
@@ -66,22 +70,3 @@ def _no_collection() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
-
-
-class _Replayed:
-    def __init__(self, graph: torch.cuda.CUDAGraph, body: Callable[[], object]) -> None:
-        self._graph, self._alive = graph, body
-
-    def __call__(self) -> None:
-        self._graph.replay()
-
-
-class Eager:
-    """Work that could not be recorded and runs anew each time."""
-
-    def __init__(self, body: Callable[[], object]) -> None:
-        self._body = body
-
-    def __call__(self) -> None:
-        """Run it."""
-        self._body()

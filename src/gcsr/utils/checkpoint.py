@@ -80,28 +80,23 @@ class Checkpoint:
         """Remove what belongs to the checkpoint, and the folder if that was all."""
         with suppress(OSError):
             for path in list(self.path.iterdir()):
-                if is_ours(path):
-                    remove(path)
+                if _is_ours(path):
+                    _remove(path)
             self.path.rmdir()
 
 
-def is_ours(path: Path) -> bool:
+def _is_ours(path: Path) -> bool:
     """Whether a file in the folder was written by us; a killed writer leaves a hidden one."""
     name = path.name
     whole = name in (RUN, LOCK, STAGE) or name.endswith(SUFFIX)
     return whole or (name.startswith(".") and (f"{SUFFIX}." in name or f".{RUN}." in name))
 
 
-def remove(path: Path) -> None:
-    """Remove what is ours."""
+def _remove(path: Path) -> None:
     if path.name == STAGE:
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)
-
-
-class UnreadableError(Exception):
-    """A file is not what was written."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,25 +126,22 @@ def packed(state: State, run: str) -> bytes:
 
 
 def unpacked(path: Path, run: str, device: torch.device) -> State:
-    """What :func:`packed` wrote into a file; raises :class:`UnreadableError` for anything else."""
-    try:
-        with safe_open(path, framework="pt") as archive:
-            metadata = archive.metadata() or {}
-            tensors = {name: archive.get_tensor(name) for name in archive.keys()}  # noqa: SIM118
-        if metadata.get("format") != FORMAT or metadata.get("run") != run:
-            raise UnreadableError("it is not a state of this run")
-        if metadata.get("checksum") != _checksum(tensors, metadata["values"]):
-            raise UnreadableError("it is not what was written")
-        values, placed = (json.loads(metadata[name]) for name in ("values", "placed"))
-        if not isinstance(values, dict) or not isinstance(placed, dict):
-            raise UnreadableError("it is not what was written")
-        on_device = {
-            name: tensor if placed[name] == "cpu" else tensor.to(device)
-            for name, tensor in tensors.items()
-        }
-        return State(on_device, values)
-    except _REFUSED as error:
-        raise UnreadableError(reason(error)) from None
+    """What :func:`packed` wrote into a file; raises one of ``_REFUSED`` for anything else."""
+    with safe_open(path, framework="pt") as archive:
+        metadata = archive.metadata() or {}
+        tensors = {name: archive.get_tensor(name) for name in archive.keys()}  # noqa: SIM118
+    if metadata.get("format") != FORMAT or metadata.get("run") != run:
+        raise ValueError("it is not a state of this run")
+    if metadata.get("checksum") != _checksum(tensors, metadata["values"]):
+        raise ValueError("it is not what was written")
+    values, placed = (json.loads(metadata[name]) for name in ("values", "placed"))
+    if not isinstance(values, dict) or not isinstance(placed, dict):
+        raise ValueError("it is not what was written")
+    on_device = {
+        name: tensor if placed[name] == "cpu" else tensor.to(device)
+        for name, tensor in tensors.items()
+    }
+    return State(on_device, values)
 
 
 def _checksum(tensors: Mapping[str, Tensor], values: str) -> str:
@@ -226,15 +218,13 @@ class CheckpointLog:
             return None
         try:
             state = unpacked(path, self._digest, device)
-            seconds = state.values.get("seconds", 0.0)
-            if not isinstance(seconds, int | float):
-                raise UnreadableError("its seconds are no number")
-        except UnreadableError as error:
-            logger.warning("checkpoint: %s is ignored and begun anew (%s).", path, error)
+            seconds = float(state.values.get("seconds", 0.0))
+        except _REFUSED as error:
+            logger.warning("checkpoint: %s is ignored and begun anew (%s).", path, reason(error))
             return None
         with self._lock:
             self._resumed = True
-            self._before = max(self._before, float(seconds))
+            self._before = max(self._before, seconds)
         return state
 
     def due(self, last: float, nbytes: int) -> bool:
@@ -268,19 +258,21 @@ class CheckpointLog:
         """Remove files that this run cannot use; refuse a folder with the state of another run."""
         folder = self.checkpoint.path
         if not self.checkpoint.fresh and self.checkpoint.exists:
-            found = _described(folder / RUN)
-            if found is None:
+            found: Any = None
+            with suppress(OSError, ValueError):
+                found = json.loads((folder / RUN).read_bytes())
+            if not isinstance(found, dict):
                 logger.warning("checkpoint: %s cannot be read and is begun anew.", folder / RUN)
             elif found == json.loads(self._run):
                 for path in folder.iterdir():
                     if path.name.startswith("."):  # a killed writer's
-                        remove(path)
+                        _remove(path)
                 return
             else:
                 raise InputError(_differences(folder, found, json.loads(self._run)))
         for path in folder.iterdir():
             if path.name != LOCK:
-                remove(path)
+                _remove(path)
 
 
 class Part:
@@ -321,7 +313,7 @@ def _alone(folder: Path) -> Iterator[None]:
             " --no-checkpoint (checkpoint=None) does without."
         ) from None
     try:
-        foreign = [path.name for path in folder.iterdir() if not is_ours(path)]
+        foreign = [path.name for path in folder.iterdir() if not _is_ours(path)]
         require(
             not foreign,
             f"checkpoint must be a folder of its own, got {folder}, which has other files"
@@ -348,14 +340,6 @@ def _locked(folder: Path) -> int:
             os.close(descriptor)
             raise
         os.close(descriptor)
-
-
-def _described(path: Path) -> dict[str, Any] | None:
-    try:
-        found = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return None
-    return found if isinstance(found, dict) else None
 
 
 def _differences(folder: Path, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:

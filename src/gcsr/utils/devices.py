@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import torch
 
-from gcsr.utils.errors import InputError
+from gcsr.utils.errors import InputError, require
 from gcsr.utils.formatting import parse_bytes
 
 logger = logging.getLogger(__name__)
@@ -33,28 +33,21 @@ def pick_device(name: str | torch.device = "auto") -> torch.device:
 
     Of CUDA's memory this process takes at most what ``GCSR_DEVICE_MEMORY`` says.
     """
-    device = _existing_device(name)
+    available = torch.cuda.is_available()
+    try:
+        device = torch.device(("cuda" if available else "cpu") if name == "auto" else name)
+    except RuntimeError:
+        raise InputError(f"device must be auto, cpu or cuda, got {name!r}.") from None
+    if not isinstance(name, torch.device):
+        known = device.type in ("cpu", "cuda")
+        require(known, f"device must be auto, cpu or cuda, got {name!r}.")
+        exists = device.type == "cpu" or available
+        require(exists, f"device must be auto or cpu without a CUDA device, got {name!r}.")
     if device.type == "cuda" and DEVICE_MEMORY_VARIABLE in os.environ:
         total = torch.cuda.mem_get_info(device)[1]
         share = min(1.0, device_memory_bytes(device) / total)
         torch.cuda.set_per_process_memory_fraction(share, device.index)
         _SHARES[device.index or 0] = share
-    return device
-
-
-def _existing_device(name: str | torch.device) -> torch.device:
-    if isinstance(name, torch.device):
-        return name
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise InputError(f"device must be auto, cpu or cuda, got {name!r}.") from None
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise InputError(f"device must be auto or cpu without a CUDA device, got {name!r}.")
-    if device.type not in ("cpu", "cuda"):
-        raise InputError(f"device must be auto, cpu or cuda, got {name!r}.")
     return device
 
 

@@ -156,6 +156,6 @@ def check_fields(settings: object) -> None:
         elif get_origin(kind) is Literal:
             require_one_of(name, value, get_args(kind))
         elif get_origin(kind) is Annotated and get_args(kind)[0] is int:
-            whole_number(settings, name, least=int(get_args(kind)[1].least))
+            require_integer(name, value, int(get_args(kind)[1].least))
         elif get_origin(kind) is Annotated:
             real_number(settings, name, **vars(get_args(kind)[1]))

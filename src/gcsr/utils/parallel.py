@@ -52,16 +52,10 @@ def suitable_threads(numbers: int, device: torch.device) -> Iterator[None]:
     if device.type != "cpu" or numbers > MANY_NUMBERS:
         yield
         return
-    with limited_to(_allowed.get() or torch.get_num_threads()), single_threaded():
-        yield
-
-
-@contextmanager
-def limited_to(jobs: int) -> Iterator[None]:
-    """Inside this block :func:`run_jobs` runs so many at a time, whatever torch may use."""
-    before = _allowed.set(jobs)
+    before = _allowed.set(_allowed.get() or torch.get_num_threads())
     try:
-        yield
+        with single_threaded():
+            yield
     finally:
         _allowed.reset(before)
 
@@ -77,23 +71,41 @@ def run_jobs(jobs: Sequence[Callable[[Progress], T]], progress: Progress) -> lis
     with single_threaded():
         if len(jobs) == 1:
             return [jobs[0](progress)]
-        together = _Together(len(jobs), progress)
+        stop, lock = threading.Event(), threading.Lock()
+        finished: dict[str, list[int]] = {}
+
+        def run(number: int, job: Callable[[Progress], T]) -> T:
+            def report(stage: str, done: int, total: int) -> None:
+                if stop.is_set():
+                    raise _StoppedError
+                with lock:
+                    counts = finished.setdefault(stage, [0] * len(jobs))
+                    counts[number] = done
+                    progress(stage, sum(counts), total * len(jobs))
+
+            try:
+                return job(report)
+            finally:
+                release_freed_memory()
+
         with ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            futures = [pool.submit(_job, job, together.of(i)) for i, job in enumerate(jobs)]
+            futures = [pool.submit(run, number, job) for number, job in enumerate(jobs)]
             try:
                 return [future.result() for future in futures]
             except BaseException as error:
-                together.stop.set()
+                stop.set()
                 for future in futures:
                     future.cancel()
-                raise together.first_failure(futures) or error from None
+                raise _first_failure(futures) or error from None
 
 
-def _job(job: Callable[[Progress], T], progress: Progress) -> T:
-    try:
-        return job(progress)
-    finally:
-        release_freed_memory()
+def _first_failure(futures: Sequence[Future[T]]) -> BaseException | None:
+    """The failure that came first, not the stops it caused."""
+    for future in futures:
+        failure = future.exception() if future.done() and not future.cancelled() else None
+        if failure is not None and not isinstance(failure, _StoppedError):
+            return failure
+    return None
 
 
 def run_jobs_on(
@@ -117,36 +129,3 @@ def part_of(progress: Progress, before: int, parts: int) -> Progress:
         progress(stage, before * total + done, parts * total)
 
     return report
-
-
-class _Together:
-    """Adds up the progress of several jobs."""
-
-    def __init__(self, jobs: int, progress: Progress) -> None:
-        self.stop = threading.Event()
-        self._lock = threading.Lock()
-        self._progress = progress
-        self._jobs = jobs
-        self._done: dict[str, list[int]] = {}
-
-    def of(self, job: int) -> Progress:
-        """The progress callback of one job."""
-
-        def report(stage: str, done: int, total: int) -> None:
-            if self.stop.is_set():
-                raise _StoppedError
-            with self._lock:
-                counts = self._done.setdefault(stage, [0] * self._jobs)
-                counts[job] = done
-                self._progress(stage, sum(counts), total * self._jobs)
-
-        return report
-
-    @staticmethod
-    def first_failure(futures: Sequence[Future[T]]) -> BaseException | None:
-        """The failure that came first, not the stops it caused."""
-        for future in futures:
-            failure = future.exception() if future.done() and not future.cancelled() else None
-            if failure is not None and not isinstance(failure, _StoppedError):
-                return failure
-        return None

@@ -106,20 +106,18 @@ class TextBar:
             print(file=sys.stderr)
 
 
-class StageLog:
+def _logged(progress: Progress) -> Progress:
     """The same progress; stages that are done are logged with their seconds."""
+    starts: dict[str, float] = {}
 
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._began: dict[str, float] = {}
-
-    def __call__(self, stage: str, done: int, total: int) -> None:
-        """Pass the report on."""
-        began = self._began.setdefault(stage, time.monotonic())
+    def report(stage: str, done: int, total: int) -> None:
+        began = starts.setdefault(stage, time.monotonic())
         if done >= total > 0:
             logger.info("%s: %d of %d, %.1f s", stage, done, total, time.monotonic() - began)
-            del self._began[stage]
-        self._progress(stage, done, total)
+            del starts[stage]
+        progress(stage, done, total)
+
+    return report
 
 
 def in_notebook() -> bool:
@@ -144,8 +142,8 @@ def shown(progress: ProgressOption) -> Iterator[Progress]:
     try:
         given = progress if callable(progress) else silent
         with _bars() if wanted else nullcontext(given) as report:
-            logged = outermost and logger.isEnabledFor(logging.INFO)
-            yield StageLog(report) if logged else report
+            log = outermost and logger.isEnabledFor(logging.INFO)
+            yield _logged(report) if log else report
     finally:
         _open_calls -= 1
 

@@ -14,12 +14,13 @@ import zipfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from gcsr.utils.errors import require
 
+T = TypeVar("T")
 # Any file may unfold to this much, a larger one to so many times its bytes: a little more than the
 # best that deflate does, so that no array which was merely compressed is ever refused.
 ALWAYS_BYTES = 64 * 2**20
@@ -85,10 +86,15 @@ def is_number(value: object) -> bool:
     return abs(value) <= sys.float_info.max
 
 
+def known(values: Mapping[str, Any], name: str, kind: type[T]) -> T | None:
+    """A value of an object of a file, if it is there and of that kind."""
+    found = values.get(name)
+    return found if isinstance(found, kind) else None
+
+
 def part(values: Mapping[str, Any], name: str) -> dict[str, Any]:
     """An object inside an object of a file; empty where there is none."""
-    found = values.get(name)
-    return found if isinstance(found, dict) else {}
+    return known(values, name, dict) or {}
 
 
 def reason(error: BaseException) -> str:

@@ -32,7 +32,7 @@ from gcsr.engines.structure import SelfExpressiveStructure, SyntheticFeatures
 from gcsr.models.mlp import MLP
 from gcsr.training.adam import Adam
 from gcsr.training.classification import probabilities
-from gcsr.utils.capture import Eager, capture
+from gcsr.utils.capture import capture
 from gcsr.utils.devices import make_generator
 
 # How often losses are checked and states are kept; on CUDA a check waits for the device.
@@ -228,7 +228,7 @@ class BilevelStep(OuterStep):
         if self._records and name not in self._recorded:
             buffers = (*self.buffers(), *self._newcomers.buffers())
             self._recorded[name] = capture(body, buffers)
-            self._records = not isinstance(self._recorded[name], Eager)
+            self._records = self._recorded[name] is not body
         if self._records:
             self._recorded[name]()
         else:

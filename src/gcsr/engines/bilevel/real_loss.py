@@ -160,7 +160,7 @@ class _Source:
         for _ in range(1 if model.name == "gcn" else hops_of(model)):
             chain.append(self._real.limited(nodes))
             nodes = support_of(chain[-1])
-        rows = self._sparse[1 if model.name == "gcn" else 0][nodes.numpy()]
+        rows = self._sparse[1 if model.name == "gcn" else 0](nodes.numpy())
         return Prepared(self._as_inputs(rows), outer=tuple(reversed(chain)))
 
     def _as_inputs(self, rows: sp.csr_array) -> Tensor | SparseOperator:
