@@ -13,19 +13,17 @@ from typing import Any
 
 import gcsr
 from gcsr.api import make_condenser
-from gcsr.benchmarking.work import resplit
 from gcsr.evaluation.forecast import forecast
 from gcsr.methods.base import code_versions
 from gcsr.utils.devices import machine_name, pick_device
-from rows import measure_cells
+from rows import graph_of, measure_cells
 
 
 def measured(cell: str, arguments: argparse.Namespace) -> list[dict[str, Any]]:
     """One row: what was predicted, what was measured, and their ratio."""
     name, nodes, *rest = cell.split(":")
     device, runs = pick_device(arguments.device), arguments.runs
-    graph = gcsr.load(name, root=arguments.root)
-    graph = resplit(graph, (60, 20, 20), f"{graph.name}-rich") if "rich" in rest else graph
+    graph = graph_of(name, rest, arguments.root)
     condenser, _ = make_condenser(
         graph, nodes=int(nodes), ratio=None, method=arguments.method, preset="default", settings={}
     )

@@ -24,10 +24,9 @@ from torch.nn.functional import cross_entropy
 from torch_geometric.nn import GCN
 
 import gcsr
-from gcsr.benchmarking.work import resplit
 from gcsr.methods.base import code_versions
 from gcsr.utils.devices import machine_name, pick_device
-from rows import measure_cells
+from rows import graph_of, measure_cells
 
 HIDDEN, EPOCHS = 64, 200
 BRIEF = {"hidden_channels": 64, "epochs": 100}
@@ -43,8 +42,7 @@ def measured(cell: str, arguments: argparse.Namespace) -> Iterator[dict[str, Any
     """A row per way of learning."""
     name, per_task, room, *rest = cell.split(":")
     device = pick_device(arguments.device)
-    graph = gcsr.load(name, root=arguments.root)
-    graph = resplit(graph, (60, 20, 20), f"{graph.name}-rich") if "rich" in rest else graph
+    graph = graph_of(name, rest, arguments.root)
     firsts = list(range(0, graph.num_classes, int(per_task)))
     tasks = [(first, min(first + int(per_task), graph.num_classes)) for first in firsts]
     ways = arguments.ways.split(",") if arguments.ways else [*MEMORIES, "none", "joint"]

@@ -6,13 +6,15 @@ import argparse
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from gcsr.benchmarking.cells import PSEUDO_LABELS
 from gcsr.benchmarking.store import Store, failed_row
-from gcsr.benchmarking.work import variant_of
+from gcsr.benchmarking.work import resplit, variant_of
+from gcsr.data.graph import Graph
+from gcsr.datasets.loading import load
 from gcsr.evaluation.intervals import Accuracy
 from gcsr.methods.registry import BUILT_IN, method
 from gcsr.version import __version__
@@ -75,6 +77,12 @@ def with_code(lines: list[str]) -> list[str]:
     return [*text.split("\n"), "", " ".join(notes)]
 
 
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Lines of Markdown."""
+    lines = ["| " + " | ".join(cells) + " |" for cells in (heads, *rows)]
+    return [lines[0], "|---" * len(heads) + "|", *lines[1:]]
+
+
 def benchmark_rows(path: Path) -> list[Row]:
     """Rows of ``gcsr benchmark`` under the names of cells: ``auto/default/cora:70/gcn``."""
     return [{**row, "cell": _cell(row)} for row in Store(path) if not failed_row(row)]
@@ -102,6 +110,12 @@ def parse(value: str) -> Any:
         except ValueError:
             continue
     return value
+
+
+def graph_of(name: str, options: Sequence[str], root: str | None) -> Graph:
+    """The graph of a cell; with the option ``rich`` 60/20/20 % of its labeled nodes are the split."""
+    graph = load(name, root=root)
+    return resplit(graph, (60, 20, 20), f"{graph.name}-rich") if "rich" in options else graph
 
 
 def measure_cells(

@@ -19,10 +19,9 @@ import torch
 
 import gcsr
 from gcsr.auto.update import content_hash
-from gcsr.benchmarking.work import resplit
 from gcsr.methods.base import code_versions
 from gcsr.utils.devices import machine_name, peak_memory_bytes, pick_device
-from rows import measure_cells
+from rows import graph_of, measure_cells
 
 
 def measured(cell: str, arguments: argparse.Namespace) -> list[dict[str, Any]]:
@@ -38,8 +37,7 @@ def condensed(cell: str, root: str | None, device_name: str) -> dict[str, Any]:
     """The row of a cell."""
     name, nodes, layout, *rest = cell.split(":")
     device = pick_device(device_name)
-    graph = gcsr.load(name, root=root)
-    graph = resplit(graph, (60, 20, 20), f"{graph.name}-rich") if "rich" in rest else graph
+    graph = graph_of(name, rest, root)
     sparse = graph.x.layout == torch.sparse_csr
     if sparse != (layout == "sparse"):
         graph = replace(graph, x=graph.x.to_dense() if sparse else graph.x.to_sparse_csr())
