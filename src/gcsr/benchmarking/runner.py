@@ -61,22 +61,12 @@ def measure(
     progress: Progress = silent,
     cluster: str | Cluster | None = None,
 ) -> dict[Cell, Outcome]:
-    """Measure the cells that ``store`` does not hold, in their order.
+    """Measure the cells that ``store`` does not hold, those that share condensed graphs together.
 
     Every finished cell is in the store before the next begins. Outcomes also name datasets that are
     absent and cells that failed. Cells that other processes with the same store measure are waited
-    for at the end.
-
-    Args:
-        cells: what to measure; those that share condensed graphs are measured together.
-        store: the rows of finished cells.
-        stage: the name of the work for ``progress``, which gets the number of finished cells.
-        protocol: how often cells are repeated.
-        data: where graphs are.
-        device, jobs, keep_graphs, cluster: as in :func:`gcsr.benchmark`.
-        bounds: bytes that experts may take (``expert_memory``, ``expert_disk``) in each process.
-        limits: seconds of the run and of a cell, and whether failures are kept as rows.
-        progress: called with the number of finished cells.
+    for at the end. ``bounds`` are bytes that experts may take in each process (``expert_memory``,
+    ``expert_disk``). ``progress`` gets the number of finished cells under the name ``stage``.
     """
     require_integer("jobs", jobs, 1)
     require(
@@ -84,7 +74,10 @@ def measure(
         f"jobs must be 1 with a cluster, which uses all its CPUs, got {jobs}.",
     )
     limits = limits or Limits()
-    groups = _groups(cells, limits)
+    by_graphs: dict[Cell, list[Cell]] = {}
+    for cell in cells:
+        by_graphs.setdefault(cell.condensation, []).append(cell)
+    groups = Waiting(by_graphs.values(), limits.seconds)
     found: dict[Cell, Outcome] = {}
     progress(stage, 0, len(cells))
     with ExitStack() as stack:
@@ -124,14 +117,6 @@ class Waiting(deque[Sequence[Cell]]):
         if time.monotonic() >= self._end:
             self.clear()
         return len(self) > 0
-
-
-def _groups(cells: Iterable[Cell], limits: Limits) -> Waiting:
-    """Cells that share condensed graphs together."""
-    groups: dict[Cell, list[Cell]] = {}
-    for cell in cells:
-        groups.setdefault(cell.condensation, []).append(cell)
-    return Waiting(groups.values(), limits.seconds)
 
 
 def _here(waiting: Waiting, work: Work) -> Measured:

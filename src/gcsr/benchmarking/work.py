@@ -258,7 +258,9 @@ class Measurement:
         keep = self.limits.keep_failures and "CUDA error" not in str(error)
         if not (keep or isinstance(error, CELL_FAILS)):
             raise error
-        why = _sentence(error)
+        why = " ".join(str(error).split())
+        if not isinstance(error, InputError | OverLimitError):
+            why = f"{type(error).__name__}: {why}".removesuffix(": ")
         for cell in cells:
             row = self._row(cell, graph) | {"state": "failed", "reason": why} if keep else None
             yield cell, Outcome("failed", row, why)
@@ -335,7 +337,12 @@ class Measurement:
             if outcome.pseudo_labels is not None:
                 row["pseudo_labels"] = outcome.pseudo_labels
         else:
-            outcome = evaluate([_without_faint(one, cell.cut) for one in small], graph, **options)
+            if cell.cut:
+                small = [
+                    replace(one, adjacency=torch.where(one.adjacency < cell.cut, 0, one.adjacency))
+                    for one in small
+                ]
+            outcome = evaluate(small, graph, **options)
         names = ("mean", "std", "scores", "validation", "leaks_test_labels")
         found = {name: getattr(outcome, name) for name in names}
         return row | found | {"evaluate_seconds": outcome.seconds}
@@ -382,20 +389,6 @@ class Measurement:
 def draws_regularizer(group: Sequence[Cell]) -> bool:
     """Whether a cell of the group draws the P that condensing leaves behind."""
     return any(cell.analysis == "adjacency" for cell in group)
-
-
-def _without_faint(small: CondensedGraph, cut: float) -> CondensedGraph:
-    """The same graph without the entries of A' below ``cut``."""
-    if not cut:
-        return small
-    return replace(small, adjacency=torch.where(small.adjacency < cut, 0, small.adjacency))
-
-
-def _sentence(error: BaseException) -> str:
-    said = " ".join(str(error).split())
-    if isinstance(error, InputError | OverLimitError):
-        return said
-    return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
 
 @dataclass(eq=False)

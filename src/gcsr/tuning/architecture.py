@@ -21,7 +21,7 @@ from gcsr.data.stored_graph import require_in_memory
 from gcsr.data.views import Target, View
 from gcsr.evaluation.cost import condense_seconds, random_subsets
 from gcsr.evaluation.intervals import rank_correlation
-from gcsr.evaluation.modules import Caller, TrainingGraph, edges_of, train_module
+from gcsr.evaluation.modules import TrainingGraph, edges_of, train_module
 from gcsr.evaluation.origin import require_origin
 from gcsr.evaluation.trial import Batch, Trial, batches_of, condensed_batches
 from gcsr.models.base import Model, Params, Prepared
@@ -311,7 +311,11 @@ class Trainer:
             progress("training modules", run + 1, self.runs)
         callers = [caller for caller, _ in trained]
         real = edges_of(validation, self.device)
-        work = [module_operations(callers[0], edges) for edges in (trains[0].edges, real)]
+        work = []
+        for edges in (trains[0].edges, real):
+            with torch.no_grad(), FlopCounterMode(display=False) as counter:
+                callers[0](edges)
+            work.append(float(counter.get_total_flops()))
 
         def test() -> float:
             target = self._view.test()
@@ -347,14 +351,6 @@ def _entries(operator: Operator) -> int:
     if isinstance(operator, DenseOperator):
         return int(operator.matrix.shape[-1] * operator.matrix.shape[-2])
     return int(operator.matrix.nnz) if isinstance(operator, SparseOperator) else 0
-
-
-@torch.no_grad()
-def module_operations(caller: Caller, edges: Any) -> float:
-    """The matrix products of a module's forward pass, as PyTorch counts them."""
-    with FlopCounterMode(display=False) as counter:
-        caller(edges)
-    return float(counter.get_total_flops())
 
 
 # -- the search --------------------------------------------------------------------------------------
