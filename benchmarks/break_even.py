@@ -14,8 +14,7 @@ from typing import Any
 import gcsr
 from gcsr.api import make_condenser
 from gcsr.evaluation.forecast import forecast
-from gcsr.methods.base import code_versions
-from gcsr.utils.devices import machine_name, pick_device
+from gcsr.utils.devices import pick_device
 from rows import graph_of, measure_cells
 
 
@@ -39,8 +38,6 @@ def measured(cell: str, arguments: argparse.Namespace) -> list[dict[str, Any]]:
     return [
         {
             "cell": f"{cell} {device.type}",
-            "command": f"python benchmarks/break_even.py --runs {runs} --device {device.type}"
-            f" --method {arguments.method} --out results/break-even/all.json {cell}",
             "predicted": ahead.to_dict(),
             "measured": {
                 key: getattr(sheet, key)
@@ -48,9 +45,7 @@ def measured(cell: str, arguments: argparse.Namespace) -> list[dict[str, Any]]:
             }
             | {"small_seconds": sheet.condensed.seconds, "whole_seconds": sheet.whole.seconds},
             "ratio": ratio,
-            "machine": machine_name(device),
             "data": graph.content_hash,
-            "versions": code_versions(),
         }
     ]
 

@@ -24,8 +24,7 @@ from torch.nn.functional import cross_entropy
 from torch_geometric.nn import GCN
 
 import gcsr
-from gcsr.methods.base import code_versions
-from gcsr.utils.devices import machine_name, pick_device
+from gcsr.utils.devices import pick_device
 from rows import graph_of, measure_cells
 
 HIDDEN, EPOCHS = 64, 200
@@ -75,11 +74,7 @@ def measured(cell: str, arguments: argparse.Namespace) -> Iterator[dict[str, Any
             **{key: float(np.mean(value)) for key, value in values.items()},
             "std": float(np.std(values["average_accuracy"], ddof=1 if len(found) > 1 else 0)),
             "runs": found,
-            "machine": machine_name(device),
             "data": graph.content_hash,
-            "versions": code_versions(),
-            "command": f"python benchmarks/continual.py --seeds {arguments.seeds} --device"
-            f" {device.type} --out results/continual/all.json {cell}",
         }
 
 

@@ -18,8 +18,7 @@ import numpy as np
 import torch
 
 import gcsr
-from gcsr.methods.base import code_versions
-from gcsr.utils.devices import machine_name, pick_device
+from gcsr.utils.devices import pick_device
 from rows import graph_of, measure_cells
 
 WITHHELD, STEPS = 0.1, 3
@@ -68,11 +67,7 @@ def measured(cell: str, arguments: argparse.Namespace) -> Iterator[dict[str, Any
                 "ratio_of_seconds": ratio,
                 "nodes": now.num_nodes,
                 "update": small[0].provenance["update"],
-                "machine": machine_name(device),
                 "data": now.content_hash,
-                "versions": code_versions(),
-                "command": f"python benchmarks/growing.py --seeds {arguments.seeds} --runs"
-                f" {arguments.runs} --device {device.type} --out results/growing/all.json {cell}",
             }
 
 

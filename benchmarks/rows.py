@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from shlex import join
 from typing import Any
 
 from gcsr.benchmarking.cells import PSEUDO_LABELS
@@ -16,7 +18,9 @@ from gcsr.benchmarking.work import resplit, variant_of
 from gcsr.data.graph import Graph
 from gcsr.datasets.loading import load
 from gcsr.evaluation.intervals import Accuracy
+from gcsr.methods.base import code_versions
 from gcsr.methods.registry import BUILT_IN, method
+from gcsr.utils.devices import machine_name, pick_device
 from gcsr.version import __version__
 
 Row = dict[str, Any]
@@ -122,7 +126,10 @@ def measure_cells(
     parser: argparse.ArgumentParser,
     measured: Callable[[str, argparse.Namespace], Iterable[dict[str, Any]]],
 ) -> None:
-    """Read the command line and put the rows of its cells into a file, in place of older ones."""
+    """Read the command line and put the rows of its cells into a file, in place of older ones.
+
+    Rows that do not say so themselves get the machine, the code and the command of their cell.
+    """
     parser.add_argument("cells", nargs="+")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--device", default="auto")
@@ -131,8 +138,12 @@ def measure_cells(
     rows: dict[str, dict[str, Any]] = {}
     if arguments.out.exists():
         rows = {row["cell"]: row for row in json.loads(arguments.out.read_text())}
+    machine = machine_name(pick_device(arguments.device))
+    options = [word for word in sys.argv[1:] if word not in arguments.cells]
+    program = ["python", f"benchmarks/{Path(sys.argv[0]).name}", *options]
     for cell in arguments.cells:
+        by = {"machine": machine, "versions": code_versions(), "command": join([*program, cell])}
         for row in measured(cell, arguments):
-            rows[row["cell"]] = row
+            rows[row["cell"]] = by | row
             arguments.out.parent.mkdir(parents=True, exist_ok=True)
             arguments.out.write_text(json.dumps([rows[k] for k in sorted(rows)], indent=1) + "\n")
