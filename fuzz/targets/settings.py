@@ -64,17 +64,7 @@ def _space_seeds() -> list[bytes]:
 
 def _read_space(data: bytes, folder: Path) -> object:
     space = named_space("gcsr", str(written(folder, "space.toml", data)))
-    return StudySpec.of(
-        _GRAPH,
-        nodes=4,
-        ratio=None,
-        method="gcsr",
-        space=space,
-        changes={},
-        preset="default",
-        seed=0,
-        graphs=1,
-    ).identity()
+    return StudySpec.of(_GRAPH, nodes=4, method="gcsr", space=space).identity()
 
 
 TARGETS = (

@@ -142,11 +142,9 @@ class Architectures:
         for name in names:
             kind, default = SETTINGS[name]
             found[name] = dimension(name, given.get(name, default), kind)
-        architectures = cls(Space(found), factories, make)
-        architectures._check()
-        return architectures
+        return cls(Space(found), factories, make)
 
-    def _check(self) -> None:
+    def __post_init__(self) -> None:
         for name, one in self.space.dimensions.items():
             for end in one.ends:
                 if name == "model":

@@ -26,7 +26,7 @@ from gcsr.distributed.start import ClusterError
 from gcsr.engines.iterates import QuickScore
 from gcsr.engines.loop import RUN_ERRORS
 from gcsr.methods.distributed import condense_spread
-from gcsr.tuning.space import Choices, Dimension, Value, import_optuna, text_of
+from gcsr.tuning.space import Choices, Dimension, Value, import_optuna, space_for, text_of
 from gcsr.tuning.study import (
     NOTE,
     SCORER,
@@ -213,8 +213,7 @@ def tune(
         nodes=nodes,
         ratio=ratio,
         method=method,
-        space=space,
-        changes=settings,
+        space=space_for(method, space, settings),
         preset=preset,
         seed=seed,
         graphs=graphs,

@@ -231,10 +231,10 @@ def space_for(method: str, source: object, changes: Mapping[str, object]) -> Spa
     if source is None and own.searched:
         return own
     if isinstance(source, Mapping):
-        source = Space.of(method, source)
-    if not isinstance(source, Space):
-        source = named_space(method, "paper" if source is None else str(source))
-    return Space({**source.dimensions, **own.dimensions})
+        base = Space.of(method, source)
+    else:
+        base = named_space(method, "paper" if source is None else str(source))
+    return Space({**base.dimensions, **own.dimensions})
 
 
 def named_space(method: str, name: str) -> Space:

@@ -20,7 +20,7 @@ from gcsr.data.views import View
 from gcsr.engines.iterates import QUICK
 from gcsr.methods.base import Condenser
 from gcsr.starts.sample import class_budget
-from gcsr.tuning.space import Space, Value, import_optuna, space_for
+from gcsr.tuning.space import Space, Value, import_optuna
 from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import InputError, require, require_integer
 from gcsr.utils.files import lock_file
@@ -68,25 +68,23 @@ class StudySpec:
         graph: Graph,
         *,
         nodes: int | None,
-        ratio: float | None,
+        ratio: float | None = None,
         method: str,
-        space: object,
-        changes: Mapping[str, object],
-        preset: str,
-        seed: int,
-        graphs: int,
+        space: Space,
+        preset: str = "default",
+        seed: int = 0,
+        graphs: int = 1,
     ) -> StudySpec:
         """Everything checked that can be checked before the first trial."""
         require_integer("seed", seed)
         require_integer("graphs", graphs, 1)
-        whole = space_for(method, space, changes)
         base, _ = make_condenser(
             graph, nodes=nodes, ratio=ratio, method=method, preset=preset, settings={}
         )
         visible = View(graph).condensing().visible
         size = base.size(visible.num_nodes)
         class_budget(visible.train_strata, visible.num_classes, size)
-        spec = cls(graph, size, method, whole, preset, seed, graphs)
+        spec = cls(graph, size, method, space, preset, seed, graphs)
         spec._check_ends()
         return spec
 
