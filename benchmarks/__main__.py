@@ -5,13 +5,12 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gcsr.cli import options
-from gcsr.cli.app import run
+from gcsr.cli.app import run as run_app
 from gcsr.cli.output import console, print_json, progress_bars, table
 from gcsr.utils.errors import require
 from gcsr.utils.formatting import byte_count, parse_bytes
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from benchmarks.speed.checkpoint import CheckpointRow
     from benchmarks.speed.growth import GrowthRow
     from benchmarks.speed.row import BenchRow
+    from benchmarks.speed.scale import ScaleRow
 
 GROWTH, CHECKPOINT, SCALE = "growth", "checkpoint", "scale"
 
@@ -74,59 +74,66 @@ def bench(
     write down how far a run is, and `scale` every stage from a generated graph on disk to accuracies,
     with its memory; --root is where its files lie meanwhile.
     """
-    from benchmarks.speed.growth import bench_growth  # noqa: PLC0415 - imports torch
-    from benchmarks.speed.run import BENCHES, run_bench  # noqa: PLC0415 - imports torch
+    from benchmarks.speed import cases, checkpoint, growth, run, scale  # noqa: PLC0415 - import torch
     from gcsr.utils.devices import pick_device  # noqa: PLC0415
     from gcsr.utils.errors import require_one_of  # noqa: PLC0415
 
-    require_one_of("bench", what, (*BENCHES, GROWTH, CHECKPOINT, SCALE))
+    require_one_of("bench", what, (*run.BENCHES, GROWTH, CHECKPOINT, SCALE))
     target = pick_device(device)
-    if what == SCALE:
-        sizeless = {"--case": case, "--repeats": repeats, "--fraction": fraction}
-        for option, unwanted in sizeless.items():
-            require(unwanted is None, f"{option}: scale has sizes of its own and does not take it.")
+    if what in (GROWTH, CHECKPOINT, SCALE):
         require(dtype == "float32", f"dtype: {dtype!r} is measured by the step alone.")
-        how = {"method": method or "auto", "device": target.type, "in_memory": in_memory}
-        _scale(nodes, memory, root, how, target if as_json else None)
-        return
+    sizeless = {"--case": case, "--repeats": repeats, "--fraction": fraction}
+    if what in (GROWTH, SCALE):
+        for option, value in (sizeless | ({"--root": root} if what == GROWTH else {})).items():
+            require(value is None, f"{option}: {what} has sizes of its own and does not take it.")
     others = {"--nodes": nodes, "--memory": memory, "--method": method, "--in-memory": in_memory}
-    for option, given_here in others.items():
-        require(not given_here, f"{option}: is for scale, not for {what}.")
-    if what == GROWTH:
-        given = {"--case": case, "--repeats": repeats, "--fraction": fraction, "--root": root}
-        for option, value in given.items():
-            require(value is None, f"{option}: growth has sizes of its own and does not take it.")
-        require(dtype == "float32", f"dtype: {dtype!r} is measured by the step alone.")
-        with progress_bars() as progress:
-            growths = bench_growth(target, progress=progress)
-        if as_json:
-            print_json(_tied(growths, target))
-        else:
-            _tell_growth(growths)
-        return
-    if what == CHECKPOINT:
-        require(dtype == "float32", f"dtype: {dtype!r} is measured by the step alone.")
-        costs = _checkpoint_rows(case, target, repeats, fraction, root)
-        if as_json:
-            print_json(_tied(costs, target))
-        else:
-            _tell_checkpoints(costs)
-        return
+    for option, value in others.items():
+        require(what == SCALE or not value, f"{option}: is for scale, not for {what}.")
+    bound = scale.MEMORY if memory is None else parse_bytes("--memory", memory)
+    rows: Sequence[Any]
     with progress_bars() as progress:
-        rows = run_bench(
-            what,
-            case or (),
-            device=target,
-            dtype=dtype,
-            repeats=repeats,
-            root=root,
-            fraction=fraction,
-            progress=progress,
-        )
+        if what == SCALE:
+            rows = scale.bench_scale(
+                nodes or scale.SIZES,
+                method=method or "auto",
+                device=target.type,
+                in_memory=in_memory,
+                memory=bound,
+                folder=root,
+                progress=progress,
+            )
+        elif what == GROWTH:
+            rows = growth.bench_growth(target, progress=progress)
+        elif what == CHECKPOINT:
+            shapes = [(name, cases.case(name)) for name in case or checkpoint.DEFAULT]
+            rows = [
+                checkpoint.bench_checkpoint(
+                    name,
+                    shape,
+                    target,
+                    repeats=repeats or checkpoint.REPEATS,
+                    fraction=1.0 if fraction is None else fraction,
+                    root=root,
+                    progress=prefixed(progress, name),
+                )
+                for name, shape in shapes
+            ]
+        else:
+            rows = run.run_bench(
+                what,
+                case or (),
+                device=target,
+                dtype=dtype,
+                repeats=repeats,
+                root=root,
+                fraction=fraction,
+                progress=progress,
+            )
     if as_json:
         print_json(_tied(rows, target))
-    else:
-        _tell(rows)
+        return
+    shown = {SCALE: _tell_scale, GROWTH: _tell_growth, CHECKPOINT: _tell_checkpoints}
+    shown.get(what, _tell)(rows)
 
 
 def _tied(rows: Sequence[Any], device: torch.device) -> list[dict[str, Any]]:
@@ -139,22 +146,7 @@ def _tied(rows: Sequence[Any], device: torch.device) -> list[dict[str, Any]]:
     return [{**row.to_dict(), **by} for row in rows]
 
 
-def _scale(
-    nodes: list[int] | None,
-    memory: str | None,
-    root: Path | None,
-    how: dict[str, Any],
-    device: torch.device | None,
-) -> None:
-    """A table, or rows as JSON measured on ``device``."""
-    from benchmarks.speed.scale import MEMORY, SIZES, bench_scale  # noqa: PLC0415 - imports torch
-
-    bound = MEMORY if memory is None else parse_bytes("--memory", memory)
-    with progress_bars() as progress:
-        rows = bench_scale(nodes or SIZES, memory=bound, folder=root, progress=progress, **how)
-    if device is not None:
-        print_json(_tied(rows, device))
-        return
+def _tell_scale(rows: Sequence[ScaleRow]) -> None:
     numbers = ("nodes", "seconds", "processor seconds", "peak memory", "exponent")
     shown = table("stage", *numbers, numbers=numbers)
     for row in rows:
@@ -204,32 +196,6 @@ def _tell_growth(rows: Sequence[GrowthRow]) -> None:
     console().print(shown)
 
 
-def _checkpoint_rows(
-    names: list[str] | None,
-    device: torch.device,
-    repeats: int | None,
-    fraction: float | None,
-    root: Path | None,
-) -> list[CheckpointRow]:
-    from benchmarks.speed import cases, checkpoint  # noqa: PLC0415 - imports torch
-    from benchmarks.speed.checkpoint import bench_checkpoint  # noqa: PLC0415 - imports torch
-
-    shapes = [(name, cases.case(name)) for name in names or checkpoint.DEFAULT]
-    with progress_bars() as progress:
-        return [
-            bench_checkpoint(
-                name,
-                shape,
-                device,
-                repeats=repeats or checkpoint.REPEATS,
-                fraction=1.0 if fraction is None else fraction,
-                root=root,
-                progress=prefixed(progress, name),
-            )
-            for name, shape in shapes
-        ]
-
-
 def _tell_checkpoints(rows: Sequence[CheckpointRow]) -> None:
     numbers = ("without", "with", "states", "writing", "share of time", "overhead", "state")
     shown = table("case", "device", *numbers, "same bytes", numbers=numbers)
@@ -262,7 +228,7 @@ app.command()(bench)
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one measurement; returns the exit code."""
-    return run(app, argv, "python -m benchmarks")
+    return run_app(app, argv, "python -m benchmarks")
 
 
 if __name__ == "__main__":

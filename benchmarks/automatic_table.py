@@ -8,7 +8,7 @@ from collections.abc import Callable
 from gcsr.auto.automatic import PARTS
 from gcsr.evaluation.intervals import Difference, compare
 from gcsr.paper.published import TABLE2
-from rows import Row, accuracy_of, code_of, with_code, with_interval
+from rows import Row, accuracy_of, code_of, table, with_code, with_interval
 
 # Ten nodes per class: name, cell, and where its whole graph is.
 FEW_LABELS = {
@@ -77,7 +77,7 @@ def automatic_section(rows: list[Row], alone: list[Row]) -> list[str]:
     def measured(cell: str) -> bool:
         return f"auto/default/{cell}/gcn" in known
 
-    def row(name: str, cell: str, whole: str, *, pseudo: bool) -> str:
+    def row(name: str, cell: str, whole: str, *, pseudo: bool) -> list[str]:
         found = known.get(f"auto/default/{cell}/gcn")
         columns = [
             shown(f"auto/default/{cell}/gcn"),
@@ -94,7 +94,7 @@ def automatic_section(rows: list[Row], alone: list[Row]) -> list[str]:
             columns.append(against(known, cell, whole, "pseudo"))
         device = "" if found is None else f", {_device(found)}"
         columns[0] += device
-        return f"| {name} | {' | '.join(columns)} | {_chosen(found)} | {_took(idle.get(cell))} |"
+        return [name, *columns, _chosen(found), _took(idle.get(cell))]
 
     heads = ["graph, nodes", "automatic", "Random", "Herding", "whole graph"]
     less = "automatic less whole graph"
@@ -104,43 +104,41 @@ def automatic_section(rows: list[Row], alone: list[Row]) -> list[str]:
         "learning from unlabeled nodes, so two more references are fair: the same GCN trained on"
     ]
     lines += ["the whole graph with the pseudo-labels, and the pseudo-labels themselves.", ""]
-    lines += _head(
+    pseudo = ("whole graph with pseudo-labels", "pseudo-labels")
+    lines += table(
+        [*heads, *pseudo, less, f"{less} with pseudo-labels", *tail],
         [
-            *heads,
-            "whole graph with pseudo-labels",
-            "pseudo-labels",
-            less,
-            f"{less} with pseudo-labels",
-            *tail,
-        ]
+            row(name, *found, pseudo=True)
+            for name, found in FEW_LABELS.items()
+            if measured(found[0])
+        ],
     )
-    lines += [
-        row(name, *cells, pseudo=True) for name, cells in FEW_LABELS.items() if measured(cells[0])
-    ]
     lines += [
         "",
         "Many labels (the inductive graph has few, but all of its visible nodes have one):",
     ]
-    lines += ["", *_head([*heads, less, *tail])]
-    lines += [
-        row(name, *cells, pseudo=False) for name, cells in MANY_LABELS.items() if measured(cells[0])
+    many = [
+        row(name, *found, pseudo=False) for name, found in MANY_LABELS.items() if measured(found[0])
     ]
+    lines += ["", *table([*heads, less, *tail], many)]
     lines += ["", *verdicts(known)]
     if any("standin" in cell for cell in known):
         lines += [
             "",
             "The stand-in has the real graph and labels of ogbn-arxiv and random features.",
         ]
-    larger = {name: cell for name, cell in LARGER.items() if measured(cell)}
+    larger = [
+        (name, shown(f"auto/default/{cell}/gcn")) for name, cell in LARGER.items() if measured(cell)
+    ]
     if larger:
-        lines += ["", "Fifty nodes per class:", "", *_head(["graph, nodes", "automatic"])]
-    lines += [f"| {name} | {shown(f'auto/default/{cell}/gcn')} |" for name, cell in larger.items()]
+        lines += ["", "Fifty nodes per class:", "", *table(("graph, nodes", "automatic"), larger)]
     lines += ["", "Without any leak, beside the paper's GCSR, which counts test labels:", ""]
-    lines += _head(["", *(f"{d.capitalize()} {n}" for d, n in SIZES)])
     ours = [shown(f"auto/default/{d}:{n}/gcn") for d, n in SIZES]
     paper = [str(TABLE2["gcsr"][d, n][0]) for d, n in SIZES]
-    lines += [f"| automatic | {' | '.join(ours)} |", f"| GCSR, published | {' | '.join(paper)} |"]
-    lines += ["", "Tested with other architectures:", "", *_head(["trained on", *MODELS])]
+    columns = ["", *(f"{d.capitalize()} {n}" for d, n in SIZES)]
+    lines += table(columns, [["automatic", *ours], ["GCSR, published", *paper]])
+    lines += ["", "Tested with other architectures:", ""]
+    transferred = []
     for name in TRANSFER:
         cell, whole = GRAPHS[name]
         if not measured(cell):
@@ -149,8 +147,8 @@ def automatic_section(rows: list[Row], alone: list[Row]) -> list[str]:
             (name, f"auto/default/{cell}"),
             ("... whole", f"whole/default/{whole}"),
         ):
-            lines.append(f"| {title} | {' | '.join(shown(f'{each}/{m}') for m in MODELS)} |")
-    return with_code(lines)
+            transferred.append([title, *(shown(f"{each}/{model}") for model in MODELS)])
+    return with_code([*lines, *table(["trained on", *MODELS], transferred)])
 
 
 def difference(
@@ -195,8 +193,8 @@ def readme_table(rows: list[Row], budgets: list[Row]) -> list[str]:
     most = max((row["budget"] for row in budgets), default=0)
     on_cpu = {row["cell"]: row for row in budgets if row["budget"] == most}
 
-    def line(title: str, shown: Callable[[str, str, str], str]) -> str:
-        return f"| {title} | " + " | ".join(shown(n, *c) for n, c in cells.items()) + " |"
+    def line(title: str, shown: Callable[[str, str, str], str]) -> list[str]:
+        return [title, *(shown(name, *found) for name, found in cells.items())]
 
     def ours(name: str, cell: str, whole: str) -> str:
         row = known.get(f"auto/default/{cell}/gcn")
@@ -209,8 +207,7 @@ def readme_table(rows: list[Row], budgets: list[Row]) -> list[str]:
     def fair(name: str, cell: str, whole: str) -> str:
         return against(known, cell, whole, "pseudo" if name in FEW_LABELS else "whole")
 
-    lines = _head(["", *(name.split(",")[0] for name in cells)])
-    lines += [
+    lines = [
         line("automatic mode", ours),
         line(
             f"the same on one CPU core in {most:g} s, one graph",
@@ -225,7 +222,7 @@ def readme_table(rows: list[Row], budgets: list[Row]) -> list[str]:
         line("pseudo-labels themselves", themselves),
         line("automatic mode less its reference", fair),
     ]
-    return with_code(lines)
+    return with_code(table(["", *(name.split(",")[0] for name in cells)], lines))
 
 
 def _one_graph(row: Row | None) -> Row | None:
@@ -250,17 +247,17 @@ def ablation_section(rows: list[Row]) -> list[str]:
     if not any(cell in known for each in off.values() for cell in each.values()):
         return []
 
-    def line(title: str, each: dict[str, str]) -> str:
+    def line(title: str, each: dict[str, str]) -> list[str]:
         found = [known.get(each[name]) for name in ABLATED]
         base = [known.get(whole[name]) for name in ABLATED]
         numbers = [_ablated(*pair) for pair in zip(found, base, strict=True)]
         few = _mean([row for row, name in zip(found, ABLATED, strict=True) if name in FEW_LABELS])
         many = _mean([row for row, name in zip(found, ABLATED, strict=True) if name in MANY_LABELS])
-        return f"| {title} | {' | '.join(numbers)} | {few} | {many} |"
+        return [title, *numbers, few, many]
 
-    lines = _head(["", *ABLATED, "mean, few labels", "mean, many labels"])
-    lines += [line(title, each) for title, each in off.items()]
-    return with_code([*lines, line("automatic", whole)])
+    heads = ["", *ABLATED, "mean, few labels", "mean, many labels"]
+    lines = [line(title, each) for title, each in off.items()]
+    return with_code(table(heads, [*lines, line("automatic", whole)]))
 
 
 def _ablated(row: Row | None, base: Row | None) -> str:
@@ -282,14 +279,10 @@ def budget_section(rows: list[Row]) -> list[str]:
         shown = with_interval(_one_graph(row))
         return f"{shown}, {row['seconds']:.0f} s, {row['iterations']} steps"
 
-    lines = _head(["graph, nodes", *(f"{budget:g} s" for budget in budgets)])
-    for name in dict.fromkeys(row["cell"] for row in rows):
-        lines.append(f"| {name} | {' | '.join(cell(name, budget) for budget in budgets)} |")
-    return with_code(lines)
-
-
-def _head(names: list[str]) -> list[str]:
-    return ["| " + " | ".join(names) + " |", "|---" * len(names) + "|"]
+    heads = ["graph, nodes", *(f"{budget:g} s" for budget in budgets)]
+    names = dict.fromkeys(row["cell"] for row in rows)
+    lines = [[name, *(cell(name, budget) for budget in budgets)] for name in names]
+    return with_code(table(heads, lines))
 
 
 def _mean(rows: list[Row | None]) -> str:

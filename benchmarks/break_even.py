@@ -13,19 +13,16 @@ from typing import Any
 
 import gcsr
 from gcsr.api import make_condenser
-from gcsr.benchmarking.work import resplit
 from gcsr.evaluation.forecast import forecast
-from gcsr.methods.base import code_versions
-from gcsr.utils.devices import machine_name, pick_device
-from rows import measure_cells
+from gcsr.utils.devices import pick_device
+from rows import graph_of, measure_cells
 
 
 def measured(cell: str, arguments: argparse.Namespace) -> list[dict[str, Any]]:
     """One row: what was predicted, what was measured, and their ratio."""
     name, nodes, *rest = cell.split(":")
     device, runs = pick_device(arguments.device), arguments.runs
-    graph = gcsr.load(name, root=arguments.root)
-    graph = resplit(graph, (60, 20, 20), f"{graph.name}-rich") if "rich" in rest else graph
+    graph = graph_of(name, rest, arguments.root)
     condenser, _ = make_condenser(
         graph, nodes=int(nodes), ratio=None, method=arguments.method, preset="default", settings={}
     )
@@ -41,8 +38,6 @@ def measured(cell: str, arguments: argparse.Namespace) -> list[dict[str, Any]]:
     return [
         {
             "cell": f"{cell} {device.type}",
-            "command": f"python benchmarks/break_even.py --runs {runs} --device {device.type}"
-            f" --method {arguments.method} --out results/break-even/all.json {cell}",
             "predicted": ahead.to_dict(),
             "measured": {
                 key: getattr(sheet, key)
@@ -50,9 +45,7 @@ def measured(cell: str, arguments: argparse.Namespace) -> list[dict[str, Any]]:
             }
             | {"small_seconds": sheet.condensed.seconds, "whole_seconds": sheet.whole.seconds},
             "ratio": ratio,
-            "machine": machine_name(device),
             "data": graph.content_hash,
-            "versions": code_versions(),
         }
     ]
 

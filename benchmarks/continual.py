@@ -24,10 +24,8 @@ from torch.nn.functional import cross_entropy
 from torch_geometric.nn import GCN
 
 import gcsr
-from gcsr.benchmarking.work import resplit
-from gcsr.methods.base import code_versions
-from gcsr.utils.devices import machine_name, pick_device
-from rows import measure_cells
+from gcsr.utils.devices import pick_device
+from rows import graph_of, measure_cells
 
 HIDDEN, EPOCHS = 64, 200
 BRIEF = {"hidden_channels": 64, "epochs": 100}
@@ -43,8 +41,7 @@ def measured(cell: str, arguments: argparse.Namespace) -> Iterator[dict[str, Any
     """A row per way of learning."""
     name, per_task, room, *rest = cell.split(":")
     device = pick_device(arguments.device)
-    graph = gcsr.load(name, root=arguments.root)
-    graph = resplit(graph, (60, 20, 20), f"{graph.name}-rich") if "rich" in rest else graph
+    graph = graph_of(name, rest, arguments.root)
     firsts = list(range(0, graph.num_classes, int(per_task)))
     tasks = [(first, min(first + int(per_task), graph.num_classes)) for first in firsts]
     ways = arguments.ways.split(",") if arguments.ways else [*MEMORIES, "none", "joint"]
@@ -77,11 +74,7 @@ def measured(cell: str, arguments: argparse.Namespace) -> Iterator[dict[str, Any
             **{key: float(np.mean(value)) for key, value in values.items()},
             "std": float(np.std(values["average_accuracy"], ddof=1 if len(found) > 1 else 0)),
             "runs": found,
-            "machine": machine_name(device),
             "data": graph.content_hash,
-            "versions": code_versions(),
-            "command": f"python benchmarks/continual.py --seeds {arguments.seeds} --device"
-            f" {device.type} --out results/continual/all.json {cell}",
         }
 
 

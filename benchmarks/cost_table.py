@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from rows import with_code, with_interval
+from rows import table, with_code, with_interval
 
 HEADS = (
     "graph, nodes",
@@ -24,8 +24,7 @@ def cost_section(folder: Path) -> list[str]:
     sheets = {file.stem: json.loads(file.read_text()) for file in sorted(folder.glob("*.json"))}
     if not sheets:
         return []
-    lines = ["| " + " | ".join(HEADS) + " |", "|---" * len(HEADS) + "|"]
-    lines += ["| " + " | ".join(_row(name, sheet)) + " |" for name, sheet in sheets.items()]
+    lines = table(HEADS, [_row(name, sheet) for name, sheet in sheets.items()])
     machines = sorted({sheet["machine"] for sheet in sheets.values()})
     return [*with_code(lines), "", f"Measured on: {'; '.join(machines)}."]
 

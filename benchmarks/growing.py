@@ -18,10 +18,8 @@ import numpy as np
 import torch
 
 import gcsr
-from gcsr.benchmarking.work import resplit
-from gcsr.methods.base import code_versions
-from gcsr.utils.devices import machine_name, pick_device
-from rows import measure_cells
+from gcsr.utils.devices import pick_device
+from rows import graph_of, measure_cells
 
 WITHHELD, STEPS = 0.1, 3
 
@@ -30,8 +28,7 @@ def measured(cell: str, arguments: argparse.Namespace) -> Iterator[dict[str, Any
     """A row per step: seconds and accuracy of the update and of condensing anew."""
     name, nodes, *rest = cell.split(":")
     device, seeds = pick_device(arguments.device), range(arguments.seeds)
-    graph = gcsr.load(name, root=arguments.root)
-    graph = resplit(graph, (60, 20, 20), f"{graph.name}-rich") if "rich" in rest else graph
+    graph = graph_of(name, rest, arguments.root)
 
     def condensed(now: gcsr.Graph) -> list[gcsr.CondensedGraph]:
         return [gcsr.condense(now, nodes=int(nodes), seed=seed, device=device) for seed in seeds]
@@ -70,11 +67,7 @@ def measured(cell: str, arguments: argparse.Namespace) -> Iterator[dict[str, Any
                 "ratio_of_seconds": ratio,
                 "nodes": now.num_nodes,
                 "update": small[0].provenance["update"],
-                "machine": machine_name(device),
                 "data": now.content_hash,
-                "versions": code_versions(),
-                "command": f"python benchmarks/growing.py --seeds {arguments.seeds} --runs"
-                f" {arguments.runs} --device {device.type} --out results/growing/all.json {cell}",
             }
 
 

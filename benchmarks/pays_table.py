@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gcsr.evaluation.intervals import Accuracy, Difference
-from rows import code_of, with_code
+from rows import code_of, table, with_code
 
 Lines = list[str]
 
@@ -16,20 +16,12 @@ Lines = list[str]
 def pays_sections(results: Path) -> Lines:
     """All sections whose rows are there."""
     lines: Lines = []
-    for title, lead, place, table in SECTIONS:
+    for title, lead, place, section in SECTIONS:
         files = sorted((results / place).glob("*.json"))
         found = [(file.stem, json.loads(file.read_text())) for file in files]
         if found:
-            lines += [f"\n## {title}\n", lead, *with_code(table(found))]
+            lines += [f"\n## {title}\n", lead, *with_code(section(found))]
     return lines
-
-
-def _table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> Lines:
-    return [
-        "| " + " | ".join(heads) + " |",
-        "|---" * len(heads) + "|",
-        *("| " + " | ".join(row) + " |" for row in rows),
-    ]
 
 
 def _searches(files: list[tuple[str, Any]]) -> Lines:
@@ -58,7 +50,7 @@ def _searches(files: list[tuple[str, Any]]) -> Lines:
                     "-" if name == "whole" else f"{pays} ({times:.2g} times)",
                 )
             )
-    return _table(heads, rows)
+    return table(heads, rows)
 
 
 def _break_even(files: list[tuple[str, Any]]) -> Lines:
@@ -72,7 +64,7 @@ def _break_even(files: list[tuple[str, Any]]) -> Lines:
         seconds = [", ".join(f"{one[key]:.3g}" for key in keys) for one in sides]
         ratio = "-" if row["ratio"] is None else f"{row['ratio']:.2f}"
         rows.append((f"{row['cell']}{code_of(row)}", *seconds, *paid, ratio))
-    return _table(heads, rows)
+    return table(heads, rows)
 
 
 def _continual(files: list[tuple[str, Any]]) -> Lines:
@@ -84,7 +76,7 @@ def _continual(files: list[tuple[str, Any]]) -> Lines:
         accuracy = f"{row['average_accuracy']:.1f} ± {row['std']:.1f}"
         size = f"{row['bytes']:,.0f}" if row["bytes"] else "-"
         rows.append((shown, way + code_of(row), accuracy, f"{row['forgetting']:.1f}", size))
-    return _table(heads, rows)
+    return table(heads, rows)
 
 
 def _growing(files: list[tuple[str, Any]]) -> Lines:
@@ -96,7 +88,7 @@ def _growing(files: list[tuple[str, Any]]) -> Lines:
         seconds[0] += f" ({100 * row['ratio_of_seconds']:.0f} %)"
         accuracies = (_accuracy(one) for one in sides)
         rows.append((f"{row['cell']}{code_of(row)}", *accuracies, *seconds))
-    return _table(heads, rows)
+    return table(heads, rows)
 
 
 def _accuracy(found: dict[str, Any]) -> str:
@@ -131,7 +123,7 @@ def _privacy(files: list[tuple[str, Any]]) -> Lines:
                     f"{near['nearer_to_training']:.0f}" if own else "",
                 )
             )
-    return _table(heads, rows)
+    return table(heads, rows)
 
 
 def _robustness(files: list[tuple[str, Any]]) -> Lines:
@@ -150,7 +142,7 @@ def _robustness(files: list[tuple[str, Any]]) -> Lines:
                     str(difference),
                 )
             )
-    return _table(heads, rows)
+    return table(heads, rows)
 
 
 SECTIONS: tuple[tuple[str, str, str, Callable[[list[tuple[str, Any]]], Lines]], ...] = (

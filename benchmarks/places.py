@@ -22,7 +22,6 @@ import gcsr
 from gcsr.auto.update import content_hash
 from gcsr.data.folder import write_folder
 from gcsr.data.stored_graph import open_folder
-from gcsr.methods.base import code_versions
 from gcsr.utils.devices import machine_name, pick_device
 from rows import measure_cells
 from standin import standin
@@ -61,7 +60,6 @@ def measured(place: str, arguments: argparse.Namespace) -> list[dict[str, Any]]:
         small = gcsr.condense(source, progress=kill, **asked)
         seconds = time.perf_counter() - began
     print(f"{place}: {seconds:.1f} s, {content_hash(small)[:16]}", flush=True)
-    command = f"python benchmarks/places.py {arguments.structure.name} --nodes {arguments.nodes}"
     return [
         {
             "cell": f"{arguments.structure.name}:{arguments.nodes} {place}",
@@ -72,8 +70,6 @@ def measured(place: str, arguments: argparse.Namespace) -> list[dict[str, Any]]:
             "iterations": arguments.iterations,
             "machine": machine_name(pick_device("cpu")),
             "data": graph.content_hash,
-            "versions": code_versions(),
-            "command": f"{command} --out results/bench/places.json {place}",
         }
     ]
 

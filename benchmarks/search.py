@@ -13,18 +13,15 @@ import argparse
 from typing import Any
 
 import gcsr
-from gcsr.benchmarking.work import resplit
-from gcsr.methods.base import code_versions
 from gcsr.utils.devices import pick_device
-from rows import measure_cells
+from rows import graph_of, measure_cells
 
 
 def measured(cell: str, arguments: argparse.Namespace) -> list[dict[str, Any]]:
-    """One row: the whole result, its totals, and the code that measured."""
+    """One row: the whole result and its totals."""
     name, nodes, *rest = cell.split(":")
     device = pick_device(arguments.device)
-    graph = gcsr.load(name, root=arguments.root)
-    graph = resplit(graph, (60, 20, 20), f"{graph.name}-rich") if "rich" in rest else graph
+    graph = graph_of(name, rest, arguments.root)
     small = gcsr.condense(graph, nodes=int(nodes), method=arguments.method, device=device)
     settings = {"model": arguments.models} if arguments.models else {}
     how: dict[str, Any] = {"compare": True, "sampler": "random", "device": device, **settings}
@@ -35,16 +32,11 @@ def measured(cell: str, arguments: argparse.Namespace) -> list[dict[str, Any]]:
         small, graph, trials=arguments.trials, runs=arguments.runs, recipe=recipe, **how
     )
     print(f"{cell}: {found.verdict}", flush=True)
-    options = f"--trials {arguments.trials} --runs {arguments.runs} --epochs {arguments.epochs}"
-    options += f" --models {arguments.models}" if arguments.models else ""
     return [
         {
             "cell": f"{cell} {device.type}",
-            "command": f"python benchmarks/search.py {options} --device {device.type}"
-            f" --method {arguments.method} --out results/search/all.json {cell}",
             **found.to_dict(),
             "data": graph.content_hash,
-            "versions": code_versions(),
             **{key: small.provenance[key] for key in ("revisions", "settings")},
         }
     ]

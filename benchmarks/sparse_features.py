@@ -19,10 +19,8 @@ import torch
 
 import gcsr
 from gcsr.auto.update import content_hash
-from gcsr.benchmarking.work import resplit
-from gcsr.methods.base import code_versions
-from gcsr.utils.devices import machine_name, peak_memory_bytes, pick_device
-from rows import measure_cells
+from gcsr.utils.devices import peak_memory_bytes, pick_device
+from rows import graph_of, measure_cells
 
 
 def measured(cell: str, arguments: argparse.Namespace) -> list[dict[str, Any]]:
@@ -30,16 +28,14 @@ def measured(cell: str, arguments: argparse.Namespace) -> list[dict[str, Any]]:
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         row = pool.apply(condensed, (cell, arguments.root, arguments.device))
     print(f"{cell}: {row['cpu_seconds']:.1f} s, {row['peak_bytes'] / 2**30:.2f} GiB", flush=True)
-    command = f"python benchmarks/sparse_features.py --device {arguments.device}"
-    return [{**row, "command": f"{command} --out results/bench/sparse-features-cpu.json {cell}"}]
+    return [row]
 
 
 def condensed(cell: str, root: str | None, device_name: str) -> dict[str, Any]:
     """The row of a cell."""
     name, nodes, layout, *rest = cell.split(":")
     device = pick_device(device_name)
-    graph = gcsr.load(name, root=root)
-    graph = resplit(graph, (60, 20, 20), f"{graph.name}-rich") if "rich" in rest else graph
+    graph = graph_of(name, rest, root)
     sparse = graph.x.layout == torch.sparse_csr
     if sparse != (layout == "sparse"):
         graph = replace(graph, x=graph.x.to_dense() if sparse else graph.x.to_sparse_csr())
@@ -53,9 +49,7 @@ def condensed(cell: str, root: str | None, device_name: str) -> dict[str, Any]:
         "graph": content_hash(small),
         "plan": small.provenance["automatic"]["plan"],
         "validation": [one["validation"] for one in small.provenance["automatic"]["candidates"]],
-        "machine": machine_name(device),
         "data": graph.content_hash,
-        "versions": code_versions(),
     }
 
 

@@ -21,7 +21,7 @@ from gcsr.paper.experiments import EXPERIMENTS
 from gcsr.paper.published import TABLE2
 from pays_table import pays_sections
 from reproduced import Measured, rows_of_cells, rows_of_runs, section, summary
-from rows import Row, accuracy_of, benchmark_rows, with_code, with_deviation, with_interval
+from rows import Row, accuracy_of, benchmark_rows, table, with_code, with_deviation, with_interval
 
 # Rows that explain differences from the published table.
 EVIDENCE = [
@@ -125,7 +125,7 @@ def short_of(row: Row) -> list[str]:
 def methods_table(rows: list[Row], measured_cells: Measured) -> list[str]:
     """Ours, and the published mean behind it."""
     heads = [f"{dataset.capitalize()} {nodes}" for dataset, nodes in CELLS]
-    lines = ["| method | " + " | ".join(heads) + " |", "|---" * (len(heads) + 1) + "|"]
+    lines = []
     for method in METHODS:
         found = []
         for dataset, nodes in CELLS:
@@ -134,27 +134,26 @@ def methods_table(rows: list[Row], measured_cells: Measured) -> list[str]:
             row = row or next((row for cell in cells if (row := find(rows, cell))), None)
             known = TABLE2.get(method, {}).get((dataset, nodes))
             found.append(f"{measured(row)} [{known[0] if known else '-'}]")
-        lines.append(f"| {method} | " + " | ".join(found) + " |")
-    return with_code(lines)
+        lines.append([method, *found])
+    return with_code(table(["method", *heads], lines))
 
 
 def evidence_table(rows: list[Row], cells: list[str]) -> list[str]:
     """Some cells as they are."""
-    lines = ["| cell | published | ours |", "|---|---|---|"]
+    lines = []
     for cell in cells:
         row = find(rows, f"{cell}/gcn")
         method, _, name = cell.split("/")
         dataset, nodes, *_ = name.split(":")
         known = TABLE2.get(method, {}).get((dataset, int(nodes)))
-        lines.append(f"| `{cell}` | {known[0] if known else '-'} | {measured(row)} |")
-    return with_code(lines)
+        lines.append((f"`{cell}`", str(known[0]) if known else "-", measured(row)))
+    return with_code(table(("cell", "published", "ours"), lines))
 
 
 def graphs_table(rows: list[Row]) -> list[str]:
     """Every method with default settings; ``*``: not distinguishable from the highest mean."""
-    lines = ["| method | " + " | ".join(GRAPHS) + " |", "|---" * (len(GRAPHS) + 1) + "|"]
     whole = [find(rows, f"whole/default/{_without_size(cell)}/gcn") for cell in GRAPHS.values()]
-    lines.append("| whole | " + " | ".join(map(with_interval, whole)) + " |")
+    lines = [["whole", *map(with_interval, whole)]]
     columns = []
     for cell in GRAPHS.values():
         found = {name: find(rows, f"{name}/default/{cell}/gcn") for name in METHODS}
@@ -167,9 +166,8 @@ def graphs_table(rows: list[Row]) -> list[str]:
             star = " *" if equal and accuracy_of(row).interval else ""
             shown[name] = with_interval(row) + star
         columns.append(shown)
-    for name in METHODS:
-        lines.append(f"| {name} | " + " | ".join(column[name] for column in columns) + " |")
-    return with_code(lines)
+    lines += [[name, *(column[name] for column in columns)] for name in METHODS]
+    return with_code(table(["method", *GRAPHS], lines))
 
 
 def _without_size(cell: str) -> str:
@@ -178,18 +176,14 @@ def _without_size(cell: str) -> str:
 
 
 def main_table(rows: list[Row]) -> list[str]:
-    lines = [
-        "| cell | published | ours, paper's prior (leaks) | ours, prior `predicted` |",
-        "|---|---|---|---|",
-    ]
+    lines = []
     for dataset, nodes in CELLS:
         leaking = find(rows, f"gcsr/paper/{dataset}:{nodes}/gcn")
         honest = find(rows, f"gcsr/paper/{dataset}:{nodes}:prior=predicted/gcn")
-        lines.append(
-            f"| {dataset.capitalize()}, {nodes} nodes | {published(leaking)} |"
-            f" {with_both(leaking)} | {with_both(honest)} |"
-        )
-    return with_code(lines)
+        cell = f"{dataset.capitalize()}, {nodes} nodes"
+        lines.append((cell, published(leaking), with_both(leaking), with_both(honest)))
+    heads = ("cell", "published", "ours, paper's prior (leaks)", "ours, prior `predicted`")
+    return with_code(table(heads, lines))
 
 
 def with_both(row: Row | None) -> str:
@@ -202,10 +196,9 @@ def with_both(row: Row | None) -> str:
 
 def other_models_table(rows: list[Row]) -> list[str]:
     """Test models that the paper does not have."""
-    lines = ["| test model | ours |", "|---|---|"]
-    for name in ("sage", "cheby", "gat"):
-        lines.append(f"| {name} | {with_both(find(rows, f'gcsr/paper/cora:70/{name}'))} |")
-    return with_code(lines)
+    names = ("sage", "cheby", "gat")
+    lines = [(name, with_both(find(rows, f"gcsr/paper/cora:70/{name}"))) for name in names]
+    return with_code(table(("test model", "ours"), lines))
 
 
 def main(argv: Sequence[str] | None = None) -> None:

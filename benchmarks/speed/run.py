@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -22,7 +23,11 @@ BENCHES = ("step", "experts", "evaluate", "protocol", "gradient", "bilevel")
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 # The other cases take minutes and gigabytes once a whole graph is involved: on request only.
 MODERATE = ("cora-70", "citeseer-60", "arxiv-454")
-DEFAULT = {"step": tuple(CASES), "gradient": ("cora-70", "citeseer-60")}
+DEFAULT = {
+    "step": tuple(CASES),
+    "gradient": ("cora-70", "citeseer-60"),
+    "bilevel": tuple(BILEVEL_CASES),
+}
 REPEATS = {"step": 10, "experts": 3, "evaluate": 3, "protocol": 5, "gradient": 3, "bilevel": 3}
 
 
@@ -49,29 +54,23 @@ def run_bench(
         f"fraction: only the protocol is run in part, not {bench}.",
     )
     require(repeats is None or repeats >= 1, f"repeats: {repeats} is not accepted; >= 1 is.")
-    times = repeats or REPEATS[bench]
-    if bench == "bilevel":
-        rows = []
-        for done, name in enumerate(names := list(cases) or list(BILEVEL_CASES)):
-            progress(f"bench {bench}", done, len(names))
-            rows.append(bench_bilevel(name, device, dtype=DTYPES[dtype], repeats=times))
-        progress(f"bench {bench}", len(names), len(names))
-        return rows
+    work: Callable[..., BenchRow] = {
+        "step": bench_step,
+        "experts": bench_experts,
+        "evaluate": bench_evaluate,
+        "protocol": bench_protocol,
+        "gradient": bench_gradient,
+        "bilevel": bench_bilevel,
+    }[bench]
+    options: dict[str, Any] = {"repeats": repeats or REPEATS[bench]}
+    options |= {"dtype": DTYPES[dtype]} if bench in ("step", "bilevel") else {"root": root}
+    if bench == "protocol":
+        options["fraction"] = fraction
     names = list(cases) or list(DEFAULT.get(bench, MODERATE))
-    shapes = [case(name) for name in names]
+    shapes = [() if bench == "bilevel" else (case(name),) for name in names]
     rows = []
     for done, (name, shape) in enumerate(zip(names, shapes, strict=True)):
         progress(f"bench {bench}", done, len(names))
-        if bench == "step":
-            row = bench_step(name, shape, device, dtype=DTYPES[dtype], repeats=times)
-        elif bench == "experts":
-            row = bench_experts(name, shape, device, repeats=times, root=root)
-        elif bench == "gradient":
-            row = bench_gradient(name, shape, device, repeats=times, root=root)
-        elif bench == "evaluate":
-            row = bench_evaluate(name, shape, device, repeats=times, root=root)
-        else:
-            row = bench_protocol(name, shape, device, repeats=times, root=root, fraction=fraction)
-        rows.append(row)
+        rows.append(work(name, *shape, device, **options))
     progress(f"bench {bench}", len(names), len(names))
     return rows

@@ -11,7 +11,7 @@ from fuzz.containers import Archive, Safetensors
 from fuzz.target import FindingError, Target
 from fuzz.targets.small import file_bytes, small_condensed, written
 from gcsr import CondensedGraph, InputError, report
-from gcsr.benchmarking.work import GraphCache
+from gcsr.benchmarking.work import load_graphs
 from gcsr.cli.inspect import _rows
 from gcsr.reporting.report import condensed_files, known_dataset
 
@@ -44,8 +44,7 @@ def _page(data: bytes, folder: Path) -> object:
 
 
 def _kept(data: bytes, folder: Path) -> object:
-    written(folder, "kept-0.safetensors", data)
-    return GraphCache(folder).load("kept", [0])
+    return load_graphs([written(folder, "kept-0.safetensors", data)])
 
 
 def _tensor_seeds() -> list[bytes]:

@@ -12,7 +12,7 @@ from gcsr.api import make_condenser
 from gcsr.cli.options import SIZES, parse_settings
 from gcsr.evaluation.sparsify import Sparsifier
 from gcsr.methods.registry import methods
-from gcsr.tuning.space import Space
+from gcsr.tuning.space import named_space
 from gcsr.tuning.study import StudySpec
 from gcsr.utils.formatting import parse_bytes
 
@@ -63,18 +63,8 @@ def _space_seeds() -> list[bytes]:
 
 
 def _read_space(data: bytes, folder: Path) -> object:
-    space = Space.read("gcsr", written(folder, "space.toml", data))
-    return StudySpec.of(
-        _GRAPH,
-        nodes=4,
-        ratio=None,
-        method="gcsr",
-        space=space,
-        changes={},
-        preset="default",
-        seed=0,
-        graphs=1,
-    ).identity()
+    space = named_space("gcsr", str(written(folder, "space.toml", data)))
+    return StudySpec.of(_GRAPH, nodes=4, method="gcsr", space=space).identity()
 
 
 TARGETS = (

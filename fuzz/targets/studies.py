@@ -10,23 +10,14 @@ from fuzz.containers import Database
 from fuzz.target import Target
 from fuzz.targets.small import small_graph, written
 from gcsr.tuning.search import open_search
+from gcsr.tuning.space import space_for
 from gcsr.tuning.study import StudySpec, open_study
 
 
 @functools.cache
 def _asked() -> StudySpec:
-    changes = {"alpha": "0.1..1:log", "model": "sgc,gcn"}
-    return StudySpec.of(
-        small_graph(),
-        nodes=2,
-        ratio=None,
-        method="gcsr",
-        space=None,
-        changes=changes,
-        preset="default",
-        seed=0,
-        graphs=1,
-    )
+    space = space_for("gcsr", None, {"alpha": "0.1..1:log", "model": "sgc,gcn"})
+    return StudySpec.of(small_graph(), nodes=2, method="gcsr", space=space)
 
 
 @functools.cache

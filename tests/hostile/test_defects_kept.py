@@ -17,7 +17,7 @@ from gcsr.benchmarking.store import Store
 from gcsr.cli.app import main
 from gcsr.data.condensed import MOST_SPARSE_NODES, matrix_bytes
 from gcsr.training.expert_cache import ExpertCache
-from gcsr.tuning.space import Space
+from gcsr.tuning.space import named_space
 
 
 def test_a_small_file_does_not_unfold_to_a_gigabyte(refused, tmp_path):
@@ -117,7 +117,7 @@ def test_settings_nested_without_end(tmp_path):
     path = tmp_path / "space.toml"
     path.write_text("alpha = " + "[" * 50_000)
     with pytest.raises(InputError, match="is not TOML"):
-        Space.read("gcsr", path)
+        named_space("gcsr", str(path))
 
 
 # -- studies -----------------------------------------------------------------------------------------

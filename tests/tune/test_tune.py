@@ -20,6 +20,7 @@ from gcsr.engines.iterates import QuickScore
 from gcsr.methods.registry import methods
 from gcsr.tuning import study as question
 from gcsr.tuning.search import open_search, tune
+from gcsr.tuning.space import space_for
 from helpers import tiny, with_other_test_labels
 
 pytestmark = pytest.mark.needs("optuna")
@@ -237,17 +238,8 @@ def test_files_that_are_no_studies_are_refused(tmp_path, optuna):
 @pytest.mark.parametrize("at_fault", ["Search", "require_sound_trials"])
 def test_a_study_is_closed_where_the_search_cannot_begin(at_fault, tmp_path, monkeypatch):
     path = tmp_path / "study.sqlite"
-    asked = question.StudySpec.of(
-        GRAPH,
-        nodes=9,
-        ratio=None,
-        method="random",
-        space=None,
-        changes={},
-        preset="default",
-        seed=0,
-        graphs=1,
-    )
+    space = space_for("random", None, {})
+    asked = question.StudySpec.of(GRAPH, nodes=9, method="random", space=space)
     held = open_search(asked, study=path, device="cpu")
     with monkeypatch.context() as patch:
         patch.setattr(sys.modules[tune.__module__], at_fault, broken)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from torch import Tensor
 
-from gcsr.analysis.analysis import analyze
+from gcsr.analysis.analysis import Analysis, analyze
 from gcsr.analysis.statistics import LabeledGraph, ccns, edge_homophily
 from gcsr.data.condensed import CondensedGraph
 from gcsr.data.graph import Graph
@@ -100,13 +100,22 @@ def condensed_graphs(
     quick: bool,
 ) -> dict[str, Any]:
     """One value per condensed graph and number; what is drawn is of the first."""
-    return _ANALYSES[analysis](small, graph, regularizers, MAPPED_QUICK if quick else MAPPED)
+    from threadpoolctl import threadpool_limits  # noqa: PLC0415 - comes with scikit-learn
+
+    nodes = [0] * len(small)
+    if analysis == "tsne":
+        nodes[0] = MAPPED_QUICK if quick else MAPPED
+    found = []
+    for one, mapped in zip(small, nodes, strict=True):
+        with threadpool_limits(1 if mapped else None):  # sums of a map in one order
+            found.append(analyze(one, graph, tsne_nodes=mapped, progress=False))
+    if analysis == "adjacency":
+        seeds = [one.provenance["seed"] for one in small]
+        return _adjacency(found, [regularizers[seed] for seed in seeds])
+    return {"ccns": _ccns, "tsne": _tsne}[analysis](found)
 
 
-def _ccns(
-    small: Sequence[CondensedGraph], graph: Graph, _: Mapping[int, Tensor], __: int
-) -> dict[str, Any]:
-    found = [analyze(one, graph, tsne_nodes=0, progress=False) for one in small]
+def _ccns(found: Sequence[Analysis]) -> dict[str, Any]:
     values = {
         CORRELATION: [one.ccns_distance.off_diagonal_correlation for one in found],
         WITHIN: [_finite(np.nanmean(one.condensed.ccns.diagonal())) for one in found],
@@ -114,15 +123,12 @@ def _ccns(
     return {"values": values, "drawn": {"ccns": _rounded(found[0].condensed.ccns)}}
 
 
-def _adjacency(
-    small: Sequence[CondensedGraph], graph: Graph, regularizers: Mapping[int, Tensor], _: int
-) -> dict[str, Any]:
+def _adjacency(found: Sequence[Analysis], regularizers: Sequence[Tensor]) -> dict[str, Any]:
     """X'X'ᵀ, P and A': the share of their weight, diagonal aside, between nodes of a class."""
     values: dict[str, list[float | None]] = {GRAM: [], PRIOR: [], ADJACENCY: []}
     drawn: dict[str, Any] = {}
-    for one in small:
-        ordered = analyze(one, graph, tsne_nodes=0, progress=False).matrices
-        prior = regularizers[one.provenance["seed"]].detach().cpu().double().numpy()
+    for one, regularizer in zip(found, regularizers, strict=True):
+        ordered, prior = one.matrices, regularizer.detach().cpu().double().numpy()
         matrices = {
             GRAM: ordered.gram,
             PRIOR: prior[np.ix_(ordered.order, ordered.order)],
@@ -136,42 +142,29 @@ def _adjacency(
     return {"values": values, "drawn": drawn}
 
 
+def _tsne(found: Sequence[Analysis]) -> dict[str, Any]:
+    shown = found[0].map
+    if shown is None:
+        raise RuntimeError("the analysis has no t-SNE map")
+    values = {
+        SILHOUETTE: [one.silhouette for one in found],
+        THREE: [one.silhouette_three for one in found],
+    }
+    drawn = {
+        "real": _rounded(shown.real),
+        "real_classes": shown.real_classes.tolist(),
+        "condensed": _rounded(shown.condensed),
+        "condensed_classes": shown.condensed_classes.tolist(),
+    }
+    return {"values": values, "drawn": drawn}
+
+
 def _share_within(matrix: np.ndarray, classes: np.ndarray) -> float | None:
     weight = np.abs(matrix)
     np.fill_diagonal(weight, 0)
     total = weight.sum()
     same = classes[:, None] == classes[None, :]
     return _finite(100 * weight[same].sum() / total) if total else None
-
-
-def _tsne(
-    small: Sequence[CondensedGraph], graph: Graph, _: Mapping[int, Tensor], nodes: int
-) -> dict[str, Any]:
-    from threadpoolctl import threadpool_limits  # noqa: PLC0415 - comes with scikit-learn
-
-    with threadpool_limits(1):  # sums in one order, whatever the number of threads
-        first = analyze(small[0], graph, tsne_nodes=nodes, progress=False)
-    if first.map is None:
-        raise RuntimeError("the analysis has no t-SNE map")
-    found = [first, *(analyze(one, graph, tsne_nodes=0, progress=False) for one in small[1:])]
-    values = {
-        SILHOUETTE: [one.silhouette for one in found],
-        THREE: [one.silhouette_three for one in found],
-    }
-    drawn = {
-        "real": _rounded(first.map.real),
-        "real_classes": first.map.real_classes.tolist(),
-        "condensed": _rounded(first.map.condensed),
-        "condensed_classes": first.map.condensed_classes.tolist(),
-    }
-    return {"values": values, "drawn": drawn}
-
-
-_ANALYSES: dict[str, Callable[..., dict[str, Any]]] = {
-    "ccns": _ccns,
-    "adjacency": _adjacency,
-    "tsne": _tsne,
-}
 
 
 def _finite(value: float) -> float | None:

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -113,12 +114,9 @@ class Results:
 
     def by_size(self) -> list[list[Case]]:
         """Cases of the main model by place of their size: the smallest of every graph first."""
-        places: list[list[Case]] = []
-        for name in self.datasets:
-            for place, case in enumerate([case for case in self.cases() if case[0] == name]):
-                places += [[]] * (place == len(places))
-                places[place] = [*places[place], case]
-        return places
+        cases = self.cases()
+        graphs = [[case for case in cases if case[0] == name] for name in self.datasets]
+        return [[case for case in place if case] for place in zip_longest(*graphs)]
 
     def best(self, case: Case) -> set[str]:
         """The best method of a case, and those that cannot be told from it (95 %)."""

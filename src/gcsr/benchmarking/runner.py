@@ -11,10 +11,9 @@ import traceback
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from multiprocessing import connection, get_context, parent_process, resource_tracker
 from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import torch
@@ -23,11 +22,9 @@ from gcsr.benchmarking.cells import Cell, Protocol
 from gcsr.benchmarking.store import Store
 from gcsr.benchmarking.work import (
     Data,
-    GraphCache,
     Limits,
     Measurement,
     Outcome,
-    Plan,
     Taken,
     Work,
     failed,
@@ -64,22 +61,12 @@ def measure(
     progress: Progress = silent,
     cluster: str | Cluster | None = None,
 ) -> dict[Cell, Outcome]:
-    """Measure the cells that ``store`` does not hold, in their order.
+    """Measure the cells that ``store`` does not hold, those that share condensed graphs together.
 
     Every finished cell is in the store before the next begins. Outcomes also name datasets that are
     absent and cells that failed. Cells that other processes with the same store measure are waited
-    for at the end.
-
-    Args:
-        cells: what to measure; those that share condensed graphs are measured together.
-        store: the rows of finished cells.
-        stage: the name of the work for ``progress``, which gets the number of finished cells.
-        protocol: how often cells are repeated.
-        data: where graphs are.
-        device, jobs, keep_graphs, cluster: as in :func:`gcsr.benchmark`.
-        bounds: bytes that experts may take (``expert_memory``, ``expert_disk``) in each process.
-        limits: seconds of the run and of a cell, and whether failures are kept as rows.
-        progress: called with the number of finished cells.
+    for at the end. ``bounds`` are bytes that experts may take in each process (``expert_memory``,
+    ``expert_disk``). ``progress`` gets the number of finished cells under the name ``stage``.
     """
     require_integer("jobs", jobs, 1)
     require(
@@ -87,24 +74,23 @@ def measure(
         f"jobs must be 1 with a cluster, which uses all its CPUs, got {jobs}.",
     )
     limits = limits or Limits()
-    groups = _groups(cells, limits)
+    by_graphs: dict[Cell, list[Cell]] = {}
+    for cell in cells:
+        by_graphs.setdefault(cell.condensation, []).append(cell)
+    groups = Waiting(by_graphs.values(), limits.seconds)
     found: dict[Cell, Outcome] = {}
     progress(stage, 0, len(cells))
     with ExitStack() as stack:
         units = None if cluster is None else stack.enter_context(connected(cluster))
         target = pick_device(device) if units is None else units.device(device)
-        plan = Plan(
-            store.path,
-            data,
-            Measurement(protocol, target, bounds or {}, limits),
-            None if keep_graphs is None else GraphCache(keep_graphs),
-        )
+        measurement = Measurement(protocol, target, bounds or {}, limits)
+        work = Work(store, data, measurement, keep_graphs)
         if units is not None:
-            measured = _on_cluster(groups, plan, store, units)
+            measured = _on_cluster(groups, work, units)
         elif jobs > 1 and len(groups) > 1:
-            measured = _in_processes(groups, plan, min(jobs, len(groups)), progress)
+            measured = _in_processes(groups, work, min(jobs, len(groups)), progress)
         else:
-            measured = _here(groups, Work(plan, store, progress))
+            measured = _here(groups, replace(work, progress=progress))
         try:
             with closing(measured):  # at once: workers must not outlive an interruption
                 for cell, outcome in measured:
@@ -133,23 +119,15 @@ class Waiting(deque[Sequence[Cell]]):
         return len(self) > 0
 
 
-def _groups(cells: Iterable[Cell], limits: Limits) -> Waiting:
-    """Cells that share condensed graphs together."""
-    groups: dict[Cell, list[Cell]] = {}
-    for cell in cells:
-        groups.setdefault(cell.condensation, []).append(cell)
-    return Waiting(groups.values(), limits.seconds)
-
-
 def _here(waiting: Waiting, work: Work) -> Measured:
     """One group after the other; those that another process measures go to the end."""
     busy = 0  # groups of others in a row
     while waiting:
         group = waiting.popleft()
-        outcomes = work.outcomes(group)
-        if outcomes is not None:
+        taken = work.take(group)
+        if taken is not None:
             busy = 0
-            yield from outcomes
+            yield from work.measured(taken)
             continue
         waiting.append(group)
         busy += 1
@@ -161,8 +139,7 @@ def _here(waiting: Waiting, work: Work) -> Measured:
 # -- On a cluster: a group that shares condensed graphs is a unit of work -----------------------------
 
 
-def _on_cluster(waiting: Waiting, plan: Plan, store: Store, cluster: Cluster) -> Measured:
-    work = Work(plan, store, silent)
+def _on_cluster(waiting: Waiting, work: Work, cluster: Cluster) -> Measured:
     running = dict[Unit, Taken]()
     # Put once per dataset; dropped with the last unit that reads it.
     graphs: dict[str, Shared] = {}
@@ -178,7 +155,7 @@ def _on_cluster(waiting: Waiting, plan: Plan, store: Store, cluster: Cluster) ->
                     busy += 1
                     continue
                 yield from taken.known
-                if taken.graph is None or not taken.missing:
+                if taken.graph is None:
                     taken.claim.close()
                     continue
                 name = group[0].dataset
@@ -186,8 +163,8 @@ def _on_cluster(waiting: Waiting, plan: Plan, store: Store, cluster: Cluster) ->
                     read = {one.missing[0].dataset for one in running.values()}
                     graphs = {one: shared for one, shared in graphs.items() if one in read}
                     graphs[name] = cluster.put(taken.graph)
-                arguments = graphs[name], plan.measurement, taken.missing, work.kept(taken)
-                unit = cluster.submit(_unit, *arguments, device=plan.measurement.device)
+                arguments = graphs[name], work.measurement, taken.missing, work.kept(taken)
+                unit = cluster.submit(_unit, *arguments, device=work.measurement.device)
                 running[unit] = taken
             if not running:
                 if waiting:
@@ -240,20 +217,17 @@ class WorkerError(RuntimeError):
     """A fault of this library in a worker process; the text is its traceback."""
 
 
-def _in_processes(waiting: Waiting, plan: Plan, jobs: int, progress: Progress) -> Measured:
+def _in_processes(waiting: Waiting, work: Work, jobs: int, progress: Progress) -> Measured:
     """Every cell once, in the order in which they are finished.
 
     If a worker dies, its cells fail. One that is far over the limit of a cell and reports nothing is
-    replaced. Workers end with this generator, and when the process that runs
-    it dies.
+    replaced. Workers end with this generator, and when the process that runs it dies.
     """
     names = dict.fromkeys(group[0].dataset for group in waiting)
-    plan = replace(plan, data=plan.data.fetched(names))
-    threads = max(1, torch.get_num_threads() // jobs)
-    shared = plan.measurement.device, jobs
-    limit = plan.measurement.limits.cell
+    work = replace(work, data=work.data.fetched(names))
+    limit = work.measurement.limits.cell
     wait = None if math.isinf(limit) else REPORT_EVERY
-    workers = [_Worker.start(number, plan, threads, shared) for number in range(1, jobs + 1)]
+    workers = [_Worker(number, work, jobs) for number in range(1, jobs + 1)]
     try:
         while any(worker.alive for worker in workers):
             ready = connection.wait([w.pipe for w in workers if w.alive], wait)
@@ -262,8 +236,8 @@ def _in_processes(waiting: Waiting, plan: Plan, jobs: int, progress: Progress) -
                     yield from worker.receive(waiting, progress)
                 elif worker.alive and worker.overdue(limit):
                     worker.end()
-                    yield from Work(plan, Store(plan.rows), silent).given_up(worker.left)
-                    workers[place] = _Worker.start(worker.number, plan, threads, shared)
+                    yield from work.given_up(worker.left)
+                    workers[place] = _Worker(worker.number, work, jobs)
         for group in waiting:
             yield from failed(group, "every worker process has died.")
     finally:
@@ -271,17 +245,23 @@ def _in_processes(waiting: Waiting, plan: Plan, jobs: int, progress: Progress) -
             worker.end()
 
 
-@dataclass(eq=False)
 class _Worker:
-    """The parent's side of a worker process."""
+    """The parent's side of one of several worker processes, which is started."""
 
-    number: int
-    process: BaseProcess
-    pipe: Connection
-    alive: bool = True
-    group: Sequence[Cell] = ()
-    finished: set[Cell] = field(default_factory=set)
-    begun: float = 0.0
+    def __init__(self, number: int, work: Work, jobs: int) -> None:
+        self.number, self.alive, self.begun = number, True, 0.0
+        self.group: Sequence[Cell] = ()
+        self.finished: set[Cell] = set()
+        # A fresh interpreter: CUDA cannot be used after a fork.
+        context = get_context("spawn")
+        self.pipe, theirs = context.Pipe()
+        threads = max(1, torch.get_num_threads() // jobs)
+        self.process = context.Process(
+            target=_serve, args=(theirs, work, threads, jobs), daemon=True
+        )
+        with _without_interrupts():
+            self.process.start()
+        theirs.close()
 
     @property
     def left(self) -> list[Cell]:
@@ -291,19 +271,6 @@ class _Worker:
     def overdue(self, limit: float) -> bool:
         """Whether a cell takes twice as long as it may (condensing and testing), and more."""
         return bool(self.group) and time.monotonic() - self.begun > 2 * limit + END_WITHIN
-
-    @classmethod
-    def start(
-        cls, number: int, plan: Plan, threads: int, shared: tuple[torch.device, int]
-    ) -> _Worker:
-        # A fresh interpreter: CUDA cannot be used after a fork.
-        context = get_context("spawn")
-        ours, theirs = context.Pipe()
-        process = context.Process(target=_serve, args=(theirs, plan, threads, shared), daemon=True)
-        with _without_interrupts():
-            process.start()
-        theirs.close()
-        return cls(number, process, ours)
 
     def receive(self, waiting: Waiting, progress: Progress) -> Measured:
         """Handle one message; a worker without work gets the next group."""
@@ -359,11 +326,11 @@ def _without_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _serve(pipe: Connection, plan: Plan, threads: int, shared: tuple[torch.device, int]) -> None:
+def _serve(pipe: Connection, work: Work, threads: int, jobs: int) -> None:
     """In the worker: ask for groups and measure them until the pipe is closed."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(threads)
-    share_device(*shared)
+    share_device(work.measurement.device, jobs)
     reported = 0.0
 
     def report(stage: str, done: int, total: int) -> None:
@@ -373,16 +340,16 @@ def _serve(pipe: Connection, plan: Plan, threads: int, shared: tuple[torch.devic
             pipe.send((done, total))
 
     try:
-        work = Work(plan, Store(plan.rows), report)
+        work = replace(work, progress=report)
         busy = False
         while True:
             pipe.send(busy)
             group, pause = pipe.recv()
             time.sleep(pause)
-            outcomes = work.outcomes(group)
-            for message in outcomes or ():
+            taken = work.take(group)
+            for message in () if taken is None else work.measured(taken):
                 pipe.send(message)
-            busy = outcomes is None
+            busy = taken is None
     except (EOFError, ConnectionError):
         return
     except Exception as error:

@@ -40,6 +40,9 @@ class Store:
         self._latest: dict[str, Row] = {}
         self.refresh()
 
+    def __reduce__(self) -> tuple[type[Store], tuple[Path]]:
+        return Store, (self.path,)  # another process opens the file
+
     def __len__(self) -> int:
         return len(self._rows)
 

@@ -31,7 +31,7 @@ from gcsr.methods.base import code_versions
 from gcsr.methods.registry import build
 from gcsr.utils.devices import machine_name
 from gcsr.utils.errors import InputError, InputWarning, require
-from gcsr.utils.progress import Progress
+from gcsr.utils.progress import Progress, silent
 from gcsr.utils.safe_io import part
 
 State = Literal["done", "absent", "failed", "not run"]
@@ -156,32 +156,24 @@ def available(name: str, root: Path | None) -> bool:
     return any(info.available for info in catalogue(root) if info.name == name)
 
 
-@dataclass(frozen=True)
-class GraphCache:
-    """Condensed graphs on disk, so that cells of other tables need not condense them again."""
+def load_graphs(paths: Sequence[Path]) -> list[CondensedGraph] | None:
+    """Kept condensed graphs; ``None`` unless every one is there and can be read."""
+    try:
+        found = [CondensedGraph.load(path) for path in paths]
+    except InputError:
+        return None
+    return found if found and all(_has_cost(one.provenance) for one in found) else None
 
-    folder: Path
 
-    def load(self, name: str, seeds: Sequence[int]) -> list[CondensedGraph] | None:
-        """The graphs of these seeds; ``None`` unless every one is there and can be read."""
-        try:
-            found = [CondensedGraph.load(path) for path in self._paths(name, seeds)]
-        except InputError:
-            return None
-        return found if all(_has_cost(one.provenance) for one in found) else None
-
-    def save(self, name: str, seeds: Sequence[int], graphs: Sequence[CondensedGraph]) -> None:
-        """Keep the graphs of these seeds."""
-        prepare_folder("keep_graphs", self.folder)
-        for path, graph in zip(self._paths(name, seeds), graphs, strict=True):
-            for unfinished in self.folder.glob(f".{path.name}.*"):  # of a process that was killed
-                unfinished.unlink(missing_ok=True)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", InputWarning)  # whatever the sizes are
-                graph.save(path)
-
-    def _paths(self, name: str, seeds: Sequence[int]) -> list[Path]:
-        return [self.folder / f"{name}-{seed}.safetensors" for seed in seeds]
+def save_graphs(paths: Sequence[Path], graphs: Sequence[CondensedGraph]) -> None:
+    """Keep condensed graphs, so that cells of other tables need not condense them again."""
+    for path, graph in zip(paths, graphs, strict=True):
+        prepare_folder("keep_graphs", path.parent)
+        for unfinished in path.parent.glob(f".{path.name}.*"):  # of a process that was killed
+            unfinished.unlink(missing_ok=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", InputWarning)  # whatever the sizes are
+            graph.save(path)
 
 
 def _has_cost(provenance: dict[str, Any]) -> bool:
@@ -266,7 +258,9 @@ class Measurement:
         keep = self.limits.keep_failures and "CUDA error" not in str(error)
         if not (keep or isinstance(error, CELL_FAILS)):
             raise error
-        why = _sentence(error)
+        why = " ".join(str(error).split())
+        if not isinstance(error, InputError | OverLimitError):
+            why = f"{type(error).__name__}: {why}".removesuffix(": ")
         for cell in cells:
             row = self._row(cell, graph) | {"state": "failed", "reason": why} if keep else None
             yield cell, Outcome("failed", row, why)
@@ -343,7 +337,12 @@ class Measurement:
             if outcome.pseudo_labels is not None:
                 row["pseudo_labels"] = outcome.pseudo_labels
         else:
-            outcome = evaluate([_without_faint(one, cell.cut) for one in small], graph, **options)
+            if cell.cut:
+                small = [
+                    replace(one, adjacency=torch.where(one.adjacency < cell.cut, 0, one.adjacency))
+                    for one in small
+                ]
+            outcome = evaluate(small, graph, **options)
         names = ("mean", "std", "scores", "validation", "leaks_test_labels")
         found = {name: getattr(outcome, name) for name in names}
         return row | found | {"evaluate_seconds": outcome.seconds}
@@ -392,33 +391,12 @@ def draws_regularizer(group: Sequence[Cell]) -> bool:
     return any(cell.analysis == "adjacency" for cell in group)
 
 
-def _without_faint(small: CondensedGraph, cut: float) -> CondensedGraph:
-    """The same graph without the entries of A' below ``cut``."""
-    if not cut:
-        return small
-    return replace(small, adjacency=torch.where(small.adjacency < cut, 0, small.adjacency))
-
-
-def _sentence(error: BaseException) -> str:
-    said = " ".join(str(error).split())
-    if isinstance(error, InputError | OverLimitError):
-        return said
-    return f"{type(error).__name__}: {said}" if said else type(error).__name__
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How and with which files cells are measured; the same in every process of a run."""
-
-    rows: Path
-    data: Data
-    measurement: Measurement
-    cache: GraphCache | None = None
-
-
 @dataclass(eq=False)
 class Taken:
-    """A group of cells that this process may measure; the ``claim`` must be closed."""
+    """A group of cells that this process may measure; the ``claim`` must be closed.
+
+    Without a ``graph`` no cell is missing, or none can be measured.
+    """
 
     known: list[tuple[Cell, Outcome]]
     missing: list[Cell] = field(default_factory=list)
@@ -426,81 +404,81 @@ class Taken:
     claim: ExitStack = field(default_factory=ExitStack)
 
 
+@dataclass(frozen=True, eq=False)
 class Work:
-    """Measures groups of cells that share condensed graphs, and stores their rows."""
+    """Measures groups of cells that share condensed graphs, and stores their rows.
 
-    def __init__(self, plan: Plan, store: Store, progress: Progress) -> None:
-        self.plan, self._store, self._progress = plan, store, progress
-        self._protocol = plan.measurement.protocol
+    Condensed graphs are kept in the folder ``keep_graphs``.
+    """
 
-    def outcomes(self, group: Sequence[Cell]) -> Outcomes | None:
-        """Known outcomes and new measurements; ``None`` while another process has the group."""
-        taken = self.take(group)
-        return None if taken is None else self._measured(taken)
+    store: Store
+    data: Data
+    measurement: Measurement
+    keep_graphs: Path | None = None
+    progress: Progress = silent
 
     def take(self, group: Sequence[Cell]) -> Taken | None:
         """Claim what is missing of a group; ``None`` while another process has it."""
-        graph = self.plan.data.graph(group[0].dataset)
+        protocol = self.measurement.protocol
+        graph = self.data.graph(group[0].dataset)
         if isinstance(graph, str):  # rows from when the data were there are shown
             absent = Outcome("absent", reason=graph)
-            found = [(cell, recalled(cell, self._store, self._protocol)) for cell in group]
+            found = [(cell, recalled(cell, self.store, protocol)) for cell in group]
             return Taken([(cell, known if known.row else absent) for cell, known in found])
         known, missing = self._known(group, graph)
         if not missing:
             return Taken(known)
         claim = ExitStack()
-        if not claim.enter_context(self._store.claim(group[0].claim(self._protocol))):
+        if not claim.enter_context(self.store.claim(group[0].claim(protocol))):
             return None
-        self._store.refresh()
-        return Taken(*self._known(group, graph), graph, claim)
+        self.store.refresh()
+        known, missing = self._known(group, graph)
+        return Taken(known, missing, graph if missing else None, claim)
 
-    def kept(self, taken: Taken) -> list[CondensedGraph] | None:
-        """The condensed graphs of a group from the cache; no file holds P."""
-        if self.plan.cache is None or taken.graph is None or draws_regularizer(taken.missing):
-            return None
-        if not taken.missing[0].condenses:
-            return None
-        name, seeds = self._cache_name(taken.missing, taken.graph), range(self._protocol.graphs)
-        return self.plan.cache.load(name, seeds)
-
-    def keep(self, taken: Taken, small: Sequence[CondensedGraph]) -> None:
-        """Put condensed graphs into the cache, if there is one."""
-        if self.plan.cache is not None and taken.graph is not None and small:
-            name = self._cache_name(taken.missing, taken.graph)
-            self.plan.cache.save(name, range(self._protocol.graphs), small)
-
-    def _cache_name(self, group: Sequence[Cell], graph: Graph) -> str:
-        device = self.plan.measurement.device.type
-        return f"{group[0].claim(self._protocol)}-{graph.content_hash[:12]}-{device}"
-
-    def _measured(self, taken: Taken) -> Outcomes:
+    def measured(self, taken: Taken) -> Outcomes:
+        """Known outcomes and new measurements; closes the claim."""
         with taken.claim:
             yield from taken.known
-            if taken.graph is None or not taken.missing:
+            if taken.graph is None:
                 return
-
-            for cell, outcome in self.plan.measurement.outcomes(
+            for cell, outcome in self.measurement.outcomes(
                 taken.missing,
                 taken.graph,
                 self.kept(taken),
                 partial(self.keep, taken),
-                self._progress,
+                self.progress,
             ):
                 yield cell, self.stored(outcome)
 
+    def kept(self, taken: Taken) -> list[CondensedGraph] | None:
+        """The condensed graphs of a group from their folder; no file holds P."""
+        return None if draws_regularizer(taken.missing) else load_graphs(self._files(taken))
+
+    def keep(self, taken: Taken, small: Sequence[CondensedGraph]) -> None:
+        """Put condensed graphs that were made into their folder, if there is one."""
+        if small and self.keep_graphs is not None:
+            save_graphs(self._files(taken), small)
+
+    def _files(self, taken: Taken) -> list[Path]:
+        first = taken.missing[0]
+        if self.keep_graphs is None or taken.graph is None or not first.condenses:
+            return []
+        protocol, device = self.measurement.protocol, self.measurement.device.type
+        name = f"{first.claim(protocol)}-{taken.graph.content_hash[:12]}-{device}"
+        return [self.keep_graphs / f"{name}-{seed}.safetensors" for seed in range(protocol.graphs)]
+
     def given_up(self, cells: Sequence[Cell]) -> Outcomes:
         """Failures of cells whose process took too long and was ended."""
-        measurement = self.plan.measurement
-        why = OverLimitError(f"over the limit of {measurement.limits.cell:g} seconds.")
-        graph = self.plan.data.graph(cells[0].dataset) if cells else ""
+        why = OverLimitError(f"over the limit of {self.measurement.limits.cell:g} seconds.")
+        graph = self.data.graph(cells[0].dataset) if cells else ""
         if isinstance(graph, Graph):
-            for cell, outcome in measurement.failed(cells, graph, why):
+            for cell, outcome in self.measurement.failed(cells, graph, why):
                 yield cell, self.stored(outcome)
 
     def stored(self, outcome: Outcome) -> Outcome:
         """The same outcome, its row appended to the store."""
         if outcome.row is not None:
-            self._store.append(outcome.row)
+            self.store.append(outcome.row)
         return outcome
 
     def _known(
@@ -509,8 +487,8 @@ class Work:
         """Finished cells with their rows, and the others."""
         known, missing = [], []
         for cell in group:
-            row = self._store.get(cell.key(self._protocol, graph.content_hash))
-            if row is None or (self.plan.measurement.limits.retry and failed_row(row)):
+            row = self.store.get(cell.key(self.measurement.protocol, graph.content_hash))
+            if row is None or (self.measurement.limits.retry and failed_row(row)):
                 missing.append(cell)
             else:
                 known.append((cell, outcome_of(row)))

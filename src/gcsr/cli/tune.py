@@ -70,9 +70,8 @@ def tune(
         figure_format(plot)
         require_writable_folder("plot", plot.parent)
     require(seconds is None or seconds > 0, f"seconds must be > 0, got {seconds}.")
-    changes = parse_dimensions(assignments)
     # Errors that do not depend on the data come before the data are read.
-    space_for(method, space, changes)
+    searched = space_for(method, space, parse_dimensions(assignments))
     left: list[str] = []
     try:
         with progress_bars() as progress:
@@ -82,8 +81,7 @@ def tune(
                 nodes=nodes,
                 ratio=ratio,
                 method=method,
-                space=space,
-                changes=changes,
+                space=searched,
                 preset=preset,
                 seed=seed,
                 graphs=graphs,

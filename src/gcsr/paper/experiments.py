@@ -407,14 +407,11 @@ def reproduce(
         require_one_of("method", name, sorted({cell.method for cell in experiment.cells}))
     wanted = [
         cell
-        for name in experiment.datasets
         for cell in experiment.cells
-        if cell.dataset == name
-        and (not datasets or cell.dataset in datasets)
-        and (not methods or cell.method in methods)
+        if (not datasets or cell.dataset in datasets) and (not methods or cell.method in methods)
     ]
     found = measure(
-        wanted,
+        sorted(wanted, key=lambda cell: experiment.datasets.index(cell.dataset)),
         store,
         stage=f"cells of {experiment.name}",
         protocol=protocol,

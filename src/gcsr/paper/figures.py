@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from gcsr.benchmarking.analyses import ADJACENCY, CORRELATION, GRAM, SILHOUETTE
 from gcsr.benchmarking.cells import WHOLE_GRAPH, Protocol
 from gcsr.benchmarking.store import Row
 from gcsr.paper.experiments import Axis, Experiment
-from gcsr.paper.tables import Compared, Number, csv_text, markdown, size, title
+from gcsr.paper.tables import Compared, Number, csv_text, known, markdown, size, title
 from gcsr.utils.errors import InputError
 from gcsr.utils.files import write_atomically
 from gcsr.utils.formatting import counted
@@ -26,12 +26,14 @@ if TYPE_CHECKING:
 
 DPI = 130
 _PUBLISHED = {"color": "0.55", "marker": "s", "markersize": 4, "capsize": 2}
-_OURS = {"color": "tab:blue", "marker": "o", "markersize": 4, "capsize": 2}
-_FAIR = {"color": "tab:orange", "marker": "D", "markersize": 4, "capsize": 2, "mfc": "white"}
+_OURS = {"marker": "o", "markersize": 4, "capsize": 2}
+_FAIR = {"marker": "D", "markersize": 4, "capsize": 2, "mfc": "white"}
+OURS_COLOR, FAIR_COLOR = "tab:blue", "tab:orange"
 # Inches per line of a table and per panel, and letters of a title per inch.
 _LINE, _PANEL, _EDGE, _LETTERS = 0.24, 4.6, 1.6, 14
 _PICTURE, _PICTURE_LETTERS = 3.4, 13
 _DRAWN_CLASSES = 3
+_SCALES = {GRAM: "signed", ADJACENCY: "edges"}
 
 
 def rows_file(folder: Path, protocol: Protocol) -> Path:
@@ -167,30 +169,26 @@ def _error_bars(
     One of several ``series`` in a panel has its name as the label and a color of its own.
     """
     placed = list(zip(places, lines, strict=True))
-
-    def bars(found: Sequence[tuple[float, Any, Any]], **style: Any) -> None:
-        at, means = [place for place, _, _ in found], [mean for _, mean, _ in found]
-        errors = [std or 0.0 for _, _, std in found]
-        if across:
-            axes.errorbar(means, at, xerr=errors, **options, **style)
-        else:
-            axes.errorbar(at, means, yerr=errors, **options, **style)
-
-    known = [
-        (place, one.line.published, one.line.published_std)
-        for place, one in placed
-        if one.line.published is not None
-    ]
-    if known or across:
-        bars(known, label="published", **_PUBLISHED)
+    own = {} if series else {"color": OURS_COLOR}
+    fair = {} if series else {"color": FAIR_COLOR}
     ours = "ours †" if all(one.ours.leaks for one in lines) else "ours"
-    for label, fair, style in ((ours, False, _OURS), ("ours, without leak", True, _FAIR)):
-        numbers = [(place, one.without_leak if fair else one.ours) for place, one in placed]
+    kinds: list[tuple[str, list[tuple[float, Number | None]], dict[str, Any]]] = [
+        ("published", [(place, known(one.line)) for place, one in placed], _PUBLISHED),
+        (series or ours, [(place, one.ours) for place, one in placed], _OURS | own),
+        (
+            series or "ours, without leak",
+            [(place, one.without_leak) for place, one in placed],
+            _FAIR | fair,
+        ),
+    ]
+    for label, numbers, style in kinds:
         found = [(place, n) for place, n in numbers if n is not None and n.mean is not None]
-        if not found:
+        if not found and not (across and style is _PUBLISHED):
             continue
-        own = {key: value for key, value in style.items() if not (series and key == "color")}
-        bars([(place, n.mean, n.std) for place, n in found], label=series or label, **own)
+        at, means = [place for place, _ in found], [number.mean for _, number in found]
+        errors = [number.std or 0.0 for _, number in found]
+        x, y, deviation = (means, at, "xerr") if across else (at, means, "yerr")
+        axes.errorbar(x, y, **{deviation: errors}, label=label, **options, **style)
         for place, number in found:
             if number.difference is not None:
                 axes.annotate(
@@ -205,13 +203,12 @@ def _error_bars(
 # -- Pictures of graphs -------------------------------------------------------------------------------
 
 # A heading, and what draws below it.
-Picture = tuple[str, Callable[[Any], None]]
+Picture = tuple[str, Callable[[Any], object]]
 
 
 def portraits(experiment: Experiment, compared: Sequence[Compared], protocol: Protocol) -> Figure:
     """A panel per method (and matrix), those with the leak and without it side by side."""
-    make = _PICTURES[experiment.analysis]
-    pictures = [picture for one in _analyzed(compared) for picture in make(one)]
+    pictures = list(_pictures(compared))
     columns = 3 if experiment.analysis == "adjacency" else max(1, len(pictures))
     rows = max(1, -(-len(pictures) // columns))
     counts = f"{counted(protocol.graphs, 'graph')}, the first is drawn"
@@ -229,30 +226,34 @@ def portraits(experiment: Experiment, compared: Sequence[Compared], protocol: Pr
     return figure
 
 
-@dataclass(frozen=True)
-class _Analyzed:
-    """A row with its name, and our numbers in it beside the published ones as text."""
-
-    name: str
-    row: Row
-    numbers: dict[str, str]
-
-    def number(self, value: str) -> str:
-        return self.numbers.get(value, "-")
-
-
-def _analyzed(compared: Sequence[Compared]) -> list[_Analyzed]:
-    """Every row once; the original last, as in the paper."""
-    found: dict[str, _Analyzed] = {}
+def _pictures(compared: Sequence[Compared]) -> Iterator[Picture]:
+    """Those of every row once, under its name and our numbers; the original last, as in the paper."""
+    rows: dict[str, tuple[str, Row]] = {}
+    texts: dict[tuple[str, str], str] = {}
     for one in compared:
         for number in one.numbers:
             for row in number.rows:
                 name = f"{row['method']}{' †' if row['leaks_test_labels'] else ''}"
                 if one.without_leak is not None and number is one.without_leak:
                     name += ", without leak"
-                known = found.setdefault(row["key"], _Analyzed(name, row, {}))
-                known.numbers[one.line.value] = _beside_published(one, number)
-    return sorted(found.values(), key=lambda one: one.row["method"] == WHOLE_GRAPH)
+                rows.setdefault(row["key"], (name, row))
+                texts[row["key"], one.line.value] = _beside_published(one, number)
+    for name, row in sorted(rows.values(), key=lambda found: found[1]["method"] == WHOLE_GRAPH):
+        drawn = row["drawn"]
+        if "ccns" in drawn:
+            correlation = texts.get((row["key"], CORRELATION), "-")
+            whole = row["method"] == WHOLE_GRAPH
+            heading = "original" if whole else f"{name}\ncorrelation {correlation}"
+            yield heading, partial(_similarities, np.array(drawn["ccns"], dtype=float))
+        elif "matrices" in drawn:
+            starts = np.flatnonzero(np.diff(drawn["classes"])) + 1
+            for kind, numbers in drawn["matrices"].items():
+                heading = f"{name}\n{kind}, {texts.get((row['key'], kind), '-')} % within classes"
+                values, scale = np.array(numbers, dtype=float), _SCALES.get(kind, "all")
+                yield heading, partial(heat_map, matrix=values, starts=starts, scale=scale)
+        else:
+            heading = f"{name}\nSC = {texts.get((row['key'], SILHOUETTE), '-')}"
+            yield heading, partial(_map, drawn)
 
 
 def _beside_published(one: Compared, number: Number) -> str:
@@ -263,56 +264,22 @@ def _beside_published(one: Compared, number: Number) -> str:
     return f"{ours} (published {one.line.published:.{digits}f}, {number.difference:+.{digits}f})"
 
 
-def _ccns(one: _Analyzed) -> list[Picture]:
-    values = np.array(one.row["drawn"]["ccns"], dtype=float)  # None becomes NaN
-
-    def paint(axis: Any) -> None:
-        axis.imshow(values, vmin=0, vmax=1, cmap="viridis")
-        axis.set_xticks(range(len(values)))
-        axis.set_yticks(range(len(values)))
-        write_values(axis, values)
-
-    if one.row["method"] == WHOLE_GRAPH:
-        return [("original", paint)]
-    return [(f"{one.name}\ncorrelation {one.number(CORRELATION)}", paint)]
+def _similarities(values: np.ndarray, axis: Any) -> None:
+    axis.imshow(values, vmin=0, vmax=1, cmap="viridis")
+    axis.set_xticks(range(len(values)))
+    axis.set_yticks(range(len(values)))
+    write_values(axis, values)
 
 
-def _adjacency(one: _Analyzed) -> list[Picture]:
-    drawn = one.row["drawn"]
-    starts = np.flatnonzero(np.diff(drawn["classes"])) + 1
-    scales = {GRAM: "signed", ADJACENCY: "edges"}
-
-    def picture(name: str, numbers: list[list[float]]) -> Picture:
-        values, scale = np.array(numbers, dtype=float), scales.get(name, "all")
-
-        def paint(axis: Any) -> None:
-            heat_map(axis, values, starts, scale)
-
-        return f"{one.name}\n{name}, {one.number(name)} % within classes", paint
-
-    return [picture(name, numbers) for name, numbers in drawn["matrices"].items()]
-
-
-def _tsne(one: _Analyzed) -> list[Picture]:
-    drawn = one.row["drawn"]
-
-    def paint(axis: Any) -> None:
-        for kind, style in (
-            ("real", {"s": 5, "alpha": 0.4, "linewidths": 0}),
-            ("condensed", {"s": 60, "marker": "*", "edgecolors": "black", "linewidths": 0.4}),
-        ):
-            places = np.array(drawn[kind], dtype=float).reshape(-1, 2)
-            classes = np.array(drawn[f"{kind}_classes"])
-            for label in range(_DRAWN_CLASSES):
-                chosen = places[classes == label]
-                axis.scatter(chosen[:, 0], chosen[:, 1], color=f"C{label}", **style)
-        axis.set(xticks=[], yticks=[])
-
-    return [(f"{one.name}\nSC = {one.number(SILHOUETTE)}", paint)]
-
-
-_PICTURES: dict[str, Callable[[_Analyzed], list[Picture]]] = {
-    "ccns": _ccns,
-    "adjacency": _adjacency,
-    "tsne": _tsne,
-}
+def _map(drawn: Mapping[str, Any], axis: Any) -> None:
+    """t-SNE of real and condensed nodes of the first classes."""
+    for kind, style in (
+        ("real", {"s": 5, "alpha": 0.4, "linewidths": 0}),
+        ("condensed", {"s": 60, "marker": "*", "edgecolors": "black", "linewidths": 0.4}),
+    ):
+        places = np.array(drawn[kind], dtype=float).reshape(-1, 2)
+        classes = np.array(drawn[f"{kind}_classes"])
+        for label in range(_DRAWN_CLASSES):
+            chosen = places[classes == label]
+            axis.scatter(chosen[:, 0], chosen[:, 1], color=f"C{label}", **style)
+    axis.set(xticks=[], yticks=[])

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import tomllib
 from importlib.resources import files
+from typing import TypeVar
 
 Mean = tuple[float, float]
+T = TypeVar("T", int, float)
 _FILE = tomllib.loads((files("gcsr.paper") / "published.toml").read_text(encoding="utf-8"))
 
 
@@ -25,11 +27,10 @@ def _table(name: str) -> dict[str, dict[str, Mean]]:
     return {row: {key: (one[0], one[1]) for key, one in line.items()} for row, line in rows}
 
 
-def _sweep(name: str) -> dict[str, dict[float, Mean]]:
+def _sweep(name: str, kind: type[T]) -> dict[str, dict[T, Mean]]:
     """A table whose columns are values of a setting."""
-    return {
-        row: {float(key): mean for key, mean in line.items()} for row, line in _table(name).items()
-    }
+    rows = _table(name).items()
+    return {row: {kind(key): mean for key, mean in line.items()} for row, line in rows}
 
 
 _TABLE1, _TABLE2, _TABLE4 = _rows("table1"), _table("table2"), _rows("table4")
@@ -47,10 +48,8 @@ TABLE4: dict[str, dict[str, dict[str, float]]] = {}
 for _row, _line in _TABLE4.items():
     _means = {model: one[0] for model, one in _line.items()}
     TABLE4.setdefault(_row.split()[0], {})[_row.split()[1]] = _means
-HOPS = {
-    row: {int(hops): mean for hops, mean in line.items()} for row, line in _sweep("hops").items()
-}
-TAU, GAMMA, ALPHA, BETA = map(_sweep, ("tau", "gamma", "alpha", "beta"))
+HOPS = _sweep("hops", int)
+TAU, GAMMA, ALPHA, BETA = (_sweep(name, float) for name in ("tau", "gamma", "alpha", "beta"))
 CCNS_ORIGINAL: dict[str, float] = _FILE["ccns_original"]
 CCNS_CORRELATION: dict[str, float | None] = {
     name: _FILE["ccns_correlation"].get(name) for name in ("gcond", "sgdd", "gcsr")

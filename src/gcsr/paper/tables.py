@@ -204,7 +204,7 @@ def tally(compared: Sequence[Compared], *, fair: bool = False) -> Tally:
             size = "" if line.nodes is None else f", {line.nodes} {nouns(line.nodes, 'node')}"
             outside.append(
                 f"{line.dataset}{size}, {line.label}: {number.gap(line.digits)}"
-                f" (ours {number.text(line.digits)}, published {_published(line)})"
+                f" (ours {number.text(line.digits)}, published {known(line).text(line.digits)})"
             )
     return Tally(count, tuple(outside))
 
@@ -257,7 +257,7 @@ def _row(one: Compared) -> tuple[str, ...]:
         line.dataset,
         "-" if line.nodes is None else str(line.nodes),
         line.label,
-        "-" if line.published is None else _published(line),
+        "-" if line.published is None else known(line).text(line.digits),
         ours.text(line.digits),
         ours.gap(line.digits),
         "" if other is None else other.text(line.digits),
@@ -266,8 +266,9 @@ def _row(one: Compared) -> tuple[str, ...]:
     )
 
 
-def _published(line: Line) -> str:
-    return Number("done", line.published, line.published_std).text(line.digits)
+def known(line: Line) -> Number:
+    """The published number."""
+    return Number("done", line.published, line.published_std)
 
 
 def markdown(experiment: Experiment, compared: Sequence[Compared], protocol: Protocol) -> str:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from copy import copy
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, cast
 
@@ -22,7 +21,7 @@ from gcsr.data.stored_graph import require_in_memory
 from gcsr.data.views import Target, View
 from gcsr.evaluation.cost import condense_seconds, random_subsets
 from gcsr.evaluation.intervals import rank_correlation
-from gcsr.evaluation.modules import Caller, TrainingGraph, edges_of, train_module
+from gcsr.evaluation.modules import TrainingGraph, edges_of, train_module
 from gcsr.evaluation.origin import require_origin
 from gcsr.evaluation.trial import Batch, Trial
 from gcsr.models.base import Model, Params, Prepared
@@ -32,30 +31,22 @@ from gcsr.models.topology import DenseOperator, Operator
 from gcsr.training.classification import predicted, score_of, targets_of
 from gcsr.training.fit import TrainingRecipe
 from gcsr.tuning.space import Choices, Dimension, Space, Value, dimension, import_optuna
-from gcsr.tuning.study import open_study, sampler
+from gcsr.tuning.study import sampler
 from gcsr.utils.devices import machine_name, make_generator, pick_device
 from gcsr.utils.errors import InputError, require, require_integer, require_one_of
 from gcsr.utils.progress import Progress, ProgressOption, prefixed, shows_progress, silent
 
 Factory = Callable[[], nn.Module]
-# The names of the settings, and their types.
-KINDS: dict[str, type] = {
-    "model": str,
-    "hidden_channels": int,
-    "num_layers": int,
-    "dropout": float,
-    "lr": float,
-    "weight_decay": float,
+# The settings: their types, and what is searched by default.
+SETTINGS: dict[str, tuple[type, str]] = {
+    "model": (str, "mlp,sgc,gcn,sage,gat,appnp,cheby"),
+    "hidden_channels": (int, "32,64,128,256"),
+    "num_layers": (int, "2"),
+    "dropout": (float, "0,0.3,0.6"),
+    "lr": (float, "1e-3..0.1:log"),
+    "weight_decay": (float, "1e-5..1e-2:log"),
 }
 TRAINING = ("lr", "weight_decay")
-DEFAULT = {
-    "model": "mlp,sgc,gcn,sage,gat,appnp,cheby",
-    "hidden_channels": "32,64,128,256",
-    "num_layers": "2",
-    "dropout": "0,0.3,0.6",
-    "lr": "1e-3..0.1:log",
-    "weight_decay": "1e-5..1e-2:log",
-}
 # Networks of this library have two layers and batch their runs; with another number PyG's are used.
 DEEP = {"gcn": "GCN", "sage": "GraphSAGE", "gat": "GAT"}
 OWN_LAYERS = 2
@@ -144,22 +135,21 @@ class Architectures:
             )
             make = cast("Callable[[Any], nn.Module]", space)
         given |= changes
-        own = make is not None or bool(factories)
-        kinds = tuple(KINDS) if not own else TRAINING if make else ("model", *TRAINING)
+        names = TRAINING if make else ("model", *TRAINING) if factories else tuple(SETTINGS)
         for name in given:
-            require_one_of("space", name, kinds)
-        chosen = {name: given.get(name, DEFAULT[name]) for name in kinds}
-        found = {name: dimension(name, one, KINDS[name]) for name, one in chosen.items()}
-        architectures = cls(Space(found), factories, make)
-        architectures._check()
-        return architectures
+            require_one_of("space", name, names)
+        found: dict[str, Dimension] = {}
+        for name in names:
+            kind, default = SETTINGS[name]
+            found[name] = dimension(name, given.get(name, default), kind)
+        return cls(Space(found), factories, make)
 
-    def _check(self) -> None:
+    def __post_init__(self) -> None:
         for name, one in self.space.dimensions.items():
             for end in one.ends:
                 if name == "model":
                     require_one_of("model", end, self.factories or MODELS)
-                elif KINDS[name] is int:
+                elif SETTINGS[name][0] is int:
                     require_integer(name, end, 1)
                 else:
                     replace(RECIPE, **{name: end})  # type: ignore[arg-type]
@@ -228,32 +218,30 @@ class Trained:
     test: Callable[[], float] | None
 
 
+@dataclass(eq=False)
 class Trainer:
-    """Trains configurations on one graph or, run by run, on one of several.
+    """Trains configurations on one of ``graphs`` or, run by run, on one of several.
 
     What a model needs of a graph is prepared when it is first trained, and is part of its seconds.
     """
 
-    def __init__(
-        self,
-        graphs: Sequence[CondensedGraph | Target],
-        graph: Graph,
-        *,
-        recipe: TrainingRecipe,
-        runs: int,
-        seed: int,
-        device: torch.device,
-    ) -> None:
-        self._graphs, self._graph, self._view = graphs, graph, View(graph)
-        self._recipe, self._runs, self._seed, self._device = recipe, runs, seed, device
-        self._trials: dict[str, Trial] = {}
-        self._prepared: dict[str, list[tuple[Prepared, torch.Tensor]]] = {}
+    graphs: Sequence[CondensedGraph | Target]
+    graph: Graph
+    recipe: TrainingRecipe
+    runs: int
+    seed: int
+    device: torch.device
+    _trials: dict[str, Trial] = field(default_factory=dict)
+    _prepared: dict[str, list[tuple[Prepared, torch.Tensor]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._view = View(self.graph)
 
     def __call__(
         self, model: Model | Factory, values: Mapping[str, Any], progress: Progress
     ) -> Trained:
         """Train the networks of a configuration."""
-        recipe = replace(self._recipe, lr=values["lr"], weight_decay=values["weight_decay"])
+        recipe = replace(self.recipe, lr=values["lr"], weight_decay=values["weight_decay"])
         began = time.perf_counter()
         if isinstance(model, Model):
             recipe = replace(recipe, dropout=values["dropout"])
@@ -265,21 +253,21 @@ class Trainer:
 
     def _passes(self, train: float, validate: float) -> float:
         """Operations of a training: an epoch is a forward and a backward pass, of twice its work."""
-        epochs = self._recipe.epochs
-        return 3 * epochs * train + -(-epochs // self._recipe.validate_every) * validate
+        epochs = self.recipe.epochs
+        return 3 * epochs * train + -(-epochs // self.recipe.validate_every) * validate
 
     def _models(
         self, model: Model, recipe: TrainingRecipe, progress: Progress
     ) -> tuple[list[float], float, Callable[[], float]]:
         name = model.name
         if name not in self._trials:
-            self._trials[name] = Trial(model, self._graph, self._device, recipe, self._seed)
-            self._prepared[name] = [self._prepare(self._trials[name], g) for g in self._graphs]
+            self._trials[name] = Trial(model, self.graph, self.device, recipe, self.seed)
+            self._prepared[name] = [self._prepare(self._trials[name], g) for g in self.graphs]
         trial = copy(self._trials[name])
         trial.model, trial.recipe = model, recipe
         batches: list[Batch] = []
         for place, (prepared, classes) in enumerate(self._prepared[name]):
-            networks = range(place, self._runs, len(self._graphs))
+            networks = range(place, self.runs, len(self.graphs))
             batches += trial.batches(prepared, classes, networks)
         fitted = trial.fitted(batches, progress)
         scores = [one for part in fitted for one in part.validation.tolist()]
@@ -302,34 +290,38 @@ class Trainer:
         if isinstance(graph, CondensedGraph):
             batch = trial.condensed_batches([graph], 1)[0]
             return batch.prepared, batch.classes
-        targets = targets_of(graph.labels, self._graph.num_classes)
-        return trial.prepare(graph), targets.to(self._device)
+        targets = targets_of(graph.labels, self.graph.num_classes)
+        return trial.prepare(graph), targets.to(self.device)
 
     def _modules(
         self, model: Factory, recipe: TrainingRecipe, progress: Progress
     ) -> tuple[list[float], float, Callable[[], float]]:
         validation = self._view.validation()
-        classes = self._graph.num_classes
-        trains = [TrainingGraph.of(graph, classes, self._device) for graph in self._graphs]
+        classes = self.graph.num_classes
+        trains = [TrainingGraph.of(graph, classes, self.device) for graph in self.graphs]
         trained = []
-        for run in range(self._runs):
+        for run in range(self.runs):
             train = trains[run % len(trains)]
             found = train_module(
-                model, train, validation, recipe=recipe, seed=self._seed, number=run
+                model, train, validation, recipe=recipe, seed=self.seed, number=run
             )
             trained.append(found)
-            progress("training modules", run + 1, self._runs)
+            progress("training modules", run + 1, self.runs)
         callers = [caller for caller, _ in trained]
-        real = edges_of(validation, self._device)
-        work = [module_operations(callers[0], edges) for edges in (trains[0].edges, real)]
+        real = edges_of(validation, self.device)
+        work = []
+        for edges in (trains[0].edges, real):
+            with torch.no_grad(), FlopCounterMode(display=False) as counter:
+                callers[0](edges)
+            work.append(float(counter.get_total_flops()))
 
         def test() -> float:
             target = self._view.test()
-            edges, several = edges_of(target, self._device), self._graph.multi_label
+            edges, several = edges_of(target, self.device), self.graph.multi_label
             found = [predicted(caller.scores(edges, target), several) for caller in callers]
             return 100 * float(np.mean([float(score_of(one, target.labels)) for one in found]))
 
-        return [score for _, score in trained], self._runs * self._passes(*work), test
+        return [score for _, score in trained], self.runs * self._passes(*work), test
 
 
 def forward_operations(prepared: Prepared, params: Params) -> float:
@@ -357,14 +349,6 @@ def _entries(operator: Operator) -> int:
     if isinstance(operator, DenseOperator):
         return int(operator.matrix.shape[-1] * operator.matrix.shape[-2])
     return int(operator.matrix.nnz) if isinstance(operator, SparseOperator) else 0
-
-
-@torch.no_grad()
-def module_operations(caller: Caller, edges: Any) -> float:
-    """The matrix products of a module's forward pass, as PyTorch counts them."""
-    with FlopCounterMode(display=False) as counter:
-        caller(edges)
-    return float(counter.get_total_flops())
 
 
 # -- the search --------------------------------------------------------------------------------------
@@ -462,13 +446,10 @@ class SearchResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        totals = {
-            name: {"total_seconds": one.total_seconds, "total_operations": one.total_operations}
-            for name, one in self.rankings.items()
-        }
         values = asdict(self)
-        for name, one in values["rankings"].items():
-            one.update(totals[name])
+        for name, one in self.rankings.items():
+            totals = {"total_seconds": one.total_seconds, "total_operations": one.total_operations}
+            values["rankings"][name] |= totals
         return values | {"winner": self.settings, "verdict": self.verdict}
 
 
@@ -533,7 +514,7 @@ def search(
     tried = _Configurations(architectures, real, min(finalists, trials))
 
     def trainer(*graphs: CondensedGraph | Target) -> Trainer:
-        return Trainer(graphs, real, recipe=recipe, runs=runs, seed=seed, device=target)
+        return Trainer(graphs, real, recipe, runs, seed, target)
 
     found = tried.explore(trainer(small), trials, sampler, seed, progress)
     # A new trainer for every search, so that the seconds of all have the same parts.
@@ -573,36 +554,37 @@ def search(
     )
 
 
+@dataclass(eq=False)
 class _Configurations:
     """The configurations of a search, trained on one graph after the other."""
 
-    def __init__(self, architectures: Architectures, graph: Graph, finalists: int) -> None:
-        self._architectures, self._graph, self._finalists = architectures, graph, finalists
-        self.known: list[dict[str, Any]] = []
+    architectures: Architectures
+    graph: Graph
+    finalists: int
+    known: list[dict[str, Any]] = field(default_factory=list)
 
     def _trained(self, trainer: Trainer, place: int, progress: Progress) -> Trained:
         values = self.known[place]
-        return trainer(self._architectures.model(values, self._graph), values, progress)
+        return trainer(self.architectures.model(values, self.graph), values, progress)
 
     def explore(
         self, trainer: Trainer, trials: int, how: str, seed: int, progress: Progress
     ) -> list[Trained]:
         """Suggest configurations and train them."""
         found: list[Trained] = []
-        with ExitStack() as stack:
-            study = stack.enter_context(open_study(None, {})) if how == "tpe" else None
-            for place in range(trials):
-                progress("configurations", place, trials)
-                if study is None:
-                    own = make_generator(seed, f"configuration {place}").initial_seed()
-                    trial: Any = Suggestions({}, np.random.default_rng(own))
-                else:
-                    study.sampler = sampler(seed, place)
-                    trial = study.ask()
-                self.known.append(self._architectures.suggest(trial))
-                self._append(found, trainer)
-                if study is not None:
-                    study.tell(trial, found[-1].validation)
+        study = import_optuna().create_study(direction="maximize") if how == "tpe" else None
+        for place in range(trials):
+            progress("configurations", place, trials)
+            if study is None:
+                own = make_generator(seed, f"configuration {place}").initial_seed()
+                trial: Any = Suggestions({}, np.random.default_rng(own))
+            else:
+                study.sampler = sampler(seed, place)
+                trial = study.ask()
+            self.known.append(self.architectures.suggest(trial))
+            self._append(found, trainer)
+            if study is not None:
+                study.tell(trial, found[-1].validation)
         progress("configurations", trials, trials)
         return found
 
@@ -643,12 +625,12 @@ class _Configurations:
         seconds = operations = 0.0
         if whole is not None:
             trainer, show = whole(), prefixed(progress, "finalist")
-            best = different[: self._finalists]
+            best = different[: self.finalists]
             final = {place: self._trained(trainer, place, show) for place in best}
             seconds = sum(one.seconds for one in final.values())
             operations = sum(one.operations for one in final.values())
         winner = max(final, key=lambda place: final[place].validation)
-        test = final[winner].test if self._graph.test.numel() else None
+        test = final[winner].test if self.graph.test.numel() else None
         return Ranking(
             trained_on,
             *size,

@@ -20,13 +20,13 @@ import torch
 from gcsr.analysis.figures import FORMATS, figure_bytes
 from gcsr.data.condensed import CondensedGraph
 from gcsr.data.graph import Graph
-from gcsr.data.views import CondensingView
+from gcsr.data.views import CondensingView, View
 from gcsr.distributed.pool import Cluster, connected
 from gcsr.distributed.start import ClusterError
 from gcsr.engines.iterates import QuickScore
 from gcsr.engines.loop import RUN_ERRORS
 from gcsr.methods.distributed import condense_spread
-from gcsr.tuning.space import Choices, Dimension, Value, import_optuna, text_of
+from gcsr.tuning.space import Choices, Dimension, Value, import_optuna, space_for, text_of
 from gcsr.tuning.study import (
     NOTE,
     SCORER,
@@ -213,8 +213,7 @@ def tune(
         nodes=nodes,
         ratio=ratio,
         method=method,
-        space=space,
-        changes=settings,
+        space=space_for(method, space, settings),
         preset=preset,
         seed=seed,
         graphs=graphs,
@@ -234,17 +233,12 @@ def open_search(
     cluster: str | Cluster | None = None,
 ) -> Iterator[Search]:
     """Open the study, and connect to the cluster."""
-    if cluster is None:
-        pick_device(device)
     with ExitStack() as stack:
+        connection = None if cluster is None else stack.enter_context(connected(cluster))
+        target = pick_device(device) if connection is None else connection.device(device)
         opened = stack.enter_context(open_study(study, spec.identity()))
         stack.callback(_scorer.cache_clear)
-        if cluster is None:
-            search = Search(spec, opened, study, pick_device(device), None)
-        else:
-            connection = stack.enter_context(connected(cluster))
-            search = Search(spec, opened, study, connection.device(device), connection)
-        yield search
+        yield Search(spec, opened, study, target, connection)
 
 
 class Search:
@@ -261,12 +255,12 @@ class Search:
         self._spec, self._study, self._path = spec, study, path
         self._device, self._cluster = device, cluster
         self._state = import_optuna().trial.TrialState
-        self._view = spec.view()
+        self._view = View(spec.graph).condensing()
         require_sound_trials(path, self._ended(), spec.space)
 
     def result(self) -> Tuning:
         """The trials so far."""
-        return Tuning(self._spec, tuple(self._finished()), self._path)
+        return Tuning(self._spec, self._finished(), self._path)
 
     def run(
         self,
@@ -281,7 +275,7 @@ class Search:
             fine = value is None or (is_number(value) and value > 0)
             require(fine, f"{name} must be > 0, got {value!r}.")
         ends = None if seconds is None else time.monotonic() + seconds
-        finished = list(self._finished())
+        finished = self._finished()
         count = self._spec.space.count
         while len(finished) < trials:
             different = {tuple(sorted(trial.settings.items())) for trial in finished}
@@ -291,24 +285,25 @@ class Search:
                 break
             progress("trials", len(finished), trials)
             self._try(finished, progress)
-            finished = list(self._finished())
+            finished = self._finished()
             if on_trial is not None:
                 on_trial(finished[-1])
         progress("trials", len(finished), len(finished))
 
-    def _finished(self) -> Iterator[Trial]:
+    def _finished(self) -> list[Trial]:
         """Complete and pruned trials; failed ones do not affect the following."""
-        for number, trial in enumerate(self._ended()):
-            complete = trial.state == self._state.COMPLETE
-            yield Trial(
+        return [
+            Trial(
                 number=number,
-                state="complete" if complete else "pruned",
+                state="complete" if trial.state == self._state.COMPLETE else "pruned",
                 settings=dict(trial.params),
-                score=trial.value if complete else None,
+                score=trial.value if trial.state == self._state.COMPLETE else None,
                 curve=dict(trial.intermediate_values),
                 seconds=trial.duration.total_seconds() if trial.duration else 0.0,
                 note=trial.user_attrs.get(NOTE, ""),
             )
+            for number, trial in enumerate(self._ended())
+        ]
 
     def _ended(self) -> list[Any]:
         states = (self._state.COMPLETE, self._state.PRUNED)
@@ -432,10 +427,8 @@ def tuning_figure(tuning: Tuning) -> Figure:
         row, column = divmod(place, columns)
         panel = figure.add_subplot(grid[1 + row, column], sharey=course)
         _panel(panel, name, dimension, tuning.trials)
-        if column == 0:
-            panel.set_ylabel("validation, %")
-        else:
-            panel.tick_params(labelleft=False)
+        panel.set_ylabel("" if column else "validation, %")
+        panel.tick_params(labelleft=not column)
     return figure
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, Field, dataclass, fields
+from dataclasses import Field, dataclass, fields
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
@@ -118,11 +118,6 @@ class Space:
             dimensions[key] = dimension(name, what, kinds[key])
         return cls(dimensions)
 
-    @classmethod
-    def read(cls, method: str, path: Path) -> Space:
-        """A TOML file of ``name = value`` lines: texts as above, numbers, or lists of choices."""
-        return cls.of(method, read_toml(path, "space: "))
-
     @cached_property
     def fixed(self) -> dict[str, Value]:
         """Settings with a single value."""
@@ -142,10 +137,6 @@ class Space:
     def distributions(self) -> dict[str, Any]:
         """Optuna's distributions of what is searched."""
         return {name: one.distribution() for name, one in self.searched.items()}
-
-    def with_changes(self, other: Space) -> Space:
-        """This space with the other's dimensions in place of its own and beside them."""
-        return Space({**self.dimensions, **other.dimensions})
 
     def to_dict(self) -> dict[str, str]:
         """Every dimension as text."""
@@ -237,16 +228,17 @@ def space_for(method: str, source: object, changes: Mapping[str, object]) -> Spa
     With no source it is what the changes search or, if that is nothing, the paper's grid.
     """
     own = Space.of(method, changes)
-    if source is None:
-        return own if own.searched else named_space(method, "paper").with_changes(own)
+    if source is None and own.searched:
+        return own
     if isinstance(source, Mapping):
-        source = Space.of(method, source)
-    base = source if isinstance(source, Space) else named_space(method, str(source))
-    return base.with_changes(own)
+        base = Space.of(method, source)
+    else:
+        base = named_space(method, "paper" if source is None else str(source))
+    return Space({**base.dimensions, **own.dimensions})
 
 
 def named_space(method: str, name: str) -> Space:
-    """The space of that name, or the TOML file of that name."""
+    """The space of that name, or of the TOML file of that name: lines of ``name = value``."""
     if name in NAMED:
         grid = NAMED[name].get(method)
         return around_defaults(method) if grid is None else Space.of(method, grid)
@@ -255,7 +247,7 @@ def named_space(method: str, name: str) -> Space:
         path.suffix == ".toml" or path.exists(),
         f"space must be {', '.join(NAMED)} or a TOML file, got {name!r}.",
     )
-    return Space.read(method, path)
+    return Space.of(method, read_toml(path, "space: "))
 
 
 def around_defaults(method: str) -> Space:
@@ -264,18 +256,17 @@ def around_defaults(method: str) -> Space:
     Names, truth values, zeros, and settings that bound memory or seed experts are not searched.
     """
     chosen = method_of(method)
-    found = {f.name: _around(chosen, f) for f in fields(chosen) if _searchable(f)}
+    found = {field.name: _around(chosen, field) for field in fields(chosen)}
     return Space({name: dimension for name, dimension in found.items() if dimension is not None})
 
 
-def _searchable(field: Field[Any]) -> bool:
-    if field.name in SIZES or field.metadata.get("resource") or field.name.endswith("seed"):
-        return False
-    number = isinstance(field.default, int | float) and not isinstance(field.default, bool)
-    return field.default is not MISSING and number and field.default > 0
-
-
 def _around(method: type[Condenser], field: Field[Any]) -> Range | None:
+    if field.name in SIZES or field.metadata.get("resource") or field.name.endswith("seed"):
+        return None
+    default: Any = field.default
+    if isinstance(default, bool) or not isinstance(default, int | float) or default <= 0:
+        return None
+
     def accepts(value: float) -> bool:
         settings: dict[str, Any] = {"nodes": 1, field.name: value}
         try:
@@ -284,7 +275,6 @@ def _around(method: type[Condenser], field: Field[Any]) -> Range | None:
             return False
         return True
 
-    default: Any = field.default
     low, high = max(1, default // 2), 2 * default
     if isinstance(default, float):
         low, high = (float(f"{end:.6g}") for end in (default / 10, default * 10))

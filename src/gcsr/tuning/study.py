@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 from gcsr.api import make_condenser
 from gcsr.data.graph import Graph
-from gcsr.data.views import CondensingView, View
+from gcsr.data.views import View
 from gcsr.engines.iterates import QUICK
 from gcsr.methods.base import Condenser
 from gcsr.starts.sample import class_budget
-from gcsr.tuning.space import Space, Value, import_optuna, space_for
+from gcsr.tuning.space import Space, Value, import_optuna
 from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import InputError, require, require_integer
 from gcsr.utils.files import lock_file
@@ -51,7 +51,7 @@ _ACTIVE = re.compile(r"\b(CHECK|DEFAULT|GENERATED|AS|SELECT|VIRTUAL|WHERE|USING)
 class StudySpec:
     """What a study searches: a method, a size and a space of settings.
 
-    The graph is only kept to make the best result again; trials see ``view``, without test labels.
+    The graph is only kept to make the best result again; trials see no test labels.
     """
 
     graph: Graph = field(repr=False)
@@ -68,25 +68,23 @@ class StudySpec:
         graph: Graph,
         *,
         nodes: int | None,
-        ratio: float | None,
+        ratio: float | None = None,
         method: str,
-        space: object,
-        changes: Mapping[str, object],
-        preset: str,
-        seed: int,
-        graphs: int,
+        space: Space,
+        preset: str = "default",
+        seed: int = 0,
+        graphs: int = 1,
     ) -> StudySpec:
         """Everything checked that can be checked before the first trial."""
         require_integer("seed", seed)
         require_integer("graphs", graphs, 1)
-        whole = space_for(method, space, changes)
         base, _ = make_condenser(
             graph, nodes=nodes, ratio=ratio, method=method, preset=preset, settings={}
         )
         visible = View(graph).condensing().visible
         size = base.size(visible.num_nodes)
         class_budget(visible.train_strata, visible.num_classes, size)
-        spec = cls(graph, size, method, whole, preset, seed, graphs)
+        spec = cls(graph, size, method, space, preset, seed, graphs)
         spec._check_ends()
         return spec
 
@@ -94,10 +92,6 @@ class StudySpec:
     def seeds(self) -> range:
         """The seeds of the graphs of every trial."""
         return range(self.seed, self.seed + self.graphs)
-
-    def view(self) -> CondensingView:
-        """What a trial sees of the graph."""
-        return View(self.graph).condensing()
 
     def condenser(self, values: Mapping[str, Value]) -> tuple[Condenser, str]:
         """The condenser of a trial, and the name of the preset behind it."""
@@ -134,22 +128,18 @@ class StudySpec:
         ends = {name: d.ends for name, d in self.space.searched.items()}
         if not ends:
             self.condenser({})
-        for name, own in ends.items():
-            others = {other: theirs for other, theirs in ends.items() if other != name}
-            for end in own:
-                self._check_end({name: end}, others)
-
-    def _check_end(self, own: dict[str, Value], others: dict[str, tuple[Value, ...]]) -> None:
-        first: InputError | None = None
-        for ends in itertools.islice(itertools.product(*others.values()), COMBINATIONS):
-            try:
-                self.condenser({**dict(zip(others, ends, strict=True)), **own})
-            except InputError as error:
-                first = first or error
+        for name, end in ((name, end) for name, own in ends.items() for end in own):
+            errors = []
+            together = itertools.product(*(ends | {name: (end,)}).values())
+            for values in itertools.islice(together, COMBINATIONS):
+                try:
+                    self.condenser(dict(zip(ends, values, strict=True)))
+                except InputError as error:
+                    errors.append(error)
+                else:
+                    break
             else:
-                return
-        if first is not None:
-            raise first
+                raise errors[0]
 
 
 @contextmanager
