@@ -13,7 +13,7 @@ import torch
 from gcsr import GEOM, Graph, InputError
 from gcsr.data.views import View
 from gcsr.engines.structure import IdentityStructure
-from gcsr.engines.trajectory.engine import Iterate, Matching, Step, schedule
+from gcsr.engines.trajectory.engine import Matching, Step, schedule
 from gcsr.engines.trajectory.students import student_for
 from gcsr.equations.curriculum import Curriculum, neighborhood_entropy
 from gcsr.equations.trajectory import divergence
@@ -167,18 +167,20 @@ def test_loss_and_gradients_are_those_of_autograd(model, learned):
         student_lr=0.3,
         expert_steps=1,
         max_start=1,
-        label_lr=0.1 if learned else None,
+        label_lr=0.1,
         knowledge=0.7,
         root=True,
     )
     step = Step(
-        Iterate.begin(x.clone(), (), 0.3, logits.clone() if learned else None),
+        x.clone(),
+        (),
         hard,
         IdentityStructure(),
         student_for(model, 4, 6, learned_labels=learned),
         matching,
         torch.full((2, 1, 1), 1e-3, dtype=torch.float64),
         model,
+        logits.clone() if learned else None,
     )
     loss, (of_x, *of_labels), _ = step.loss_and_gradients(start, goal, teacher)
     eye = torch.eye(4, dtype=torch.float64)
@@ -212,7 +214,7 @@ def test_loss_and_gradients_are_those_of_autograd(model, learned):
     before = step.current_targets().clone()
     step(start, goal, teacher)
     if learned:
-        torch.testing.assert_close(step.iterate.labels[0], logits - 0.1 * of_labels[0])
+        torch.testing.assert_close(step.logits, logits - 0.1 * of_labels[0])
     else:
         assert torch.equal(step.current_targets(), before)
 

@@ -18,8 +18,8 @@ from gcsr.engines.gradient.engine import (
     Learned,
     MatchGradients,
 )
-from gcsr.engines.gradient.learners import LEARNERS, Learner, learner_for
-from gcsr.engines.gradient.real import ClassSampler, Draws, RealSource
+from gcsr.engines.gradient.learners import LEARNERS, Learner
+from gcsr.engines.gradient.real import RealSource
 from gcsr.engines.gradient.structures import EdgeGenerator, Generator, TransportTerm
 from gcsr.engines.iterates import (
     QUICK_RUNS,
@@ -39,7 +39,7 @@ from gcsr.engines.loop import (
 )
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.methods.base import Condenser
-from gcsr.models.base import Params, init_batch
+from gcsr.models.base import Params
 from gcsr.outofcore.estimate import Work
 from gcsr.starts.sample import (
     Start,
@@ -48,7 +48,6 @@ from gcsr.starts.sample import (
     propagated_features,
     sampled_starts,
 )
-from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import Count, Rate, Share, Weight, Whole, require_one_of
 
 # A linear layer has as many outputs as classes; an estimate counts so many.
@@ -201,6 +200,8 @@ class GradientCondenser(AlternatingCondenser):
     """
 
     revision: ClassVar[int] = 2
+    # Whether networks on the real graph see its edges.
+    real_edges: ClassVar[bool] = True
 
     num_hops: Whole = 0
     model: str = "sgc"
@@ -228,23 +229,18 @@ class GradientCondenser(AlternatingCondenser):
             comparisons=1 + QUICK_RUNS * compared,
         )
 
-    @property
-    def _real_edges(self) -> bool:
-        """Whether networks on the real graph see its edges."""
-        return True
-
     def _arranged(self, start: Start, view: CondensingView, labels: Tensor) -> Start:
         """The initial rows in the order of the labels."""
         return start
 
     def _details(self, inputs: GradientInputs) -> dict[str, Any]:
         neighbors = None if inputs.source is None else inputs.source.neighbors
-        return {"neighbors": neighbors if self._real_edges else "none"}
+        return {"neighbors": neighbors if self.real_edges else "none"}
 
     @property
     def _learner(self) -> Learner:
         """What is matched."""
-        return learner_for(self.model, self.hidden_channels)
+        return LEARNERS[self.model](self.hidden_channels)
 
     def _rows(self, ctx: Context, labels: Tensor) -> list[Start]:
         """The initial rows: those of random training nodes."""
@@ -262,11 +258,12 @@ class GradientCondenser(AlternatingCondenser):
     def _inputs(self, ctx: Context) -> GradientInputs:
         visible = ctx.view.visible
         labels = block_labels(class_budget(visible.train_labels, visible.num_classes, ctx.nodes))
-        source = RealSource.of(
+        source = RealSource(
             visible,
             self._learner.reach,
-            ClassSampler.of(visible, labels.unique(), self.batch),
-            edges=self._real_edges,
+            labels.unique(),
+            batch=self.batch,
+            edges=self.real_edges,
             neighbors=self.neighbors,
             fan_outs=(self.fan_out, self.second_fan_out),
             device=ctx.device,
@@ -280,20 +277,16 @@ class GradientCondenser(AlternatingCondenser):
     ) -> MatchGradients:
         assert inputs.source is not None
         x = torch.stack([start.x for start in inputs.starts])
-        learner = self._learner
         num_classes = view.visible.num_classes
-        generators = [make_generator(seed, "theta of epoch 0") for seed in seeds]
-        theta = learner.params(init_batch(learner.model, x.shape[-1], num_classes, generators))
         return MatchGradients(
             seeds=seeds,
             x=x,
             feature_lr=self.feature_lr * feature_unit(x, self.units),
             structure=self._structure(view, x, seeds),
-            learner=learner,
+            learner=self._learner,
             classes=CondensedClasses.of(inputs.labels, num_classes, x.device, x.dtype),
-            real=inputs.source.side(Draws(tuple(seeds), self.outer)),
-            theta=tuple(p.to(x) for p in theta),
-            theta_rate=self.model_lr,
+            real=inputs.source.side(seeds, self.outer),
+            model_lr=self.model_lr,
             outer=self.outer,
             inner=self.inner,
             distance=self.distance,
@@ -312,24 +305,26 @@ class StructuredCondenser(AlternatingCondenser):
         smoothness: weight of tr(YᵀLY), which is small if edges join nodes of the same class.
     """
 
+    # The map from features to edges, and of how many epochs it learns in the first ten.
+    generator: ClassVar[type[Generator]] = EdgeGenerator
+    period: ClassVar[int] = 50
+
     structure_lr: Weight = 1e-3
     generator_hidden_channels: Count = 128
     threshold: Share = 0.05
     smoothness: Weight = 0.0
-
-    def _generator(self) -> Generator:
-        """The map from features to edges."""
-        return EdgeGenerator(self.generator_hidden_channels)
 
     def _term(self, view: CondensingView, x: Tensor, seeds: Sequence[int]) -> TransportTerm | None:
         """What is added to the loss while the generator learns."""
         return None
 
     def _structure(self, view: CondensingView, x: Tensor, seeds: Sequence[int]) -> Learned | None:
-        generator = self._generator()
+        generator = self.generator(self.generator_hidden_channels)
         params: Params = tuple(p.to(x) for p in generator.init(int(x.shape[-1]), seeds))
         term = self._term(view, x, seeds)
-        return Learned(generator, params, self.structure_lr, self.smoothness, term)
+        return Learned(
+            generator, params, self.structure_lr, self.smoothness, term, period=self.period
+        )
 
     def _pair_bytes(self, nodes: int) -> int:
         # Three layers of all pairs, kept for the way back, and their gradients.

@@ -22,7 +22,7 @@ from gcsr.engines.gradient.structures import Generator, TransportTerm
 from gcsr.engines.loop import OuterStep
 from gcsr.equations.gradient_distance import cosine_distance, squared_distance
 from gcsr.equations.propagation import normalized_adjacency
-from gcsr.models.base import Params, init_batch
+from gcsr.models.base import Params, joined
 from gcsr.training.adam import Adam
 from gcsr.utils.capture import capture
 from gcsr.utils.devices import make_generator
@@ -30,13 +30,14 @@ from gcsr.utils.devices import make_generator
 Distance = Literal["cosine", "squared", "relative"]
 # Guarded steps are scaled down to this norm.
 LARGEST_NORM = 1.0
+STRUCTURAL_EPOCHS = 10
 
 
 @dataclass(frozen=True, eq=False)
 class Learned:
     """A structure that is learned: the generator, its weights, and its terms of the loss.
 
-    Of every ``period`` epochs the first ``structural`` move the generator, the others X'.
+    Of every ``period`` epochs the first ten move the generator, the others X'.
     """
 
     generator: Generator
@@ -44,12 +45,11 @@ class Learned:
     rate: float
     smoothness: float = 0.0
     term: TransportTerm | None = None
-    structural: int = 10
     period: int = 50
 
     def moves_in(self, epoch: int) -> bool:
         """Whether an epoch moves the generator instead of X'."""
-        return epoch % self.period < self.structural
+        return epoch % self.period < STRUCTURAL_EPOCHS
 
 
 @dataclass(eq=False)
@@ -232,21 +232,23 @@ class MatchGradients(AlternatingStep):
     """Makes a network say the same of both graphs, class by class; every epoch has its own network.
 
     Attributes:
-        theta: buffers for the network's weights, which an epoch fills.
+        model_lr: Adam's rate for the network.
         inner: training steps of the network between two steps.
+        theta: the network's weights, which an epoch overwrites.
     """
 
     learner: Learner
     real: RealSide
-    theta: Params
-    theta_rate: float
+    model_lr: float
     inner: int
     distance: Distance
+    theta: Params = field(init=False)
     theta_adam: Adam = field(init=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.theta_adam = Adam(self.theta, self.theta_rate)
+        self.theta = tuple(p.to(self.x) for p in self.fresh_networks(0))
+        self.theta_adam = Adam(self.theta, self.model_lr)
 
     def buffers(self) -> tuple[Tensor, ...]:
         """With the network and the draws of the real graph."""
@@ -261,7 +263,8 @@ class MatchGradients(AlternatingStep):
         """The network that every graph's epoch begins with."""
         generators = [make_generator(seed, f"theta of epoch {epoch}") for seed in self.seeds]
         features, classes = int(self.x.shape[-1]), int(self.classes.targets.shape[-1])
-        return self.learner.params(init_batch(self.learner.model, features, classes, generators))
+        networks = [self.learner.init(features, classes, generator) for generator in generators]
+        return self.learner.params(joined(networks))
 
     def begin(self, epoch: int, structural: bool) -> None:
         """A fresh network and the draws of an epoch."""
