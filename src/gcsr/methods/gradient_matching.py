@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, Self
 
 import torch
@@ -12,12 +12,7 @@ from torch import Tensor
 
 from gcsr.data.views import CondensingView
 from gcsr.engines.gradient.blocks import CondensedClasses
-from gcsr.engines.gradient.engine import (
-    KEEP_EVERY,
-    AlternatingStep,
-    Learned,
-    MatchGradients,
-)
+from gcsr.engines.gradient.engine import KEEP_EVERY, AlternatingStep, Learned, MatchGradients
 from gcsr.engines.gradient.learners import LEARNERS, Learner
 from gcsr.engines.gradient.real import RealSource
 from gcsr.engines.gradient.structures import EdgeGenerator, Generator, TransportTerm
@@ -56,11 +51,12 @@ LINEAR_CHANNELS = 16
 
 @dataclass(frozen=True, eq=False)
 class GradientInputs:
-    """Labels, initial rows of every graph, and what is known of the real graph."""
+    """Labels, initial rows of every graph, what is known of the real graph, and more provenance."""
 
     labels: Tensor
     starts: list[Start]
     source: RealSource | None = None
+    details: dict[str, Any] = field(default_factory=dict)
 
     def of(self, group: slice) -> Self:
         """Of some of the graphs."""
@@ -101,10 +97,6 @@ class AlternatingCondenser(Condenser):
     def _compared(self) -> Collection[int]:
         """Epochs before which iterates are compared."""
         return epochs_to_compare(self.epochs)
-
-    def _details(self, inputs: GradientInputs) -> dict[str, Any]:
-        """More provenance."""
-        return {}
 
     def _structure(self, view: CondensingView, x: Tensor, seeds: Sequence[int]) -> Learned | None:
         """The structure that is learned; ``None`` for A' = I."""
@@ -172,7 +164,7 @@ class AlternatingCondenser(Condenser):
                 (*starts[g].notes, *guard.notes(g), *skipped[g]),
                 {
                     "matching_loss": curves[g],
-                    **self._details(inputs),
+                    **inputs.details,
                     **({} if best is None else {best.measure: best.curve(g)}),
                 },
             )
@@ -233,10 +225,6 @@ class GradientCondenser(AlternatingCondenser):
         """The initial rows in the order of the labels."""
         return start
 
-    def _details(self, inputs: GradientInputs) -> dict[str, Any]:
-        neighbors = None if inputs.source is None else inputs.source.neighbors
-        return {"neighbors": neighbors if self.real_edges else "none"}
-
     @property
     def _learner(self) -> Learner:
         """What is matched."""
@@ -270,7 +258,8 @@ class GradientCondenser(AlternatingCondenser):
             dtype=PRECISIONS[self.dtype],
         )
         starts = [self._arranged(start, ctx.view, labels) for start in self._rows(ctx, labels)]
-        return GradientInputs(labels, starts, source)
+        details = {"neighbors": source.neighbors if self.real_edges else "none"}
+        return GradientInputs(labels, starts, source, details)
 
     def _step(
         self, view: CondensingView, inputs: GradientInputs, seeds: Sequence[int]

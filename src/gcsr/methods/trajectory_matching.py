@@ -28,12 +28,7 @@ from gcsr.engines.loop import (
 )
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.engines.structure import IdentityStructure, State, Structure, SyntheticFeatures
-from gcsr.engines.trajectory.engine import (
-    CHECK_EVERY,
-    Matching,
-    MatchTrajectories,
-    Step,
-)
+from gcsr.engines.trajectory.engine import CHECK_EVERY, Matching, MatchTrajectories, Step
 from gcsr.engines.trajectory.students import student_for
 from gcsr.methods.base import RESOURCE, Condenser
 from gcsr.models.registry import CONDENSING_MODELS, condensing_model

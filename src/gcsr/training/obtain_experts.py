@@ -17,12 +17,7 @@ from gcsr.models.base import Params
 from gcsr.outofcore.prior import ClassesInBlocks
 from gcsr.training.expert_cache import ExpertCache
 from gcsr.training.expert_recipe import ExpertRequest, expert_key
-from gcsr.training.experts import (
-    MeanPrediction,
-    default_budget,
-    train_experts,
-    train_part,
-)
+from gcsr.training.experts import MeanPrediction, default_budget, train_experts, train_part
 from gcsr.training.trajectories import Trajectories
 from gcsr.utils.parallel import single_threaded
 from gcsr.utils.products import Array, read_only

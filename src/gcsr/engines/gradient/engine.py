@@ -92,8 +92,8 @@ class AlternatingStep(OuterStep):
 
     def buffers(self) -> tuple[Tensor, ...]:
         """Features, generator, and their moments."""
-        adams = (self.feature_adam, self.structure_adam, self.term_adam)
-        moving = [buffer for adam in adams if adam is not None for buffer in adam.buffers]
+        adams = (self.feature_adam, *self._structure_adams)
+        moving = [buffer for adam in adams for buffer in adam.buffers]
         return (self.loss, self.skipped, *moving)
 
     def values(self) -> dict[str, Any]:
@@ -151,31 +151,27 @@ class AlternatingStep(OuterStep):
         """Move X' or the generator; ``train`` is false in the first step of an epoch."""
         loss, gradients = self.loss_and_gradients(structural=structural, train=train)
         with torch.no_grad():
+            allowed = None
             if self._term is not None and self._term.guarded:
                 gradients, allowed = _guarded(loss, gradients)
                 self.skipped += 1 - allowed
-                self.loss += torch.where(allowed > 0, loss, 0)
-                self._move(gradients, allowed, structural=structural)
-            else:
-                self.loss += loss
-                self._move(gradients, None, structural=structural)
+                loss = torch.where(allowed > 0, loss, 0)
+            self.loss += loss
+            adams = self._structure_adams if structural else (self.feature_adam,)
+            for adam in adams:
+                count = len(adam.params)
+                adam.step(gradients[:count], allowed)
+                gradients = gradients[count:]
 
-    def _move(self, gradients: Params, allowed: Tensor | None, *, structural: bool) -> None:
-        """X', or the generator and what the structure's term learns."""
-        if not structural:
-            self.feature_adam.step(gradients, allowed)
-            return
-        assert self.structure_adam is not None
-        count = len(self.structure_adam.params)
-        self.structure_adam.step(gradients[:count], allowed)
-        if self.term_adam is not None:
-            self.term_adam.step(gradients[count:], allowed)
+    @property
+    def _structure_adams(self) -> list[Adam]:
+        """Those of the generator and of what the structure's term learns."""
+        return [adam for adam in (self.structure_adam, self.term_adam) if adam is not None]
 
     @property
     def _weights(self) -> Params:
         """What a structural step moves."""
-        adams = (self.structure_adam, self.term_adam)
-        return tuple(p for adam in adams if adam is not None for p in adam.params)
+        return tuple(p for adam in self._structure_adams for p in adam.params)
 
     def loss_and_gradients(self, *, structural: bool, train: bool) -> tuple[Tensor, Params]:
         """The loss of every graph and its gradients: of X', or of the structure's weights."""
@@ -186,8 +182,16 @@ class AlternatingStep(OuterStep):
             leaf.requires_grad_()
         adjacency = self._adjacency(x, weights)
         loss = self.loss_of(x, adjacency, train=train)
-        if adjacency is not None:
-            loss = loss + self._structure_loss(adjacency, weights, structural)
+        if adjacency is not None and self.structure is not None:
+            own = adjacency.new_zeros(adjacency.shape[0])
+            if self.structure.smoothness:
+                roughness = label_roughness(adjacency, self.classes.targets)
+                own = self.structure.smoothness * roughness
+            if structural and self.structure.term is not None:
+                own = own + self.structure.term.value(
+                    adjacency, weights[len(self.structure.params) :]
+                )
+            loss = loss + own
         gradients = torch.autograd.grad(loss.sum(), leaves)
         return loss.detach(), gradients
 
@@ -214,17 +218,6 @@ class AlternatingStep(OuterStep):
         if self.structure is None:
             return None
         return self.structure.generator.adjacency(x, weights[: len(self.structure.params)])
-
-    def _structure_loss(self, adjacency: Tensor, weights: Params, structural: bool) -> Tensor:
-        """The terms of the loss that depend on A' alone."""
-        assert self.structure is not None
-        total = adjacency.new_zeros(adjacency.shape[0])
-        if self.structure.smoothness:
-            total = self.structure.smoothness * label_roughness(adjacency, self.classes.targets)
-        if structural and self.structure.term is not None:
-            own = weights[len(self.structure.params) :]
-            total = total + self.structure.term.value(adjacency, own)
-        return total
 
 
 @dataclass(eq=False)
