@@ -257,7 +257,7 @@ def test_progress_ends_at_the_last_iteration():
 def test_captured_loop_on_cuda_is_the_loop_on_the_cpu(model, shape, caplog):
     """Real expert trajectories, so that the iteration is captured as a CUDA graph."""
     from gcsr.data.views import View
-    from gcsr.training.expert_recipe import ExpertRecipe
+    from gcsr.training.expert_recipe import ExpertRecipe, ExpertRequest
     from gcsr.training.experts import train_experts
     from helpers import planted_graph
 
@@ -268,7 +268,7 @@ def test_captured_loop_on_cuda_is_the_loop_on_the_cpu(model, shape, caplog):
     for device in (torch.device("cpu"), torch.device("cuda")):
         recipe = ExpertRecipe(3, 20, 12, 12, 1e-2, 5e-4, 0)
         visible = View(graph).condensing().visible
-        paths = train_experts(problem.model, visible, recipe, device=device)
+        paths = train_experts(ExpertRequest(problem.model, recipe), visible, device=device)
         state = tuple(s.to(device, torch.float32, copy=True) for s in problem.state())
         step = Step(
             problem.x.to(device, torch.float32, copy=True),
