@@ -265,7 +265,7 @@ class GradientCondenser(AlternatingCondenser):
         self, view: CondensingView, inputs: GradientInputs, seeds: Sequence[int]
     ) -> MatchGradients:
         assert inputs.source is not None
-        x = torch.stack([start.x for start in inputs.starts])
+        x = torch.stack([start.x for start in inputs.starts]).to(inputs.source.operator.device)
         num_classes = view.visible.num_classes
         return MatchGradients(
             seeds=seeds,

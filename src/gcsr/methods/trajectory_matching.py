@@ -221,7 +221,7 @@ class TrajectoryCondenser(Condenser):
         """Condense some graphs along one leading dimension."""
         view, seeds, device = ctx.view, ctx.seeds, ctx.device
         structure, state = self._structure(ctx, statistics, labels, starts)
-        x = torch.stack([start.x for start in starts])
+        x = torch.stack([start.x for start in starts]).to(device)
         model, logits = self.expert_request.model, self._label_logits(experts, labels, x)
         one_hot = torch.nn.functional.one_hot(labels, view.visible.num_classes)
         targets = torch.stack(

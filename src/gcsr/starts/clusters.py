@@ -150,7 +150,12 @@ def cluster_start(
         if not wanted:
             continue
         members = (nearest == label).nonzero().flatten()
-        own, x = shares[members], _rows(features, members)
+        own = shares[members]
+        # Of sparse features many rows stay sparse, on the CPU.
+        if isinstance(features, Tensor) or members.numel() * features.x.shape[1] <= UNFOLDED:
+            x = features[members]
+        else:
+            x = select_rows(features.x, members)
         k = min(wanted, members.numel())
         if grouping == "bisection":
             groups = balanced_bisection(own if multi_label else x, k, generator)
@@ -184,13 +189,6 @@ def cluster_start(
             release_freed_memory()
     none = torch.empty(0, dtype=torch.int64)
     return Start(torch.cat(rows), none, tuple(notes), torch.cat(targets))
-
-
-def _rows(features: Tensor | SparseRows, members: Tensor) -> Tensor:
-    """The rows of some nodes; of sparse features many rows stay sparse, on the CPU."""
-    if isinstance(features, Tensor) or members.numel() * features.x.shape[1] <= UNFOLDED:
-        return features[members]
-    return select_rows(features.x, members)
 
 
 def k_means(x: Tensor, k: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:

@@ -85,7 +85,10 @@ def propagated_features(
     dtype: torch.dtype = torch.float32,
     progress: Progress = silent,
 ) -> RowsByNumber:
-    """Eq. 3: features after ``hops`` rounds of message passing; of a graph on disk a file of rows."""
+    """Eq. 3: features after ``hops`` rounds of message passing; of a graph on disk a file of rows.
+
+    They are on the host where the device is too small for them.
+    """
     return real_graph(visible, device, dtype, progress).rows(hops)
 
 
