@@ -7,11 +7,11 @@ predicts badly on H1, some of H1 are grouped class by class. A center is
 .. math:: x'_j = \sum_{i \in j} \mathrm{softmax}_i(q_i / \tau)\, h_i,
 
 where q is the probability that W gives to a row's own class, or the least of all where another class
-is likelier. CGC-X has no edges. CGC has :math:`A'_{ij} = [\cos(x'_i, x'_j) > t]` for i ≠ j, and with
-:math:`P = \mathrm{norm}(A')^3`, the normalized Laplacian L of A' and the centers H
+is likelier. CGC-X has no edges. CGC joins similar centers c, :math:`A'_{ij} = [\cos(c_i, c_j) > t]` for
+i ≠ j, and with :math:`P = \mathrm{norm}(A')^3` and the normalized Laplacian L of A' its features are
 
-.. math:: X' = \arg\min_X \alpha \|PX - H\|^2 + \mathrm{tr}(X^\top L X)
-             = (\alpha P^\top P + L)^{-1} \alpha P^\top H.
+.. math:: X' = \arg\min_X \alpha \|PX - C\|^2 + \mathrm{tr}(X^\top L X)
+             = (\alpha P^\top P + L)^{-1} \alpha P^\top C.
 
 Reference: Gao et al., "Rethinking and Accelerating Graph Condensation: A Training-Free Approach with
 Class Partition", WWW 2025.
