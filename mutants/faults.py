@@ -174,8 +174,8 @@ FAULTS = (
     Fault(
         "the learned rate moves uphill",
         "engines/trajectory/engine.py",
-        "it.student_lr.sub_(",
-        "it.student_lr.add_(",
+        "self.student_lr.sub_(",
+        "self.student_lr.add_(",
         ("tests/condense/test_students.py",),
     ),
     Fault(

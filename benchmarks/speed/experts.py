@@ -16,7 +16,7 @@ from gcsr.data.views import View, VisibleGraph
 from gcsr.methods.gcsr import GCSR
 from gcsr.models.base import Params, init_batch
 from gcsr.models.registry import condensing_model
-from gcsr.training.expert_recipe import ExpertRecipe
+from gcsr.training.expert_recipe import ExpertRecipe, ExpertRequest
 from gcsr.training.experts import train_experts
 from gcsr.training.trajectories import Trajectories
 from gcsr.utils.devices import make_generator
@@ -95,9 +95,8 @@ def _timed(
 
     synchronize(device)
     began = time.perf_counter()
-    trajectories = train_experts(
-        condensing_model("sgc"), visible, recipe, device=device, progress=report
-    )
+    request = ExpertRequest(condensing_model("sgc"), recipe)
+    trajectories = train_experts(request, visible, device=device, progress=report)
     synchronize(device)
     ended = time.perf_counter()
     return 1e3 * (first[0] - began), 1e3 * (ended - first[0]), trajectories

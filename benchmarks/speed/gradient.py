@@ -19,7 +19,6 @@ from gcsr.engines.gradient.blocks import chain
 from gcsr.engines.gradient.engine import MatchGradients
 from gcsr.methods.gcond import GCond
 from gcsr.methods.presets import paper_settings
-from gcsr.models.base import init_batch
 from gcsr.models.sparse import SparseOperator, SparseTopology
 from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import require
@@ -91,11 +90,8 @@ def plain_step(graph: Graph, step: MatchGradients, settings: dict[str, object]) 
     )
     if step.structure is None:
         raise TypeError("GCond has a structure")
-    network = init_batch(
-        step.learner.model,
-        graph.num_features,
-        graph.num_classes,
-        [make_generator(0, "theta of epoch 0")],
+    network = step.learner.init(
+        graph.num_features, graph.num_classes, make_generator(0, "theta of epoch 0")
     )
     theta = [p[0].to(device, dtype) for p in network]
     return PlainStep(

@@ -17,7 +17,7 @@ from benchmarks.speed.step import engine_step
 from gcsr.data.views import View
 from gcsr.evaluation.protocol import evaluate
 from gcsr.models.registry import condensing_model
-from gcsr.training.expert_recipe import ExpertRecipe
+from gcsr.training.expert_recipe import ExpertRecipe, ExpertRequest
 from gcsr.training.experts import train_experts
 from gcsr.training.fit import TrainingRecipe
 from gcsr.utils.parallel import single_threaded
@@ -135,9 +135,9 @@ def _experts_ms(shape: Case, device: torch.device) -> float:
         weight_decay=5e-4,
         seed=0,
     )
-    model = condensing_model("sgc")
+    request = ExpertRequest(condensing_model("sgc"), recipe)
     return median_ms(
-        lambda: train_experts(model, visible, recipe, device=device), device, repeats=REPEATS
+        lambda: train_experts(request, visible, device=device), device, repeats=REPEATS
     )
 
 

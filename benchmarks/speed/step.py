@@ -8,7 +8,7 @@ from benchmarks.speed.cases import Case, StepInputs, step_inputs
 from benchmarks.speed.reference import ReferenceStep
 from benchmarks.speed.row import BenchRow, median_ms, relative_error, synchronize
 from gcsr.engines.structure import SelfExpressiveStructure
-from gcsr.engines.trajectory.engine import Iterate, Matching, Step
+from gcsr.engines.trajectory.engine import Matching, Step
 from gcsr.engines.trajectory.students import student_for
 from gcsr.equations.self_expression import self_expression
 from gcsr.models.registry import condensing_model
@@ -72,9 +72,9 @@ def engine_step(shape: Case, inputs: StepInputs) -> Step:
         expert_steps=int(s["expert_steps"]),
         max_start=int(s["max_start"]),
     )
-    state = (inputs.prior.clone(), inputs.history.clone())
     return Step(
-        Iterate.begin(inputs.x.clone(), state, matching.student_lr),
+        inputs.x.clone(),
+        (inputs.prior.clone(), inputs.history.clone()),
         inputs.targets,
         structure,
         student_for(condensing_model("sgc"), shape.nodes, shape.features),

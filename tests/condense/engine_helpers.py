@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from gcsr.engines.structure import SelfExpressiveStructure
-from gcsr.engines.trajectory.engine import Iterate, Matching, Step
+from gcsr.engines.trajectory.engine import Matching, Step
 from gcsr.models.base import Params, init_batch
 from gcsr.models.registry import condensing_model
 from helpers import one_network, plain_adjacency, plain_matching
@@ -54,7 +54,8 @@ class Problem:
         )
         state = tuple(s[which] for s in self.state(dtype))
         step = Step(
-            Iterate.begin(self.x[which].to(dtype), state, RATE),
+            self.x[which].to(dtype),
+            state,
             self.targets[which].to(dtype),
             structure,
             student,

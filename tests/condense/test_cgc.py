@@ -9,7 +9,7 @@ from sklearn.metrics import f1_score
 from sklearn.preprocessing import PolynomialFeatures
 
 from gcsr import CGC, CGCX, InputError
-from gcsr.methods.cgc_x import class_f1, draw, least_squares
+from gcsr.methods.cgc import class_f1, draw, least_squares
 from gcsr.starts import clusters
 from gcsr.starts.clusters import spectral_rows
 from helpers import dense, plain_norm, planted_graph

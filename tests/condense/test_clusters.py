@@ -308,7 +308,7 @@ def test_a_consistent_teacher_reads_what_fits_of_wide_features():
     assert columns_read(3_000, 9_000) == consistent.WIDEST
     assert columns_read(10**6, 9_000) == consistent.NARROWEST
     graph = planted_graph()
-    chosen = consistent.most_varied_columns(graph.x, 3)
+    chosen = consistent.varied_columns_of(View(graph).condensing().visible, 3)
     assert chosen.numel() == 3
     varied = graph.x.var(0)
     assert varied[chosen].min() >= varied.sort(descending=True).values[2]

@@ -12,7 +12,6 @@ from gcsr.engines.loop import DivergenceGuard, optimize
 from gcsr.engines.structure import IdentityStructure, SelfExpressiveStructure, SyntheticFeatures
 from gcsr.engines.trajectory.engine import (
     CHECK_EVERY,
-    Iterate,
     Matching,
     MatchTrajectories,
     Step,
@@ -57,9 +56,9 @@ class Paths:
 
 def run_loop(problem: Problem, structure, state, *, iterations=5, count=3, rate=1e-3, **more):
     paths = Paths(problem, count, 12)
-    iterate = Iterate.begin(problem.x.clone(), state, RATE)
     step = Step(
-        iterate,
+        problem.x.clone(),
+        state,
         problem.targets,
         structure,
         student_for(problem.model, problem.n, problem.d),
@@ -73,10 +72,10 @@ def run_loop(problem: Problem, structure, state, *, iterations=5, count=3, rate=
         iterations,
         check_every=CHECK_EVERY["cpu"],
         progress=more.pop("progress", silent),
-        compare=None if compare is None else lambda i: compare(i, iterate.x),
+        compare=None if compare is None else lambda i: compare(i, step.x),
         **more,
     )
-    return iterate, losses, paths
+    return step, losses, paths
 
 
 def plain_loop(problem: Problem, paths: Paths, g: int, rate: float, tau: float, gamma: float):
@@ -105,13 +104,13 @@ def plain_loop(problem: Problem, paths: Paths, g: int, rate: float, tau: float, 
 def test_loop_is_algorithm_1(shape):
     problem = Problem(shape)
     structure = problem.structure()
-    iterate, losses, paths = run_loop(problem, structure, problem.state(), iterations=6)
-    adjacency = structure.topology(SyntheticFeatures(iterate.x), iterate.state)[1]
+    step, losses, paths = run_loop(problem, structure, problem.state(), iterations=6)
+    adjacency = structure.topology(SyntheticFeatures(step.x), step.state)[1]
     for g in range(problem.graphs):
         x, p, h, a, expected = plain_loop(problem, paths, g, 1e-3, 0.9, 0.5)
-        assert error(iterate.x[g], x) < 1e-8
-        assert error(iterate.state[0][g], p) < 1e-8
-        assert error(iterate.state[1][g], h) < 1e-8
+        assert error(step.x[g], x) < 1e-8
+        assert error(step.state[0][g], p) < 1e-8
+        assert error(step.state[1][g], h) < 1e-8
         assert error(adjacency[g], a) < 1e-8
         torch.testing.assert_close(losses[:, g].double(), torch.tensor(expected).double())
 
@@ -121,7 +120,7 @@ def test_loop_is_algorithm_1(shape):
 def test_loop_without_structure_is_algorithm_1_with_identity(shape, model):
     problem = Problem(shape, graphs=1, model=model)
     name = "sgc-linear" if model == "sgc" else model
-    iterate, _, paths = run_loop(problem, IdentityStructure(), (), iterations=4)
+    step, _, paths = run_loop(problem, IdentityStructure(), (), iterations=4)
     x = problem.x[0].clone().requires_grad_()
     adam = torch.optim.Adam([x], lr=1e-3)
     eye = torch.eye(problem.n, dtype=torch.float64)
@@ -132,16 +131,16 @@ def test_loop_without_structure_is_algorithm_1_with_identity(shape, model):
         adam.zero_grad()
         loss.backward()
         adam.step()
-    assert error(iterate.x[0], x.detach()) < 1e-8
+    assert error(step.x[0], x.detach()) < 1e-8
 
 
 def test_graphs_have_feature_rates_of_their_own():
     problem = Problem(WIDE, graphs=2)
     problem.x[1] = problem.x[0]
     paths = Paths(problem, 2, 12)
-    iterate = Iterate.begin(problem.x.clone(), (), RATE)
     step = Step(
-        iterate,
+        problem.x.clone(),
+        (),
         problem.targets,
         IdentityStructure(),
         student_for(problem.model, *WIDE),
@@ -150,7 +149,7 @@ def test_graphs_have_feature_rates_of_their_own():
     )
     schedules = [torch.Generator().manual_seed(0) for _ in range(2)]
     optimize(MatchTrajectories(step, paths, schedules), 1, progress=silent, check_every=50)
-    moved = (iterate.x - problem.x).abs().amax((1, 2))
+    moved = (step.x - problem.x).abs().amax((1, 2))
     # Adam's first step is the rate itself.
     torch.testing.assert_close(
         moved, torch.tensor([1e-3, 1e-5], dtype=torch.float64), rtol=1e-3, atol=0
@@ -175,7 +174,7 @@ def test_schedule_takes_every_expert_once_per_round_and_early_starts_only():
 def test_compare_sees_the_start_and_the_end():
     problem = Problem((8, 10), graphs=1)
     seen = []
-    iterate, _, _ = run_loop(
+    step, _, _ = run_loop(
         problem,
         problem.structure(),
         problem.state(),
@@ -185,13 +184,13 @@ def test_compare_sees_the_start_and_the_end():
     )
     assert [i for i, _ in seen] == [0, 3, 6, 7]
     assert torch.equal(seen[0][1], problem.x)
-    assert torch.equal(seen[-1][1], iterate.x)
+    assert torch.equal(seen[-1][1], step.x)
 
 
 def test_no_iterations_leave_the_start_as_it_is():
     problem = Problem((8, 10), graphs=1)
-    iterate, losses, _ = run_loop(problem, problem.structure(), problem.state(), iterations=0)
-    assert torch.equal(iterate.x, problem.x)
+    step, losses, _ = run_loop(problem, problem.structure(), problem.state(), iterations=0)
+    assert torch.equal(step.x, problem.x)
     assert losses.shape == (0, 1)
 
 
@@ -217,7 +216,7 @@ def test_one_graph_goes_back_and_the_other_stays_as_it_was(monkeypatch):
 
     def spoiled(self, *weights):
         loss, gradients, adjacency = honest(self, *weights)
-        calls.append(self.feature_lr.flatten().tolist())
+        calls.append(self.lrs)
         if len(calls) == 71:
             loss = loss * torch.tensor([1.0, torch.nan])
             gradients[0][1] = torch.nan
@@ -225,13 +224,13 @@ def test_one_graph_goes_back_and_the_other_stays_as_it_was(monkeypatch):
 
     monkeypatch.setattr(Step, "loss_and_gradients", spoiled)
     guard = DivergenceGuard()
-    iterate, losses, paths = run_loop(
+    step, losses, paths = run_loop(
         problem, problem.structure(), problem.state(), guard=guard, **settings
     )
     assert calls == [[1e-2, 1e-2]] * 100 + [[1e-2, 5e-3]] * 70
-    assert torch.equal(iterate.x[0], whole.x[0])
-    assert not torch.equal(iterate.x[1], whole.x[1])
-    assert torch.isfinite(losses).all() and torch.isfinite(iterate.x).all()
+    assert torch.equal(step.x[0], whole.x[0])
+    assert not torch.equal(step.x[1], whole.x[1])
+    assert torch.isfinite(losses).all() and torch.isfinite(step.x).all()
     assert paths.asked[50:100] == paths.asked[100:150]
     (note,) = guard.notes(1)
     assert "by iteration 100: the run went back to iteration 50" in note
@@ -258,7 +257,7 @@ def test_progress_ends_at_the_last_iteration():
 def test_captured_loop_on_cuda_is_the_loop_on_the_cpu(model, shape, caplog):
     """Real expert trajectories, so that the iteration is captured as a CUDA graph."""
     from gcsr.data.views import View
-    from gcsr.training.expert_recipe import ExpertRecipe
+    from gcsr.training.expert_recipe import ExpertRecipe, ExpertRequest
     from gcsr.training.experts import train_experts
     from helpers import planted_graph
 
@@ -269,24 +268,24 @@ def test_captured_loop_on_cuda_is_the_loop_on_the_cpu(model, shape, caplog):
     for device in (torch.device("cpu"), torch.device("cuda")):
         recipe = ExpertRecipe(3, 20, 12, 12, 1e-2, 5e-4, 0)
         visible = View(graph).condensing().visible
-        paths = train_experts(problem.model, visible, recipe, device=device)
+        paths = train_experts(ExpertRequest(problem.model, recipe), visible, device=device)
         state = tuple(s.to(device, torch.float32, copy=True) for s in problem.state())
-        iterate = Iterate.begin(problem.x.to(device, torch.float32, copy=True), state, RATE)
         step = Step(
-            iterate,
+            problem.x.to(device, torch.float32, copy=True),
+            state,
             problem.targets.to(device, torch.float32).contiguous(),
             SelfExpressiveStructure(
                 problem.alpha.to(device).float(), problem.beta.to(device).float(), 0.9, 0.5
             ),
             student_for(problem.model, *shape),
-            Matching(12, STEPS, 0.1, expert_steps=2, max_start=10),
+            Matching(12, STEPS, RATE, expert_steps=2, max_start=10),
             torch.full((2, 1, 1), 1e-3, device=device),
         )
         schedules = [torch.Generator().manual_seed(s) for s in range(2)]
         losses = optimize(
             MatchTrajectories(step, paths, schedules), 12, progress=silent, check_every=250
         )
-        results.append((losses, iterate.x.cpu(), *(s.cpu() for s in iterate.state)))
+        results.append((losses, step.x.cpu(), *(s.cpu() for s in step.state)))
     assert "capture failed" not in caplog.text
     for here, there in zip(*results, strict=True):
         torch.testing.assert_close(there, here, rtol=2e-3, atol=2e-3)

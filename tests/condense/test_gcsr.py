@@ -15,7 +15,7 @@ from gcsr.equations.prior import class_correlation, class_prior
 from gcsr.methods.presets import paper_settings
 from gcsr.models.registry import condensing_model
 from gcsr.starts.sample import block_labels, class_budget, propagated_features, sample_training_rows
-from gcsr.training.expert_recipe import ExpertRecipe
+from gcsr.training.expert_recipe import ExpertRecipe, ExpertRequest
 from gcsr.training.experts import train_experts
 from gcsr.utils.devices import make_generator
 from helpers import (
@@ -76,8 +76,9 @@ def plain_gcsr(graph, *, labels, units="absolute", rate=1e-2, model="sgc"):
     recipe = ExpertRecipe(3, 10, 10, 6, 1e-2, 5e-4, 0)
     network = condensing_model(model, 8)
     last = {}
+    request = ExpertRequest(network, recipe)
     paths = train_experts(
-        network, visible, recipe, device=CPU, on_trained=lambda e, w: last.update({e.start: w})
+        request, visible, device=CPU, on_trained=lambda e, w: last.update({e.start: w})
     )
     drawn = schedule(paths, Matching(5, 3, 0.05, 2, 5), make_generator(2, "expert schedule"))
     adam = torch.optim.Adam([x], lr=rate)

@@ -13,13 +13,14 @@ import torch
 from gcsr import GEOM, Graph, InputError
 from gcsr.data.views import View
 from gcsr.engines.structure import IdentityStructure
-from gcsr.engines.trajectory.engine import Iterate, Matching, Step, schedule
+from gcsr.engines.trajectory.engine import Matching, Step, schedule
 from gcsr.engines.trajectory.students import student_for
 from gcsr.equations.curriculum import Curriculum, neighborhood_entropy
 from gcsr.equations.trajectory import divergence
 from gcsr.methods.presets import paper_settings
 from gcsr.models.gcn import GCN
 from gcsr.models.sgc import SGC
+from gcsr.training.expert_recipe import ExpertRequest
 from gcsr.training.experts import ExpertTrainer, difficulty_ranks
 from gcsr.training.obtain_experts import experts_for
 from helpers import CPU, dense, planted_graph
@@ -68,21 +69,24 @@ def test_paces():
     assert Curriculum(0.5, 0, "root").share(0) == 1
 
 
+def requested(**more: Any) -> ExpertRequest:
+    return GEOM(**TINY, **more, dtype="float64").expert_request
+
+
 def trainer(graph: Graph, **more: Any) -> ExpertTrainer:
-    request = GEOM(**TINY, **more, dtype="float64").expert_request
-    visible = View(graph).condensing().visible
-    return ExpertTrainer(request.model, visible, request.recipe, CPU, torch.float64)
+    return ExpertTrainer(requested(**more), View(graph).condensing().visible, CPU)
 
 
 def test_an_expert_begins_with_the_easiest_nodes(graph):
     """Its first step is that of a network which has no other training nodes."""
-    ours = trainer(graph, easy_share=0.4, pace="linear")
+    request = requested(easy_share=0.4, pace="linear")
     visible = View(graph).condensing().visible
-    ranks = difficulty_ranks(ours.model, visible, ours.recipe, CPU, torch.float64)
+    ours = ExpertTrainer(request, visible, CPU)
+    ranks = difficulty_ranks(request, visible, CPU)
     easy = visible.train[ranks < int(0.4 * visible.train.numel())]
     fewer = replace(visible, train=easy)
-    recipe = replace(ours.recipe, curriculum=None)
-    theirs = ExpertTrainer(ours.model, fewer, recipe, CPU, torch.float64)
+    plain = replace(request, recipe=replace(request.recipe, curriculum=None))
+    theirs = ExpertTrainer(plain, fewer, CPU)
     states = [one.begin(range(1)) for one in (ours, theirs)]
     for one, state in zip((ours, theirs), states, strict=True):
         one.step(state, 0)
@@ -99,12 +103,12 @@ def test_difficulty_knows_training_labels_and_predictions_only(graph):
     shuffled[graph.test] = graph.y[graph.test].roll(1)
     other = View(replace(graph, y=shuffled)).condensing().visible
     for seen in (visible, other):
-        ranks = difficulty_ranks(one.model, seen, one.recipe, CPU, torch.float64)
+        ranks = difficulty_ranks(requested(), seen, CPU)
         assert sorted(ranks.tolist()) == list(range(visible.train.numel()))
         assert torch.equal(ranks, one._ranks)
     # Where all labels are training labels nothing is predicted.
     everyone = View(planted_graph(inductive=True)).condensing().visible
-    ranks = difficulty_ranks(None, everyone, one.recipe, CPU, torch.float64)
+    ranks = difficulty_ranks(replace(requested(), model=None), everyone, CPU)
     entropy = neighborhood_entropy(everyone.adjacency, everyone.labels.numpy(), 3)
     assert (np.diff(entropy[ranks.argsort().numpy()]) >= 0).all()
 
@@ -118,7 +122,7 @@ def test_final_weights_are_kept_beside_the_snapshots(graph, memory):
     visible = View(graph).condensing().visible
     experts = experts_for(request.expert_request, visible, device=CPU).trajectories
     assert experts.keeps_everything is (memory is None)
-    plain = ExpertTrainer(request.expert_request.model, visible, recipe, CPU, torch.float32)
+    plain = ExpertTrainer(request.expert_request, visible, CPU)
     states = {
         epoch: tuple(p.clone() for p in state.params) for epoch, state in plain.states(range(1, 2))
     }
@@ -167,18 +171,20 @@ def test_loss_and_gradients_are_those_of_autograd(model, learned):
         student_lr=0.3,
         expert_steps=1,
         max_start=1,
-        label_lr=0.1 if learned else None,
+        label_lr=0.1,
         knowledge=0.7,
         root=True,
     )
     step = Step(
-        Iterate.begin(x.clone(), (), 0.3, logits.clone() if learned else None),
+        x.clone(),
+        (),
         hard,
         IdentityStructure(),
         student_for(model, 4, 6, learned_labels=learned),
         matching,
         torch.full((2, 1, 1), 1e-3, dtype=torch.float64),
         model,
+        logits.clone() if learned else None,
     )
     loss, (of_x, *of_labels), _ = step.loss_and_gradients(start, goal, teacher)
     eye = torch.eye(4, dtype=torch.float64)
@@ -212,7 +218,7 @@ def test_loss_and_gradients_are_those_of_autograd(model, learned):
     before = step.current_targets().clone()
     step(start, goal, teacher)
     if learned:
-        torch.testing.assert_close(step.iterate.labels[0], logits - 0.1 * of_labels[0])
+        torch.testing.assert_close(step.logits, logits - 0.1 * of_labels[0])
     else:
         assert torch.equal(step.current_targets(), before)
 

@@ -16,13 +16,10 @@ from gcsr.data.views import View
 from gcsr.engines.gradient.blocks import chain, sampled_rows
 from gcsr.engines.gradient.engine import MatchGradients
 from gcsr.engines.loop import optimize
-from gcsr.methods.dcg import DCG
-from gcsr.methods.gcond import GCond
-from gcsr.methods.gcond_x import GCondX
+from gcsr.methods.gcond import DCG, GCond, GCondX
 from gcsr.methods.gradient_matching import GradientCondenser, released_order
 from gcsr.methods.registry import build
 from gcsr.methods.sgdd import SGDD
-from gcsr.models.base import init_batch
 from gcsr.models.sparse import SparseTopology
 from gcsr.utils.devices import make_generator
 from helpers import CPU, dense, plain_norm, planted_graph
@@ -59,16 +56,13 @@ def plain_step(
     train = graph.y[graph.train]
     members = {c: graph.train[train == c] for c in range(graph.num_classes)}
     real = PlainReal(
-        graph.x.double(), plain_norm(adjacency) if condenser._real_edges else eye, members
+        graph.x.double(), plain_norm(adjacency) if condenser.real_edges else eye, members
     )
     generator = None
     if step.structure is not None:
         generator = PlainGenerator.with_weights(tuple(p[g] for p in step.structure.params))
-    network = init_batch(
-        step.learner.model,
-        graph.num_features,
-        graph.num_classes,
-        [make_generator(SEEDS[g], "theta of epoch 0")],
+    network = step.learner.init(
+        graph.num_features, graph.num_classes, make_generator(SEEDS[g], "theta of epoch 0")
     )
     theta = [nn.Parameter(p[0].double()) for p in network]
     theta = [nn.Parameter(p.detach().flatten()) if p.shape[0] == 1 else p for p in theta]

@@ -7,7 +7,8 @@ import torch
 from engine_helpers import RATE, STEPS, TALL, WIDE, C, H, Problem, error
 
 from gcsr.engines.structure import SyntheticFeatures, expressed_operator
-from gcsr.engines.trajectory.engine import Iterate, LearnedRate, Matching, Step
+from gcsr.engines.trajectory import engine
+from gcsr.engines.trajectory.engine import Matching, Step
 from gcsr.engines.trajectory.students import (
     AutogradStudent,
     FirstLayerStudent,
@@ -96,14 +97,14 @@ def test_gradient_of_a_learned_rate(model):
     problem = Problem((12, 18), model=model)
     forms = [student_for(problem.model, 12, 18), AutogradStudent(problem.model)]
     forms += [WeightsStudent()] if model == "sgc" else []
-    matching = Matching(1, STEPS, RATE, expert_steps=2, max_start=1, learned_rate=LearnedRate())
+    matching = Matching(1, STEPS, RATE, expert_steps=2, max_start=1, learn_student_lr=True)
     for form in forms:
 
         def at(first: float, form=form):
-            iterate = Iterate.begin(problem.x, problem.state(), RATE)
-            iterate.student_lr[0] = first
-            parts = (iterate, problem.targets, problem.structure(), form, matching)
-            return Step(*parts, torch.ones(())).loss_and_gradients(problem.start, problem.goal)
+            parts = (problem.x, problem.state(), problem.targets, problem.structure(), form)
+            step = Step(*parts, matching, torch.ones(()))
+            step.student_lr[0] = first
+            return step.loss_and_gradients(problem.start, problem.goal)
 
         _, (_, by_rate), _ = at(RATE)
         (above, *_), (below, *_) = at(RATE + 1e-5), at(RATE - 1e-5)
@@ -112,20 +113,20 @@ def test_gradient_of_a_learned_rate(model):
         assert above[1] == below[1]
 
 
-def test_learned_rate_moves_by_sgd_with_momentum():
+def test_learned_rate_moves_by_sgd_with_momentum(monkeypatch):
+    monkeypatch.setattr(engine, "RATE_LR", 1e-4)
     problem = Problem(WIDE)
-    learned = LearnedRate(rate=1e-4, momentum=0.5)
-    matching = Matching(2, STEPS, RATE, expert_steps=2, max_start=1, learned_rate=learned)
-    iterate = Iterate.begin(problem.x.clone(), problem.state(), RATE)
+    matching = Matching(2, STEPS, RATE, expert_steps=2, max_start=1, learn_student_lr=True)
     rates = torch.full((2, 1, 1), 1e-3, dtype=torch.float64)
-    step = Step(iterate, problem.targets, problem.structure(), SpanStudent(), matching, rates)
+    parts = (problem.x.clone(), problem.state(), problem.targets, problem.structure())
+    step = Step(*parts, SpanStudent(), matching, rates)
     expected = torch.full((2,), RATE, dtype=torch.float64).requires_grad_()
     sgd = torch.optim.SGD([expected], lr=1e-4, momentum=0.5)
     for _ in range(3):
         _, (_, expected.grad), _ = step.loss_and_gradients(problem.start, problem.goal)
         sgd.step()
         step(problem.start, problem.goal)
-        assert error(iterate.student_lr, expected.detach()) < 1e-12
+        assert error(step.student_lr, expected.detach()) < 1e-12
     assert not torch.allclose(expected.detach(), torch.full_like(expected, RATE))
 
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from gcsr.data.views import View
 from gcsr.methods.trajectory_matching import TrajectoryCondenser
 from gcsr.models.registry import CONDENSING_MODELS, condensing_model
-from gcsr.training.expert_recipe import ExpertRecipe
+from gcsr.training.expert_recipe import ExpertRecipe, ExpertRequest
 from gcsr.training.experts import MeanPrediction, train_experts
 from gcsr.training.trajectories import Trajectories
 from helpers import CPU, dense, one_network, plain_logits, planted_graph
@@ -38,17 +38,16 @@ def visible(graph):
 
 def trained(visible, name: str = "sgc", memory: int | None = None, **changes) -> Trajectories:
     recipe = replace(RECIPE, **changes)
-    model = condensing_model(name, H)
-    return train_experts(model, visible, recipe, device=CPU, memory_bytes=memory)
+    request = ExpertRequest(condensing_model(name, H), recipe, memory_bytes=memory)
+    return train_experts(request, visible, device=CPU)
 
 
 def finals(visible, name: str) -> dict[int, tuple[Tensor, ...]]:
     """The last weights of every expert, by its number."""
     last: dict[int, tuple[Tensor, ...]] = {}
     train_experts(
-        condensing_model(name, H),
+        ExpertRequest(condensing_model(name, H), RECIPE),
         visible,
-        RECIPE,
         device=CPU,
         on_trained=lambda experts, params: last.update({experts.start: params}),
     )
@@ -58,7 +57,8 @@ def finals(visible, name: str) -> dict[int, tuple[Tensor, ...]]:
 def mean_of(visible, name: str, memory: int | None = None) -> Tensor:
     model = condensing_model(name, H)
     mean = MeanPrediction(model, visible, CPU)
-    train_experts(model, visible, RECIPE, device=CPU, memory_bytes=memory, on_trained=mean)
+    request = ExpertRequest(model, RECIPE, memory_bytes=memory)
+    train_experts(request, visible, device=CPU, on_trained=mean)
     return mean.mean
 
 
@@ -102,10 +102,11 @@ def test_training_nodes_in_parts_train_the_same_experts(name, visible, monkeypat
     from gcsr.training import experts as rows
 
     model = condensing_model(name, 8)
-    whole = train_experts(model, visible, RECIPE, device=CPU, dtype=torch.float64)
+    request = ExpertRequest(model, RECIPE, torch.float64)
+    whole = train_experts(request, visible, device=CPU)
     monkeypatch.setitem(rows.ACTIVATION_BUDGET, "cpu", 100)
     assert len(rows.TrainingRows(model, visible, CPU, torch.float64).parts) > 2
-    parts = train_experts(model, visible, RECIPE, device=CPU, dtype=torch.float64)
+    parts = train_experts(request, visible, device=CPU)
     for ours, theirs in zip(parts.kept, whole.kept, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-12)
 
@@ -237,9 +238,8 @@ def test_experts_see_training_labels_only(graph):
 def test_progress_counts_every_epoch_of_every_expert(visible):
     calls = []
     train_experts(
-        condensing_model("sgc", H),
+        ExpertRequest(condensing_model("sgc", H), RECIPE),
         visible,
-        RECIPE,
         device=CPU,
         progress=lambda stage, done, total: calls.append((stage, done, total)),
     )

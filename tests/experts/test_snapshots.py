@@ -45,7 +45,8 @@ def visible(graph):
 
 
 def trained(visible, recipe: ExpertRecipe, memory: int | None = None) -> Trajectories:
-    return train_experts(MODEL, visible, recipe, device=CPU, memory_bytes=memory)
+    request = ExpertRequest(MODEL, recipe, memory_bytes=memory)
+    return train_experts(request, visible, device=CPU)
 
 
 def assert_equal(ours: tuple[Tensor, ...], theirs: tuple[Tensor, ...]) -> None:

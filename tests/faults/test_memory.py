@@ -17,7 +17,7 @@ from gcsr.evaluation import trial
 from gcsr.evaluation.trial import Trial
 from gcsr.models.registry import condensing_model
 from gcsr.models.registry import testing_model as network
-from gcsr.training.expert_recipe import ExpertRecipe
+from gcsr.training.expert_recipe import ExpertRecipe, ExpertRequest
 from gcsr.training.experts import ExpertTrainer, MeanPrediction, train_experts
 from gcsr.training.fit import TrainingRecipe
 from gcsr.utils.devices import within_memory
@@ -118,7 +118,8 @@ def test_experts_are_trained_in_smaller_groups(graph, monkeypatch, most):
     """The same experts, and every one of them counted once in their prediction."""
     visible, model = View(graph).condensing().visible, condensing_model("sgc", 8)
     counted = MeanPrediction(model, visible, CPU)
-    usual = train_experts(model, visible, RECIPE, device=CPU, on_trained=counted)
+    request = ExpertRequest(model, RECIPE)
+    usual = train_experts(request, visible, device=CPU, on_trained=counted)
     honest, groups = ExpertTrainer.states, []
 
     def states(self: ExpertTrainer, experts: range) -> Any:
@@ -131,7 +132,7 @@ def test_experts_are_trained_in_smaller_groups(graph, monkeypatch, most):
     monkeypatch.setattr(ExpertTrainer, "states", states)
     monkeypatch.setattr(ExpertTrainer, "group_size", property(lambda self: 5))
     again = MeanPrediction(model, visible, CPU)
-    found = train_experts(model, visible, RECIPE, device=CPU, on_trained=again)
+    found = train_experts(request, visible, device=CPU, on_trained=again)
     assert groups == ([5] if most == 5 else [5, 2, 2, 1])
     for ours, theirs in zip(found.kept, usual.kept, strict=True):
         torch.testing.assert_close(ours, theirs)

@@ -6,7 +6,6 @@ import heapq
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -363,27 +362,20 @@ Labels = Literal["pure", "majority"]
 ROUNDING = 1e-3
 
 
-def resolved(projection: Projection, features: np.ndarray | sp.csr_array) -> Projection:
-    """``auto`` is ``sum`` where rows are shares of words (non-negative, summing to one or nothing).
-
-    Scaled to one, the rows of super-nodes are then what a network meets on the real graph; any other
-    features keep their scale only as means.
-    """
-    if projection != "auto":
-        return projection
-    sums = features.sum(1)
-    shares = (np.abs(sums - 1) < ROUNDING) | (sums == 0)
-    return "sum" if features.min() >= 0 and shares.all() else "mean"
-
-
 def projected(
     features: np.ndarray | sp.csr_array, matrix: sp.csr_array, projection: Projection
 ) -> np.ndarray:
     r"""``sum``: :math:`C X` with rows scaled to one; ``mean``: :math:`(C \circ C) X`.
 
-    Squared, the rows of C sum to one.
+    Squared, the rows of C sum to one. ``auto`` is ``sum`` where rows are shares of words (non-negative,
+    summing to one or nothing): scaled to one, the rows of super-nodes are then what a network meets on
+    the real graph. Any other features keep their scale only as means.
     """
-    mean = resolved(projection, features) == "mean"
+    mean = projection == "mean"
+    if projection == "auto":
+        sums = features.sum(1)
+        shares = (np.abs(sums - 1) < ROUNDING) | (sums == 0)
+        mean = not (features.min() >= 0 and shares.all())
     product = (matrix * matrix if mean else matrix) @ features
     result: np.ndarray = product.toarray() if isinstance(product, sp.csr_array) else product
     if not mean:
@@ -428,8 +420,12 @@ def coarsen_graph(
     made: list[Coarse] = []
     before = 0
     for nodes, count in parts:
+
+        def report(gone: int, before: int = before) -> None:
+            # What comes after the last contraction is the last step.
+            progress(STAGE, before + gone, total + 1)
+
         inside = sp.csr_array(weights[nodes][:, nodes])
-        report = partial(_report, progress, before, total)
         made.append(coarsen(inside, count, rules, generator, report))
         before += nodes.size - count
     progress(STAGE, total + 1, total + 1)
@@ -452,8 +448,3 @@ def without_loops(adjacency: sp.csr_array) -> sp.csr_array:
     off = rows != columns
     data = coo.data[off].astype(np.float64)
     return sp.csr_array((data, (rows[off], columns[off])), shape=adjacency.shape)
-
-
-def _report(progress: Progress, before: int, total: int, gone: int) -> None:
-    """Nodes gone so far; what comes after the last is reported by the caller."""
-    progress(STAGE, before + gone, total + 1)

@@ -70,9 +70,6 @@ class DirectStep(OuterStep):
         """Whether all tensors of each graph are finite."""
         return finite_graphs(*self.params)
 
-    def release(self) -> None:
-        """Nothing was captured."""
-
 
 # From two learned tensors of one graph, of which the first is X', to A' and class shares.
 Reading = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -117,18 +117,6 @@ class _Expressed(torch.autograd.Function):
 State = tuple[Tensor, ...]
 
 
-class Structure(Protocol):
-    """A way to derive edges from features."""
-
-    def topology(self, points: SyntheticFeatures, state: State) -> tuple[Topology, Tensor]:
-        """The topology that a student sees, differentiable in X', and A' itself."""
-        ...
-
-    def update(self, state: State, adjacency: Tensor) -> State:
-        """The state after an iteration that used ``adjacency``."""
-        ...
-
-
 @dataclass(frozen=True)
 class IdentityStructure:
     """No edges: A' = I (MTT, SFGC)."""
@@ -201,3 +189,6 @@ class SelfExpressiveStructure:
             momentum_update(prior, adjacency, self.tau),
             momentum_update(history, adjacency, self.gamma),
         )
+
+
+Structure = IdentityStructure | SelfExpressiveStructure

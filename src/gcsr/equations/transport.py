@@ -9,6 +9,9 @@ from torch import Tensor
 
 from gcsr.equations.propagation import normalized_adjacency
 
+# What is added to the Laplacian's diagonal, and the smallest singular value that is inverted.
+SHIFT, LEAST_SINGULAR = 0.01, 0.009
+
 
 def root_trace(matrix: Tensor) -> Tensor:
     r""":math:`\mathrm{tr}(M^{1/2})` of positive definite matrices ``(..., n, n)``.
@@ -78,10 +81,10 @@ def shifted_laplacian(adjacency: Tensor) -> Tensor:
     return shifted(normalized_adjacency(adjacency))
 
 
-def shifted(operator: Tensor, shift: float = 0.01) -> Tensor:
+def shifted(operator: Tensor) -> Tensor:
     """The same for a normalized adjacency, or for some rows and columns of one."""
     identity = torch.eye(operator.shape[-1], dtype=operator.dtype, device=operator.device)
-    return (1 + shift) * identity - operator
+    return (1 + SHIFT) * identity - operator
 
 
 def released_signal_transport(adjacency: Tensor, plan: Tensor, real_inverse: Tensor) -> Tensor:
@@ -103,7 +106,7 @@ def released_signal_transport(adjacency: Tensor, plan: Tensor, real_inverse: Ten
     return distance.abs()
 
 
-def kept_singular_values(singular: Tensor, least: float = 0.009) -> Tensor:
+def kept_singular_values(singular: Tensor) -> Tensor:
     """All but the smallest, and that too unless it is tiny."""
     place = torch.arange(singular.shape[-1], device=singular.device)
-    return (place < singular.shape[-1] - 1) | (singular >= least)
+    return (place < singular.shape[-1] - 1) | (singular >= LEAST_SINGULAR)

@@ -31,7 +31,7 @@ from gcsr.starts.sample import (
     Start,
     block_labels,
     class_budget,
-    rows_after,
+    propagated_features,
     sample_training_rows,
     taken,
 )
@@ -218,7 +218,7 @@ class Bilevel(Condenser):
 
         @cache
         def features() -> RowsByNumber:
-            return rows_after(visible, self.num_hops, device, progress=ctx.progress)
+            return propagated_features(visible, self.num_hops, device, progress=ctx.progress)
 
         def start(seed: int) -> Start:
             if self.init == "sample":

@@ -26,14 +26,7 @@ import torch
 from torch import Tensor
 
 from gcsr.data.condensed import CondensedGraph
-from gcsr.data.features import (
-    csr_matrix,
-    dense,
-    is_sparse,
-    propagated,
-    take_columns,
-    take_rows,
-)
+from gcsr.data.features import csr_matrix, dense, is_sparse, propagated, take_columns, take_rows
 from gcsr.data.views import VisibleGraph
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.methods.base import Condenser
@@ -89,30 +82,39 @@ class Bonsai(Condenser):
         order = coverage_order(
             nearest_neighbors(dense(rows, self.name).to(ctx.device), self.neighbors, progress)
         )
-        made = self._fitting(visible, visible.train.numpy()[order], ctx.nodes)
+        nodes, small = self._fitting(visible, visible.train.numpy()[order], ctx.nodes)
         details = {
-            "real_nodes": made.nodes.tolist(),
+            "real_nodes": nodes.tolist(),
             "columns": None if columns is None else columns.tolist(),
         }
-        small = made.small
-        result = CondensationResult(small.x, small.adjacency, small.y, made.notes(visible), details)
+        unlabeled = int((small.y < 0).sum())
+        notes = (
+            f"{unlabeled} of {len(nodes)} nodes have no label: they are rows of unlabeled real nodes,"
+            " and context only",
+        )
+        result = CondensationResult(
+            small.x, small.adjacency, small.y, notes if unlabeled else (), details
+        )
         return [result for _ in ctx.seeds]
 
-    def _fitting(self, visible: VisibleGraph, order: np.ndarray, nodes: int) -> _Subgraph:
+    def _fitting(
+        self, visible: VisibleGraph, order: np.ndarray, nodes: int
+    ) -> tuple[np.ndarray, CondensedGraph]:
         """The subgraph of the given number of nodes or, within ``bytes``, of the most that fit."""
-        most = _Subgraph.of(visible, order, nodes, self.overselect)
-        if self.bytes is None or most.small.stored_bytes <= self.bytes:
+        most = subgraph(visible, order, nodes, self.overselect)
+        if self.bytes is None or most[1].stored_bytes <= self.bytes:
             return most
         least, above = int(visible.train_labels.unique().numel()), nodes
-        best = _Subgraph.of(visible, order, least, self.overselect)
+        best = subgraph(visible, order, least, self.overselect)
+        smallest = best[1].stored_bytes
         require(
-            best.small.stored_bytes <= self.bytes,
-            f"bytes must be >= {best.small.stored_bytes}, which {least} nodes take, got {self.bytes}.",
+            smallest <= self.bytes,
+            f"bytes must be >= {smallest}, which {least} nodes take, got {self.bytes}.",
         )
         while above - least > 1:
             middle = (least + above) // 2
-            found = _Subgraph.of(visible, order, middle, self.overselect)
-            if found.small.stored_bytes <= self.bytes:
+            found = subgraph(visible, order, middle, self.overselect)
+            if found[1].stored_bytes <= self.bytes:
                 best, least = found, middle
             else:
                 above = middle
@@ -184,42 +186,22 @@ def coverage_order(nearest: np.ndarray) -> np.ndarray:
     return np.array(order)
 
 
-@dataclass(frozen=True, eq=False)
-class _Subgraph:
-    """Real nodes, and the condensed graph that they are."""
-
-    nodes: np.ndarray
-    small: CondensedGraph
-
-    @classmethod
-    def of(
-        cls, visible: VisibleGraph, order: np.ndarray, count: int, overselect: float
-    ) -> _Subgraph:
-        """Steps 3 and 4: training nodes come in their ``order``."""
-        taken, seeds = ego_nodes(visible.adjacency, order, count, overselect)
-        rank = np.full(visible.num_nodes, -1.0)
-        rank[taken] = pagerank(visible.adjacency[taken][:, taken], np.isin(taken, seeds))
-        # Of equals, that with the smaller number stays.
-        kept = np.argsort(-rank, kind="stable")[:count]
-        kept = balanced(kept, order, visible)
-        labels = visible.labels.numpy()[kept]
-        kept = kept[np.lexsort((kept, np.where(labels < 0, visible.num_classes, labels)))]
-        nodes = torch.from_numpy(kept)
-        adjacency = torch.from_numpy(visible.among(nodes).toarray()).float()
-        small = CondensedGraph(
-            take_rows(visible.x, nodes), adjacency, visible.labels[nodes], visible.num_classes
-        )
-        return cls(kept, small)
-
-    def notes(self, visible: VisibleGraph) -> tuple[str, ...]:
-        """For the provenance."""
-        unlabeled = int((self.small.y < 0).sum())
-        if not unlabeled:
-            return ()
-        return (
-            f"{unlabeled} of {len(self.nodes)} nodes have no label: they are rows of unlabeled real"
-            " nodes, and context only",
-        )
+def subgraph(
+    visible: VisibleGraph, order: np.ndarray, count: int, overselect: float
+) -> tuple[np.ndarray, CondensedGraph]:
+    """Steps 3 and 4: real nodes, and the graph that they are; training nodes come in ``order``."""
+    taken, seeds = ego_nodes(visible.adjacency, order, count, overselect)
+    rank = np.full(visible.num_nodes, -1.0)
+    rank[taken] = pagerank(visible.adjacency[taken][:, taken], np.isin(taken, seeds))
+    # Of equals, that with the smaller number stays.
+    kept = np.argsort(-rank, kind="stable")[:count]
+    kept = balanced(kept, order, visible)
+    labels = visible.labels.numpy()[kept]
+    kept = kept[np.lexsort((kept, np.where(labels < 0, visible.num_classes, labels)))]
+    nodes = torch.from_numpy(kept)
+    adjacency = torch.from_numpy(visible.among(nodes).toarray()).float()
+    x = take_rows(visible.x, nodes)
+    return kept, CondensedGraph(x, adjacency, visible.labels[nodes], visible.num_classes)
 
 
 def ego_nodes(

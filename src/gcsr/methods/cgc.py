@@ -1,12 +1,20 @@
-r"""CGC: the centers of CGC-X, with edges between similar ones.
+r"""CGC-X and CGC: centers of groups of propagated training rows, and edges between similar ones.
 
-:math:`A'_{ij} = [\cos(h_i, h_j) > t]` for i ≠ j, and with :math:`P = \mathrm{norm}(A')^3` and the
-normalized Laplacian L of A'
+With :math:`H_k = \hat A^k X` and W the least-squares solution of
+:math:`(H_0 + H_1 + H_2) W / 3 = Y` on the training nodes, rows of H2 and, drawn from classes that W
+predicts badly on H1, some of H1 are grouped class by class. A center is
 
-.. math:: X' = \arg\min_X \alpha \|PX - H\|^2 + \mathrm{tr}(X^\top L X)
-             = (\alpha P^\top P + L)^{-1} \alpha P^\top H.
+.. math:: x'_j = \sum_{i \in j} \mathrm{softmax}_i(q_i / \tau)\, h_i,
 
-Reference: as :mod:`gcsr.methods.cgc_x`.
+where q is the probability that W gives to a row's own class, or the least of all where another class
+is likelier. CGC-X has no edges. CGC joins similar centers c, :math:`A'_{ij} = [\cos(c_i, c_j) > t]` for
+i ≠ j, and with :math:`P = \mathrm{norm}(A')^3` and the normalized Laplacian L of A' its features are
+
+.. math:: X' = \arg\min_X \alpha \|PX - C\|^2 + \mathrm{tr}(X^\top L X)
+             = (\alpha P^\top P + L)^{-1} \alpha P^\top C.
+
+Reference: Gao et al., "Rethinking and Accelerating Graph Condensation: A Training-Free Approach with
+Class Partition", WWW 2025.
 """
 
 from __future__ import annotations
@@ -17,9 +25,76 @@ from typing import Annotated, ClassVar, Literal
 import torch
 from torch import Tensor
 
+from gcsr.engines.result import CondensationResult, Context
 from gcsr.equations.propagation import normalized_adjacency
-from gcsr.methods.cgc_x import CGCX
-from gcsr.utils.errors import Bounds, Rate
+from gcsr.methods.base import Condenser
+from gcsr.outofcore.estimate import Work
+from gcsr.starts.clusters import cluster_start
+from gcsr.starts.sample import block_labels, class_budget, rows_by_hop
+from gcsr.utils.devices import make_generator
+from gcsr.utils.errors import Bounds, Rate, Weight
+
+NUM_HOPS = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class CGCX(Condenser):
+    """Centers of groups within each class, weighted by the confidence of a linear classifier.
+
+    Rows of the training nodes after two hops are grouped, with some rows after one hop of classes that
+    the classifier predicts badly. Nothing is trained, and there are no edges (Gao et al., 2025).
+
+    Args:
+        temperature: tau; large values weigh all rows of a group alike.
+        augment: added rows of H1, as a share of the training nodes.
+        grouping: ``k-means``, or ``spectral`` clustering as the authors use, which is slower.
+    """
+
+    name: ClassVar[str] = "cgc-x"
+    summary: ClassVar[str] = "centers of groups of propagated training rows, weighted by confidence"
+    # A row that is as near to two centers may join either.
+    same_on_every_device: ClassVar[bool] = False
+
+    temperature: Rate = 1.0
+    augment: Weight = 0.5
+    grouping: Literal["k-means", "spectral"] = "k-means"
+
+    def _work(self, nodes: int) -> Work:
+        return Work(nodes, hops=NUM_HOPS)
+
+    def run(self, ctx: Context) -> list[CondensationResult]:
+        """One condensed graph per seed."""
+        visible = ctx.view.visible
+        budget = class_budget(visible.train_labels, visible.num_classes, ctx.nodes)
+        hops = rows_by_hop(visible, visible.train, NUM_HOPS, ctx.device)
+        labels = visible.train_labels.to(ctx.device)
+        shares = torch.nn.functional.one_hot(labels, visible.num_classes).to(hops[0])
+        weights = least_squares(torch.stack(hops).mean(0), shares)
+        predicted = (hops[1] @ weights).argmax(1)
+        missed = 1 - class_f1(predicted, labels, visible.num_classes)
+        added = int(self.augment * labels.numel())
+        results = []
+        for done, seed in enumerate(ctx.seeds, 1):
+            generator = make_generator(seed, "clusters")
+            again = draw(missed[labels].cpu(), added, generator).to(ctx.device)
+            sets = (hops[2], labels), (hops[1][again], labels[again])
+            start = cluster_start(
+                torch.cat([rows for rows, _ in sets]),
+                torch.cat([shares, shares[again]]),
+                budget,
+                generator,
+                self.grouping,
+                confidence=torch.cat([confidence(rows, weights, y) for rows, y in sets])
+                / self.temperature,
+            )
+            x, adjacency = self._graph(start.x)
+            results.append(CondensationResult(x, adjacency, block_labels(budget), start.notes))
+            ctx.progress("clustering", done, len(ctx.seeds))
+        return results
+
+    def _graph(self, centers: Tensor) -> tuple[Tensor, Tensor]:
+        """X' and A' of the centers."""
+        return centers, torch.eye(centers.shape[0])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,3 +132,39 @@ class CGC(CGCX):
             left * reached.T @ reached + laplacian, self.alpha * reached.T @ centers.double()
         )
         return x.to(centers), adjacency.to(centers)
+
+
+def least_squares(rows: Tensor, targets: Tensor) -> Tensor:
+    """The solution W of ``rows @ W = targets`` in least squares that has the least norm.
+
+    By the pseudo-inverse of the smaller Gram matrix, in float64.
+    """
+    x, y = rows.double(), targets.double()
+    found: Tensor
+    if x.shape[0] < x.shape[1]:
+        found = x.T @ (torch.linalg.pinv(x @ x.T, hermitian=True) @ y)
+    else:
+        found = torch.linalg.pinv(x.T @ x, hermitian=True) @ (x.T @ y)
+    return found.to(rows)
+
+
+def confidence(rows: Tensor, weights: Tensor, labels: Tensor) -> Tensor:
+    """The probability of every row's own class; the least of all where another one is likelier."""
+    shares = (rows @ weights).softmax(1)
+    own = shares.gather(1, labels[:, None]).flatten()
+    least = own.min() if len(own) else own
+    return torch.where(shares.argmax(1) == labels, own, least)
+
+
+def class_f1(predicted: Tensor, labels: Tensor, num_classes: int) -> Tensor:
+    """The F1 score of every class, float64; 0 for one that is neither there nor predicted."""
+    right = torch.bincount(labels[predicted == labels], minlength=num_classes)
+    both = sum(torch.bincount(one, minlength=num_classes) for one in (predicted, labels))
+    return 2 * right.double() / torch.as_tensor(both).clamp_min(1)
+
+
+def draw(weights: Tensor, count: int, generator: torch.Generator) -> Tensor:
+    """``count`` places with replacement, as likely as their weights; alike where none has any."""
+    steps = (weights + torch.finfo(weights.dtype).tiny).cumsum(0)
+    at = torch.rand(count, generator=generator, dtype=steps.dtype) * steps[-1]
+    return torch.searchsorted(steps, at, right=True).clamp_max(len(steps) - 1)

@@ -10,7 +10,7 @@ import torch
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.methods.base import Condenser
 from gcsr.outofcore.estimate import Work
-from gcsr.starts.clusters import Clustering, Grouping, class_centers
+from gcsr.starts.clusters import Grouping, class_centers
 from gcsr.starts.pseudo_labels import Labeler
 from gcsr.starts.sample import block_labels, class_budget
 from gcsr.utils.errors import Whole
@@ -59,15 +59,7 @@ class Clusters(Condenser):
         """One condensed graph per seed."""
         visible = ctx.view.visible
         budget = class_budget(visible.train_labels, visible.num_classes, ctx.nodes)
-        starts = class_centers(
-            ctx.view,
-            budget,
-            ctx.seeds,
-            Clustering.of(self),
-            device=ctx.device,
-            dtype=torch.float32,
-            progress=ctx.progress,
-        )
+        starts = class_centers(ctx, budget, self)
         ctx.progress("clustering", 1, 1)
         labels, identity = block_labels(budget), torch.eye(ctx.nodes)
         return [

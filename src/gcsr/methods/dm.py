@@ -1,4 +1,4 @@
-"""DM: distribution matching without edges (Zhao and Bilen, 2023)."""
+"""DM (Zhao and Bilen, 2023) and GCDM (Liu et al., 2022): distribution matching."""
 
 from __future__ import annotations
 
@@ -11,10 +11,14 @@ from torch import Tensor
 
 from gcsr.data.views import CondensingView
 from gcsr.engines.gradient.engine import MatchGradients
-from gcsr.engines.gradient.learners import ClassMeans, Learner, learner_for
+from gcsr.engines.gradient.learners import LEARNERS, ClassMeans, Learner
 from gcsr.engines.loop import PRECISIONS
 from gcsr.engines.result import Context
-from gcsr.methods.gradient_matching import GradientCondenser, GradientInputs
+from gcsr.methods.gradient_matching import (
+    GradientCondenser,
+    GradientInputs,
+    StructuredGradientCondenser,
+)
 from gcsr.methods.kcenter import KCenterStart
 from gcsr.starts.sample import Start
 from gcsr.utils.errors import Count, Rate, Whole
@@ -37,7 +41,7 @@ class DistributionCondenser(KCenterStart, GradientCondenser):
 
     @property
     def _learner(self) -> Learner:
-        return ClassMeans(learner_for(self.model, self.hidden_channels))
+        return ClassMeans(LEARNERS[self.model](self.hidden_channels))
 
     def _rows(self, ctx: Context, labels: Tensor) -> list[Start]:
         if self.selection == "random":
@@ -63,3 +67,28 @@ class DM(DistributionCondenser):
     epochs: Whole = 300
     outer: Count = 1
     inner: Whole = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class GCDMX(DistributionCondenser):
+    """Class means are matched while a network trains on the condensed graph; A' = I."""
+
+    name: ClassVar[str] = "gcdm-x"
+    summary: ClassVar[str] = "distribution matching of features along training (2022)"
+
+    epochs: Whole = 60
+    outer: Count = 5
+    inner: Whole = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class GCDM(DistributionCondenser, StructuredGradientCondenser):
+    """GCDM-X with generated edges: of thirty epochs the first ten move the generator."""
+
+    name: ClassVar[str] = "gcdm"
+    summary: ClassVar[str] = "distribution matching with generated edges (2022)"
+    period: ClassVar[int] = 30
+
+    epochs: Whole = 60
+    outer: Count = 5
+    inner: Whole = 10

@@ -1,11 +1,29 @@
-"""GCond: gradient matching with a structure that is generated from features (Jin et al., ICLR 2022)."""
+"""Gradient matching: DCG (Zhao et al., 2021), GCond (Jin et al., ICLR 2022), DosCond (KDD 2022)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
-from gcsr.methods.gradient_matching import StructuredGradientCondenser
+from gcsr.methods.gradient_matching import GradientCondenser, StructuredGradientCondenser
+from gcsr.utils.errors import Count, Rate, Whole
+
+
+@dataclass(frozen=True, kw_only=True)
+class DCG(GradientCondenser):
+    """Gradients of a network that sees features alone, on the real nodes and on the condensed ones."""
+
+    name: ClassVar[str] = "dcg"
+    summary: ClassVar[str] = "gradient matching of features, without any edges"
+    real_edges: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class GCondX(GradientCondenser):
+    """GCond (Jin et al., 2022) with A' = I: the features carry the information of the edges."""
+
+    name: ClassVar[str] = "gcond-x"
+    summary: ClassVar[str] = "gradient matching of features against the real graph"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,3 +32,18 @@ class GCond(StructuredGradientCondenser):
 
     name: ClassVar[str] = "gcond"
     summary: ClassVar[str] = "gradient matching with generated edges (ICLR 2022)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DosCond(StructuredGradientCondenser):
+    """GCond with one match per network, at its initial weights, which are never trained."""
+
+    name: ClassVar[str] = "doscond"
+    summary: ClassVar[str] = "gradient matching at initial weights, with generated edges (KDD 2022)"
+
+    model: str = "gcn"
+    distance: Literal["cosine", "squared", "relative"] = "relative"
+    epochs: Whole = 1000
+    feature_lr: Rate = 0.1
+    outer: Count = 1
+    inner: Whole = 0

@@ -89,7 +89,7 @@ class GCSR(TrajectoryCondenser):
     def _structure(
         self, ctx: Context, statistics: dict[str, Any], labels: Tensor, starts: Sequence[Start]
     ) -> tuple[Structure, State]:
-        x = torch.stack([start.x for start in starts])
+        x = torch.stack([start.x for start in starts]).to(ctx.device)
         graphs, n = len(starts), labels.numel()
         if self.regularizer == "prior":
             correlation = torch.tensor(statistics["class_correlation"], dtype=torch.float64)

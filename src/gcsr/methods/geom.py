@@ -60,7 +60,7 @@ class GEOM(SnapshotCondenser):
         return replace(
             super()._matching,
             window=self.window,
-            label_lr=self.label_lr if self.learn_labels else None,
+            label_lr=self.label_lr,
             knowledge=self.knowledge,
             root=True,
         )

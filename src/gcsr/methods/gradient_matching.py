@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, Self
 
 import torch
@@ -12,14 +12,9 @@ from torch import Tensor
 
 from gcsr.data.views import CondensingView
 from gcsr.engines.gradient.blocks import CondensedClasses
-from gcsr.engines.gradient.engine import (
-    KEEP_EVERY,
-    AlternatingStep,
-    Learned,
-    MatchGradients,
-)
-from gcsr.engines.gradient.learners import LEARNERS, Learner, learner_for
-from gcsr.engines.gradient.real import ClassSampler, Draws, RealSource
+from gcsr.engines.gradient.engine import KEEP_EVERY, AlternatingStep, Learned, MatchGradients
+from gcsr.engines.gradient.learners import LEARNERS, Learner
+from gcsr.engines.gradient.real import RealSource
 from gcsr.engines.gradient.structures import EdgeGenerator, Generator, TransportTerm
 from gcsr.engines.iterates import (
     QUICK_RUNS,
@@ -39,7 +34,7 @@ from gcsr.engines.loop import (
 )
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.methods.base import Condenser
-from gcsr.models.base import Params, init_batch
+from gcsr.models.base import Params
 from gcsr.outofcore.estimate import Work
 from gcsr.starts.sample import (
     Start,
@@ -48,7 +43,6 @@ from gcsr.starts.sample import (
     propagated_features,
     sampled_starts,
 )
-from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import Count, Rate, Share, Weight, Whole, require_one_of
 
 # A linear layer has as many outputs as classes; an estimate counts so many.
@@ -57,11 +51,12 @@ LINEAR_CHANNELS = 16
 
 @dataclass(frozen=True, eq=False)
 class GradientInputs:
-    """Labels, initial rows of every graph, and what is known of the real graph."""
+    """Labels, initial rows of every graph, what is known of the real graph, and more provenance."""
 
     labels: Tensor
     starts: list[Start]
     source: RealSource | None = None
+    details: dict[str, Any] = field(default_factory=dict)
 
     def of(self, group: slice) -> Self:
         """Of some of the graphs."""
@@ -102,10 +97,6 @@ class AlternatingCondenser(Condenser):
     def _compared(self) -> Collection[int]:
         """Epochs before which iterates are compared."""
         return epochs_to_compare(self.epochs)
-
-    def _details(self, inputs: GradientInputs) -> dict[str, Any]:
-        """More provenance."""
-        return {}
 
     def _structure(self, view: CondensingView, x: Tensor, seeds: Sequence[int]) -> Learned | None:
         """The structure that is learned; ``None`` for A' = I."""
@@ -173,7 +164,7 @@ class AlternatingCondenser(Condenser):
                 (*starts[g].notes, *guard.notes(g), *skipped[g]),
                 {
                     "matching_loss": curves[g],
-                    **self._details(inputs),
+                    **inputs.details,
                     **({} if best is None else {best.measure: best.curve(g)}),
                 },
             )
@@ -201,6 +192,8 @@ class GradientCondenser(AlternatingCondenser):
     """
 
     revision: ClassVar[int] = 2
+    # Whether networks on the real graph see its edges.
+    real_edges: ClassVar[bool] = True
 
     num_hops: Whole = 0
     model: str = "sgc"
@@ -228,23 +221,14 @@ class GradientCondenser(AlternatingCondenser):
             comparisons=1 + QUICK_RUNS * compared,
         )
 
-    @property
-    def _real_edges(self) -> bool:
-        """Whether networks on the real graph see its edges."""
-        return True
-
     def _arranged(self, start: Start, view: CondensingView, labels: Tensor) -> Start:
         """The initial rows in the order of the labels."""
         return start
 
-    def _details(self, inputs: GradientInputs) -> dict[str, Any]:
-        neighbors = None if inputs.source is None else inputs.source.neighbors
-        return {"neighbors": neighbors if self._real_edges else "none"}
-
     @property
     def _learner(self) -> Learner:
         """What is matched."""
-        return learner_for(self.model, self.hidden_channels)
+        return LEARNERS[self.model](self.hidden_channels)
 
     def _rows(self, ctx: Context, labels: Tensor) -> list[Start]:
         """The initial rows: those of random training nodes."""
@@ -262,38 +246,36 @@ class GradientCondenser(AlternatingCondenser):
     def _inputs(self, ctx: Context) -> GradientInputs:
         visible = ctx.view.visible
         labels = block_labels(class_budget(visible.train_labels, visible.num_classes, ctx.nodes))
-        source = RealSource.of(
+        source = RealSource(
             visible,
             self._learner.reach,
-            ClassSampler.of(visible, labels.unique(), self.batch),
-            edges=self._real_edges,
+            labels.unique(),
+            batch=self.batch,
+            edges=self.real_edges,
             neighbors=self.neighbors,
             fan_outs=(self.fan_out, self.second_fan_out),
             device=ctx.device,
             dtype=PRECISIONS[self.dtype],
         )
         starts = [self._arranged(start, ctx.view, labels) for start in self._rows(ctx, labels)]
-        return GradientInputs(labels, starts, source)
+        details = {"neighbors": source.neighbors if self.real_edges else "none"}
+        return GradientInputs(labels, starts, source, details)
 
     def _step(
         self, view: CondensingView, inputs: GradientInputs, seeds: Sequence[int]
     ) -> MatchGradients:
         assert inputs.source is not None
-        x = torch.stack([start.x for start in inputs.starts])
-        learner = self._learner
+        x = torch.stack([start.x for start in inputs.starts]).to(inputs.source.operator.device)
         num_classes = view.visible.num_classes
-        generators = [make_generator(seed, "theta of epoch 0") for seed in seeds]
-        theta = learner.params(init_batch(learner.model, x.shape[-1], num_classes, generators))
         return MatchGradients(
             seeds=seeds,
             x=x,
             feature_lr=self.feature_lr * feature_unit(x, self.units),
             structure=self._structure(view, x, seeds),
-            learner=learner,
+            learner=self._learner,
             classes=CondensedClasses.of(inputs.labels, num_classes, x.device, x.dtype),
-            real=inputs.source.side(Draws(tuple(seeds), self.outer)),
-            theta=tuple(p.to(x) for p in theta),
-            theta_rate=self.model_lr,
+            real=inputs.source.side(seeds, self.outer),
+            model_lr=self.model_lr,
             outer=self.outer,
             inner=self.inner,
             distance=self.distance,
@@ -312,24 +294,26 @@ class StructuredCondenser(AlternatingCondenser):
         smoothness: weight of tr(YᵀLY), which is small if edges join nodes of the same class.
     """
 
+    # The map from features to edges, and of how many epochs it learns in the first ten.
+    generator: ClassVar[type[Generator]] = EdgeGenerator
+    period: ClassVar[int] = 50
+
     structure_lr: Weight = 1e-3
     generator_hidden_channels: Count = 128
     threshold: Share = 0.05
     smoothness: Weight = 0.0
-
-    def _generator(self) -> Generator:
-        """The map from features to edges."""
-        return EdgeGenerator(self.generator_hidden_channels)
 
     def _term(self, view: CondensingView, x: Tensor, seeds: Sequence[int]) -> TransportTerm | None:
         """What is added to the loss while the generator learns."""
         return None
 
     def _structure(self, view: CondensingView, x: Tensor, seeds: Sequence[int]) -> Learned | None:
-        generator = self._generator()
+        generator = self.generator(self.generator_hidden_channels)
         params: Params = tuple(p.to(x) for p in generator.init(int(x.shape[-1]), seeds))
         term = self._term(view, x, seeds)
-        return Learned(generator, params, self.structure_lr, self.smoothness, term)
+        return Learned(
+            generator, params, self.structure_lr, self.smoothness, term, period=self.period
+        )
 
     def _pair_bytes(self, nodes: int) -> int:
         # Three layers of all pairs, kept for the way back, and their gradients.

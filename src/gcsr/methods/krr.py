@@ -106,7 +106,7 @@ class KRR(Condenser):
         labels = block_labels(class_budget(visible.train_labels, visible.num_classes, ctx.nodes))
         features = propagated_features(visible, self.num_hops, ctx.device)
         starts = sampled_starts(features, visible, labels, ctx.seeds)
-        rows = features[visible.train.to(features.device)]
+        rows = features[visible.train.to(features.device)].to(ctx.device)
         return advance_together(
             lambda part, group: self._run(part, rows, labels, starts[group]), ctx
         )
@@ -119,7 +119,7 @@ class KRR(Condenser):
         classes = view.visible.num_classes
         known = torch.nn.functional.one_hot(view.visible.train_labels, classes).to(device).double()
         one_hot = torch.nn.functional.one_hot(labels, classes).to(device).double()
-        x = torch.stack([start.x for start in starts]).double()
+        x = torch.stack([start.x for start in starts]).to(device, torch.float64)
         y = one_hot.repeat(len(seeds), 1, 1)
         if self.init == "uniform":
             for g, seed in enumerate(seeds):

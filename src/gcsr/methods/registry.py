@@ -30,21 +30,21 @@ BUILT_IN = {
     "herding": "gcsr.methods.herding:Herding",
     "kcenter": "gcsr.methods.kcenter:KCenter",
     "coarsening": "gcsr.methods.coarsening:Coarsening",
-    "dcg": "gcsr.methods.dcg:DCG",
-    "gcond-x": "gcsr.methods.gcond_x:GCondX",
+    "dcg": "gcsr.methods.gcond:DCG",
+    "gcond-x": "gcsr.methods.gcond:GCondX",
     "gcond": "gcsr.methods.gcond:GCond",
     "sfgc": "gcsr.methods.sfgc:SFGC",
     "sgdd": "gcsr.methods.sgdd:SGDD",
     "mtt": "gcsr.methods.mtt:MTT",
     "gcsr": "gcsr.methods.gcsr:GCSR",
-    "doscond": "gcsr.methods.doscond:DosCond",
+    "doscond": "gcsr.methods.gcond:DosCond",
     "dm": "gcsr.methods.dm:DM",
-    "gcdm-x": "gcsr.methods.gcdm:GCDMX",
-    "gcdm": "gcsr.methods.gcdm:GCDM",
+    "gcdm-x": "gcsr.methods.dm:GCDMX",
+    "gcdm": "gcsr.methods.dm:GCDM",
     "simgc": "gcsr.methods.simgc:SimGC",
     "geom": "gcsr.methods.geom:GEOM",
     "bonsai": "gcsr.methods.bonsai:Bonsai",
-    "cgc-x": "gcsr.methods.cgc_x:CGCX",
+    "cgc-x": "gcsr.methods.cgc:CGCX",
     "cgc": "gcsr.methods.cgc:CGC",
     "gecc": "gcsr.methods.gecc:GECC",
     "krr": "gcsr.methods.krr:KRR",
@@ -192,12 +192,12 @@ def value_of(key: str, text: str, kind: Any) -> Any:
     """What ``text`` means as a value of a field of that kind."""
     choices = kinds_of(kind)
     for choice in choices:
-        parse = _PARSERS.get(choice, str)
+        parse = _READ[choice][1] if choice in _READ else str
         try:
             return parse(text)
         except ValueError:
             continue
-    wanted = " or ".join(_NAMES.get(choice, str(choice)) for choice in choices)
+    wanted = " or ".join(_READ[choice][0] if choice in _READ else str(choice) for choice in choices)
     raise InputError(f"{key} must be {wanted}, got {text!r}.")
 
 
@@ -228,15 +228,10 @@ def _nothing(text: str) -> None:
         raise ValueError(text)
 
 
-_PARSERS: dict[Any, Callable[[str], Any]] = {
-    int: _whole,
-    float: float,
-    bool: _truth,
-    types.NoneType: _nothing,
-}
-_NAMES = {
-    int: "an integer",
-    float: "a number",
-    bool: "true or false",
-    types.NoneType: "none",
+# What a message calls a type, and how its text is read.
+_READ: dict[Any, tuple[str, Callable[[str], Any]]] = {
+    int: ("an integer", _whole),
+    float: ("a number", float),
+    bool: ("true or false", _truth),
+    types.NoneType: ("none", _nothing),
 }

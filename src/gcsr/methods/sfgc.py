@@ -15,7 +15,7 @@ from gcsr.data.views import Target
 from gcsr.engines.iterates import Best
 from gcsr.engines.loop import PRECISIONS
 from gcsr.engines.result import Context
-from gcsr.engines.trajectory.engine import LearnedRate
+from gcsr.engines.trajectory.engine import Matching
 from gcsr.equations.gntk import KernelTarget, kernel_error
 from gcsr.methods.kcenter import KCenterStart
 from gcsr.methods.trajectory_matching import TrajectoryCondenser
@@ -49,8 +49,8 @@ class SnapshotCondenser(KCenterStart, TrajectoryCondenser):
     expert_restart: bool = True
 
     @property
-    def _learned_rate(self) -> LearnedRate | None:
-        return LearnedRate() if self.learn_student_lr else None
+    def _matching(self) -> Matching:
+        return replace(super()._matching, learn_student_lr=self.learn_student_lr)
 
     @property
     def _snapshot_every(self) -> int:

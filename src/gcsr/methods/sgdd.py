@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 from torch import Tensor
 
 from gcsr.data.views import CondensingView
-from gcsr.engines.gradient.structures import Generator, GraphonGenerator, TransportTerm
+from gcsr.engines.gradient.structures import GraphonGenerator, TransportTerm
 from gcsr.methods.gradient_matching import StructuredGradientCondenser
 from gcsr.utils.errors import Count, Weight, Whole
 
@@ -29,15 +29,13 @@ class SGDD(StructuredGradientCondenser):
 
     name: ClassVar[str] = "sgdd"
     summary: ClassVar[str] = "gradient matching with a graphon and a structure loss (NeurIPS 2023)"
+    generator: ClassVar[type[GraphonGenerator]] = GraphonGenerator
 
     smoothness: Weight = 0.01
     structure_loss: Literal["stabilized", "released", "off"] = "stabilized"
     structure_weight: Weight = 1e-6
     samples: Count = 500
     sinkhorn: Whole = 5
-
-    def _generator(self) -> Generator:
-        return GraphonGenerator(self.generator_hidden_channels)
 
     def _term(self, view: CondensingView, x: Tensor, seeds: Sequence[int]) -> TransportTerm | None:
         if self.structure_loss == "off":

@@ -28,22 +28,21 @@ from gcsr.engines.loop import (
 )
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.engines.structure import IdentityStructure, State, Structure, SyntheticFeatures
-from gcsr.engines.trajectory.engine import (
-    CHECK_EVERY,
-    Iterate,
-    LearnedRate,
-    Matching,
-    MatchTrajectories,
-    Step,
-)
+from gcsr.engines.trajectory.engine import CHECK_EVERY, Matching, MatchTrajectories, Step
 from gcsr.engines.trajectory.students import student_for
 from gcsr.methods.base import RESOURCE, Condenser
 from gcsr.models.registry import CONDENSING_MODELS, condensing_model
 from gcsr.outofcore.estimate import Work
 from gcsr.outofcore.predict import require_blocks
-from gcsr.starts.clusters import Clustering, Grouping, class_centers
+from gcsr.starts.clusters import Grouping, class_centers
 from gcsr.starts.pseudo_labels import Labeler
-from gcsr.starts.sample import Start, block_labels, class_budget, rows_after, sampled_starts
+from gcsr.starts.sample import (
+    Start,
+    block_labels,
+    class_budget,
+    propagated_features,
+    sampled_starts,
+)
 from gcsr.training.expert_recipe import ExpertRecipe, ExpertRequest
 from gcsr.training.obtain_experts import Experts, experts_for
 from gcsr.utils.devices import make_generator
@@ -155,11 +154,6 @@ class TrajectoryCondenser(Condenser):
         return False
 
     @property
-    def _learned_rate(self) -> LearnedRate | None:
-        """How the student's learning rate is learned; ``None``: it stays ``student_lr``."""
-        return None
-
-    @property
     def _snapshot_every(self) -> int:
         """Epochs of an expert in one unit of ``max_start`` and ``expert_steps``."""
         return 1
@@ -177,16 +171,9 @@ class TrajectoryCondenser(Condenser):
         """Initial features: rows of random training nodes (Eq. 4), or class-wise centers."""
         visible, dtype = ctx.view.visible, PRECISIONS[self.dtype]
         if self.init == "clusters":
-            return class_centers(
-                ctx.view,
-                torch.bincount(labels, minlength=visible.num_classes),
-                ctx.seeds,
-                Clustering.of(self),
-                device=ctx.device,
-                dtype=dtype,
-                progress=ctx.progress,
-            )
-        features = rows_after(visible, self.num_hops, ctx.device, dtype, ctx.progress)
+            budget = torch.bincount(labels, minlength=visible.num_classes)
+            return class_centers(ctx, budget, self, dtype)
+        features = propagated_features(visible, self.num_hops, ctx.device, dtype, ctx.progress)
         return sampled_starts(features, visible, labels, ctx.seeds)
 
     @property
@@ -198,7 +185,6 @@ class TrajectoryCondenser(Condenser):
             student_lr=self.student_lr,
             expert_steps=self.expert_steps,
             max_start=self.max_start,
-            learned_rate=self._learned_rate,
         )
 
     def _label_logits(self, experts: Experts, labels: Tensor, x: Tensor) -> Tensor | None:
@@ -235,36 +221,38 @@ class TrajectoryCondenser(Condenser):
         """Condense some graphs along one leading dimension."""
         view, seeds, device = ctx.view, ctx.seeds, ctx.device
         structure, state = self._structure(ctx, statistics, labels, starts)
-        x = torch.stack([start.x for start in starts])
+        x = torch.stack([start.x for start in starts]).to(device)
         model, logits = self.expert_request.model, self._label_logits(experts, labels, x)
-        iterate = Iterate.begin(x, state, self.student_lr, logits)
         one_hot = torch.nn.functional.one_hot(labels, view.visible.num_classes)
         targets = torch.stack(
             [one_hot if start.targets is None else start.targets for start in starts]
         ).to(device, x.dtype)
 
-        def adjacency() -> Tensor:
-            with torch.no_grad():
-                return structure.topology(SyntheticFeatures(iterate.x), iterate.state)[1]
-
         best, compare_every = self._best(ctx, targets)
         tenth = max(1, self.iterations // 10)
         compare = comparison(best, view, seeds, targets, device, every=tenth)
         guard = DivergenceGuard(best, view.checkpoint, seeds, device)
+        nodes, features, matching = labels.numel(), int(x.shape[-1]), self._matching
         step = Step(
-            iterate,
+            x,
+            state,
             targets,
             structure,
-            student_for(model, labels.numel(), int(x.shape[-1]), learned_labels=logits is not None),
-            self._matching,
+            student_for(model, nodes, features, learned_labels=logits is not None),
+            matching,
             self.feature_lr * feature_unit(x, self.units),
             model,
+            logits,
         )
+
+        def adjacency() -> Tensor:
+            with torch.no_grad():
+                return structure.topology(SyntheticFeatures(x), state)[1]
 
         def look(iteration: int) -> None:
             assert compare is not None
             targets.copy_(step.current_targets())
-            compare(iteration, iterate.x, adjacency())
+            compare(iteration, x, adjacency())
 
         schedules = [make_generator(seed, "expert schedule") for seed in seeds]
         losses = optimize(
@@ -283,16 +271,16 @@ class TrajectoryCondenser(Condenser):
                 f"the matching loss stopped being finite by iteration {losses.shape[0]}: the best"
                 " iterate before is returned",
             )
-        x, a, targets = iterate.x, adjacency(), step.current_targets()
+        a, targets = adjacency(), step.current_targets()
         if best is not None and best.x is not None and best.a is not None:
             x, a = best.x, best.a
             if isinstance(best, BestLabeled):
-                x, targets = best.parts(int(iterate.x.shape[-1]))
+                x, targets = best.parts(features)
         if logits is not None:
             # Nodes in blocks by class.
             order = targets.argmax(-1).sort(stable=True).indices.unsqueeze(-1)
             x, targets = (part.take_along_dim(order, 1) for part in (x, targets))
-        rates = recorded(iterate.student_lr) if self._learned_rate is not None else None
+        rates = recorded(step.student_lr) if matching.learn_student_lr else None
         curves = loss_curves(losses, self.iterations)
         return [
             CondensationResult(

@@ -3,12 +3,7 @@
 from gcsr.models.base import Dropout, Model, Params, Prepared, init_batch
 from gcsr.models.registry import CONDENSING_MODELS, MODELS, condensing_model, testing_model
 from gcsr.models.sparse import SparseTopology
-from gcsr.models.topology import (
-    DenseTopology,
-    EmptyTopology,
-    Operator,
-    Topology,
-)
+from gcsr.models.topology import DenseTopology, EmptyTopology, Operator, Topology
 
 __all__ = [
     "CONDENSING_MODELS",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -17,10 +17,9 @@ from gcsr.models.base import (
     in_chunks,
     linear,
     rows,
-    uniform_layer,
 )
 from gcsr.models.mlp import affine_relu_affine
-from gcsr.models.topology import Limited, Operator, Topology, repeated
+from gcsr.models.topology import Limited, Topology, repeated
 from gcsr.utils.products import is_sparse
 
 
@@ -40,18 +39,24 @@ class SGC(Model):
     def prepare(self, x: Tensor, topology: Topology, nodes: Tensor | None = None) -> Prepared:
         """Linear: the propagated features. Otherwise: the operators from the inside out."""
         operator = topology.normalized
-        if self.relu:
-            return propagated_after(x, operator, self.hops, nodes)
-        ones = torch.ones((*x.shape[:-1], 1), dtype=x.dtype, device=x.device)
-        for _ in range(self.hops):
-            ones = operator(ones)
-        prepared = propagated_before(x, operator, self.hops, nodes)
-        return replace(prepared, ones=rows(ones, nodes))
+        ones = None
+        if not self.relu:
+            ones = torch.ones((*x.shape[:-1], 1), dtype=x.dtype, device=x.device)
+            for _ in range(self.hops):
+                ones = operator(ones)
+            ones = rows(ones, nodes)
+            if not is_sparse(x):
+                for _ in range(self.hops):
+                    x = operator(x)
+                return Prepared(rows(x, nodes), ones=ones)
+        # Products with the features themselves are propagated.
+        outer = repeated(operator, self.hops, nodes)
+        return Prepared(first_inputs(x, outer[0].support if outer else nodes), outer, ones=ones)
 
     def logits(self, params: Params, prepared: Prepared, dropout: Dropout | None = None) -> Tensor:
         """Class scores."""
         if prepared.ones is None:
-            return in_turn(prepared.outer, affine_relu_affine(params, prepared.inputs, dropout))
+            return _in_turn(prepared.outer, affine_relu_affine(params, prepared.inputs, dropout))
         w1, b1, w2, b2 = params
         if dropout is None:
             # Multiplying the weights first leaves C columns instead of the hidden width: about ten
@@ -61,9 +66,9 @@ class SGC(Model):
             if isinstance(inputs, Tensor):
                 products = in_chunks(inputs, lambda x: linear(x, both))
             else:
-                products = in_turn(prepared.outer, linear(inputs, both))
+                products = _in_turn(prepared.outer, linear(inputs, both))
             return products + prepared.ones * (b1 @ w2 + b2)
-        product = in_turn(prepared.outer, linear(prepared.inputs, w1))
+        product = _in_turn(prepared.outer, linear(prepared.inputs, w1))
         hidden = dropout(product + prepared.ones * b1)
         return hidden @ w2 + prepared.ones * b2
 
@@ -74,43 +79,7 @@ class SGC(Model):
         return TwoLayers(None, torch.linalg.matrix_power(operator, self.hops), bias_propagates=True)
 
 
-@dataclass(frozen=True)
-class SingleSGC(Model):
-    r""":math:`\hat A^2 X W + b` (Wu et al., 2019), as gradient matching uses it."""
-
-    hops: int = 2
-    name: str = "sgc-single"
-
-    def init(self, features: int, classes: int, generator: torch.Generator) -> Params:
-        """One affine layer."""
-        return uniform_layer(features, classes, generator)
-
-    def prepare(self, x: Tensor, topology: Topology, nodes: Tensor | None = None) -> Prepared:
-        """The propagated features."""
-        return propagated_before(x, topology.normalized, self.hops, nodes)
-
-    def logits(self, params: Params, prepared: Prepared, dropout: Dropout | None = None) -> Tensor:
-        """Class scores; there is no hidden layer to drop units of."""
-        weight, bias = params
-        return in_turn(prepared.outer, linear(prepared.inputs, weight)) + bias
-
-
-def propagated_before(x: Tensor, operator: Operator, hops: int, nodes: Tensor | None) -> Prepared:
-    """Propagated features of a linear model; sparse ones are multiplied first."""
-    if is_sparse(x):
-        return propagated_after(x, operator, hops, nodes)
-    for _ in range(hops):
-        x = operator(x)
-    return Prepared(rows(x, nodes))
-
-
-def propagated_after(x: Tensor, operator: Operator, hops: int, nodes: Tensor | None) -> Prepared:
-    """Products with the features themselves, which are then propagated."""
-    outer = repeated(operator, hops, nodes)
-    return Prepared(first_inputs(x, outer[0].support if outer else nodes), outer=outer)
-
-
-def in_turn(outer: tuple[Limited, ...], signal: Tensor) -> Tensor:
+def _in_turn(outer: tuple[Limited, ...], signal: Tensor) -> Tensor:
     """A signal after one hop after the other."""
     for limited in outer:
         signal = limited.operator(signal)

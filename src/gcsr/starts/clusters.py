@@ -8,7 +8,7 @@ decide when pseudo-labelers have learned enough and at which temperature they pr
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import cache, partial
 from typing import Literal
@@ -25,12 +25,12 @@ from gcsr.data.features import (
     take_rows,
     transposed_matmul,
 )
-from gcsr.data.views import CondensingView, ViewCache
+from gcsr.data.views import ViewCache
+from gcsr.engines.result import Context
 from gcsr.starts.pseudo_labels import class_shares
-from gcsr.starts.sample import JITTER, Start, rows_after, taken
+from gcsr.starts.sample import JITTER, Start, propagated_features, taken
 from gcsr.utils.devices import make_generator, release_freed_memory
 from gcsr.utils.errors import require
-from gcsr.utils.progress import Progress
 
 # -- Groups of equal size: rows cut in halves, and these again, where they vary much -----------------
 
@@ -150,7 +150,12 @@ def cluster_start(
         if not wanted:
             continue
         members = (nearest == label).nonzero().flatten()
-        own, x = shares[members], _rows(features, members)
+        own = shares[members]
+        # Of sparse features many rows stay sparse, on the CPU.
+        if isinstance(features, Tensor) or members.numel() * features.x.shape[1] <= UNFOLDED:
+            x = features[members]
+        else:
+            x = select_rows(features.x, members)
         k = min(wanted, members.numel())
         if grouping == "bisection":
             groups = balanced_bisection(own if multi_label else x, k, generator)
@@ -184,13 +189,6 @@ def cluster_start(
             release_freed_memory()
     none = torch.empty(0, dtype=torch.int64)
     return Start(torch.cat(rows), none, tuple(notes), torch.cat(targets))
-
-
-def _rows(features: Tensor | SparseRows, members: Tensor) -> Tensor:
-    """The rows of some nodes; of sparse features many rows stay sparse, on the CPU."""
-    if isinstance(features, Tensor) or members.numel() * features.x.shape[1] <= UNFOLDED:
-        return features[members]
-    return select_rows(features.x, members)
 
 
 def k_means(x: Tensor, k: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -298,16 +296,10 @@ class Clustering:
 
 
 def class_centers(
-    view: CondensingView,
-    budget: Tensor,
-    seeds: Sequence[int],
-    asked: Clustering,
-    *,
-    device: torch.device,
-    dtype: torch.dtype,
-    progress: Progress,
+    ctx: Context, budget: Tensor, method: object, dtype: torch.dtype = torch.float32
 ) -> list[Start]:
-    """A clustered start for every seed; all use the same pseudo-labels."""
+    """A clustered start for every seed, by the settings of a method; all use the same pseudo-labels."""
+    view, device, progress, asked = ctx.view, ctx.device, ctx.progress, Clustering.of(method)
     labels = class_shares(
         view,
         asked.pseudo_labels,
@@ -323,7 +315,7 @@ def class_centers(
 
     @cache
     def propagated() -> Tensor | SparseRows:
-        rows = rows_after(view.visible, asked.num_hops, device, dtype, progress)
+        rows = propagated_features(view.visible, asked.num_hops, device, dtype, progress)
         return taken(rows, labels.nodes, device)
 
     def start(seed: int) -> Start:
@@ -333,7 +325,7 @@ def class_centers(
         return replace(found, temperature=labels.temperature, labeler=labeler)
 
     data = view.visible, view.validation
-    found = [_STARTS.get(*data, (seed, *same), partial(start, seed)) for seed in seeds]
+    found = [_STARTS.get(*data, (seed, *same), partial(start, seed)) for seed in ctx.seeds]
     return [_handed_out(one, asked.soft_labels) for one in found]
 
 

@@ -165,18 +165,14 @@ class _Material:
 
 
 def varied_columns_of(visible: VisibleGraph, count: int) -> Tensor:
-    """:func:`most_varied_columns` of a graph, of many nodes as a random part of them tells."""
+    """The ``count`` columns with the largest variance, in their own order.
+
+    Of a graph of many nodes, as a random part of them tells.
+    """
     features = int(visible.x.shape[1])
     if count >= features:
         return torch.arange(features)
     nodes = sampled(torch.arange(visible.num_nodes), most_rows(features), "varied columns")
     rows = taken(visible.features, nodes, torch.device("cpu"))
-    return most_varied_columns(rows.x if isinstance(rows, SparseRows) else rows, count)
-
-
-def most_varied_columns(x: Tensor, count: int) -> Tensor:
-    """The ``count`` columns with the largest variance, in their own order."""
-    if count >= x.shape[1]:
-        return torch.arange(x.shape[1])
-    order = column_variance(x).argsort(descending=True, stable=True)
-    return order[:count].sort().values
+    variance = column_variance(rows.x if isinstance(rows, SparseRows) else rows)
+    return variance.argsort(descending=True, stable=True)[:count].sort().values

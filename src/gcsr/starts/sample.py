@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,14 +78,17 @@ class Start:
         return found
 
 
-def rows_after(
+def propagated_features(
     visible: VisibleGraph,
     hops: int,
     device: torch.device,
     dtype: torch.dtype = torch.float32,
     progress: Progress = silent,
 ) -> RowsByNumber:
-    """Eq. 3 where rows of it are all that is wanted: of a graph on disk they are read from there."""
+    """Eq. 3: features after ``hops`` rounds of message passing; of a graph on disk a file of rows.
+
+    They are on the host where the device is too small for them.
+    """
     return real_graph(visible, device, dtype, progress).rows(hops)
 
 
@@ -99,37 +102,18 @@ def taken(rows: RowsByNumber, nodes: Tensor, device: torch.device) -> Tensor | S
     return rows_by_number(x, device)
 
 
-def propagated_features(
-    visible: VisibleGraph, hops: int, device: torch.device, dtype: torch.dtype = torch.float32
-) -> Tensor | SparseRows:
-    """Eq. 3: features after ``hops`` rounds of message passing on the real graph."""
-    *_, x = hops_of(visible, hops, device, dtype)
-    return rows_by_number(x, device)
-
-
-def hops_of(
-    graph: VisibleGraph | Target,
-    hops: int,
-    device: torch.device,
-    dtype: torch.dtype = torch.float32,
-) -> Iterator[Tensor]:
-    """Features after 0, 1, ..., ``hops`` rounds; sparse ones stay on the CPU."""
-    x = graph.x.to(dtype) if is_sparse(graph.x) else graph.x.to(device, dtype)
-    operator = SparseTopology(graph.adjacency, device, dtype).normalized
-    yield x
-    for _ in range(hops):
-        x = propagated(operator, x)
-        yield x
-
-
 def rows_by_hop(
     graph: VisibleGraph | Target, nodes: Tensor, hops: int, device: torch.device
 ) -> list[Tensor]:
     """Rows of some nodes after 0, 1, ..., ``hops`` rounds of message passing (Eq. 3), dense."""
-    return [
-        dense(select_rows(x, nodes), "rows after every hop").to(device)
-        for x in hops_of(graph, hops, device)
-    ]
+    # Sparse features stay on the CPU.
+    x = graph.x if is_sparse(graph.x) else graph.x.to(device)
+    operator = SparseTopology(graph.adjacency, device).normalized
+    found = []
+    for hop in range(hops + 1):
+        x = propagated(operator, x) if hop else x
+        found.append(dense(select_rows(x, nodes), "rows after every hop").to(device))
+    return found
 
 
 # From where the members of a class lie in ``visible.train``, and how many of them are wanted (at most

@@ -34,11 +34,6 @@ def cache_folder() -> Path:
     return user_folder(os.environ.get(CACHE_VARIABLE))
 
 
-def scratch_folder() -> Path:
-    """The folder of trajectories that memory cannot hold."""
-    return cache_folder() / "scratch"
-
-
 class ExpertCache:
     """Weights by epoch, and mean predictions, of experts trained by any process before.
 

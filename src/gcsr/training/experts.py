@@ -19,7 +19,7 @@ from gcsr.models.base import Model, Params, Prepared, init_batch, joined
 from gcsr.models.sparse import SparseTopology
 from gcsr.outofcore.real import real_graph
 from gcsr.training.adam import adam_step
-from gcsr.training.expert_recipe import ExpertRecipe
+from gcsr.training.expert_recipe import ExpertRequest
 from gcsr.training.trajectories import Trajectories
 from gcsr.utils.devices import free_memory_bytes, make_generator, within_memory
 from gcsr.utils.parallel import run_jobs_on, single_threaded
@@ -85,28 +85,23 @@ GROUP_BUDGET = 2**31
 
 
 def train_experts(
-    model: Model,
+    request: ExpertRequest,
     visible: VisibleGraph,
-    recipe: ExpertRecipe,
     *,
     device: torch.device,
-    dtype: torch.dtype = torch.float32,
-    memory_bytes: int | None = None,
-    disk_bytes: int = 0,
     on_trained: Callable[[range, Params], None] | None = None,
     progress: Progress = silent,
 ) -> Trajectories:
-    """Train ``recipe.count`` experts and keep their weights at every snapshot.
+    """Train the experts and keep their weights at every snapshot.
 
-    ``memory_bytes`` bounds the trajectories (default: a quarter of the free memory). Where they do
-    not fit, but ``disk_bytes`` hold them, they lie in a file (on a CPU); otherwise checkpoints are kept
-    and the epochs between them are trained again on demand, bit by bit the same on a CPU.
+    ``request.memory_bytes`` bounds the trajectories (default: a quarter of the free memory). Where they
+    do not fit, but ``disk_bytes`` hold them, they lie in a file (on a CPU); otherwise checkpoints are
+    kept and the epochs between them are trained again on demand, bit by bit the same on a CPU.
     ``on_trained`` gets the numbers and the last weights of every group of experts when its training
     ends, on the thread that trained it.
     """
-    trainer = ExpertTrainer(model, visible, recipe, device, dtype)
-    budget = default_budget(device) if memory_bytes is None else memory_bytes
-    trajectories = Trajectories.within(budget, trainer, disk_bytes)
+    trainer, recipe = ExpertTrainer(request, visible, device), request.recipe
+    trajectories = Trajectories.within(memory_budget(request, device), trainer, request.disk_bytes)
     group = trainer.group_size if trajectories.keeps_everything else 1
 
     def train(experts: range, progress: Progress, size: int) -> list[tuple[range, Params]]:
@@ -132,18 +127,14 @@ def train_experts(
 
 
 def train_part(
-    model: Model,
-    visible: VisibleGraph,
-    recipe: ExpertRecipe,
-    experts: range,
-    device: torch.device,
-    dtype: torch.dtype,
+    request: ExpertRequest, visible: VisibleGraph, experts: range, device: torch.device
 ) -> tuple[Params, Params]:
     """What :func:`train_experts` keeps of some of its experts, and their last weights.
 
     One expert at a time, as on a CPU.
     """
-    trainer = ExpertTrainer(model, visible, replace(recipe, count=len(experts)), device, dtype)
+    some = replace(request, recipe=replace(request.recipe, count=len(experts)))
+    trainer = ExpertTrainer(some, visible, device)
     trajectories = Trajectories.within(sys.maxsize, trainer)
     last = []
     with single_threaded():
@@ -154,9 +145,10 @@ def train_part(
     return trajectories.kept, joined(last)
 
 
-def default_budget(device: torch.device) -> int:
-    """Bytes that trajectories may take by default."""
-    return free_memory_bytes(device) // 4
+def memory_budget(request: ExpertRequest, device: torch.device) -> int:
+    """Bytes that trajectories may take: by default a quarter of the free memory."""
+    given = request.memory_bytes
+    return free_memory_bytes(device) // 4 if given is None else given
 
 
 @dataclass(eq=False)
@@ -176,21 +168,14 @@ class TrainingState:
 class ExpertTrainer:
     """Trains experts epoch by epoch; :class:`Trajectories` uses it to repeat epochs."""
 
-    def __init__(
-        self,
-        model: Model,
-        visible: VisibleGraph,
-        recipe: ExpertRecipe,
-        device: torch.device,
-        dtype: torch.dtype,
-    ) -> None:
-        self.model, self.recipe, self.device, self.dtype = model, recipe, device, dtype
-        self.features = int(visible.x.shape[1])
-        self.classes = visible.num_classes
-        self.rows = TrainingRows(model, visible, device, dtype)
+    def __init__(self, request: ExpertRequest, visible: VisibleGraph, device: torch.device) -> None:
+        self.model, self.recipe, self.dtype = request.model, request.recipe, request.dtype
+        self.device = device
+        self.features, self.classes = int(visible.x.shape[1]), visible.num_classes
+        self.rows = TrainingRows(self.model, visible, device, self.dtype)
         self._ranks: Tensor | None = None
-        if recipe.curriculum is not None:
-            self._ranks = difficulty_ranks(model, visible, recipe, device, dtype)
+        if self.recipe.curriculum is not None:
+            self._ranks = difficulty_ranks(request, visible, device)
 
     @property
     def group_size(self) -> int:
@@ -255,23 +240,18 @@ class ExpertTrainer:
                     adam_step(p, decayed, *moments, lr=rate, steps=state.steps)
 
 
-def difficulty_ranks(
-    model: Model,
-    visible: VisibleGraph,
-    recipe: ExpertRecipe,
-    device: torch.device,
-    dtype: torch.dtype,
-) -> Tensor:
+def difficulty_ranks(request: ExpertRequest, visible: VisibleGraph, device: torch.device) -> Tensor:
     """Places of the training nodes in the order of their neighborhoods' entropy, the lowest first.
 
     Training nodes have their labels, other nodes what an expert without a curriculum predicts.
     """
     labels = visible.labels
     if bool((labels < 0).any()):
-        trainer = ExpertTrainer(model, visible, replace(recipe, curriculum=None), device, dtype)
+        plain = replace(request, recipe=replace(request.recipe, curriculum=None))
+        trainer = ExpertTrainer(plain, visible, device)
         for _, state in trainer.states(range(1)):
             last = state.params
-        predicted = MeanPrediction(model, visible, device, dtype)
+        predicted = MeanPrediction(request.model, visible, device, request.dtype)
         predicted(range(1), last)
         labels = torch.where(labels < 0, predicted.mean.argmax(1).cpu(), labels)
     entropy = neighborhood_entropy(visible.adjacency, labels.numpy(), visible.num_classes)

@@ -17,12 +17,7 @@ from gcsr.models.base import Params
 from gcsr.outofcore.prior import ClassesInBlocks
 from gcsr.training.expert_cache import ExpertCache
 from gcsr.training.expert_recipe import ExpertRequest, expert_key
-from gcsr.training.experts import (
-    MeanPrediction,
-    default_budget,
-    train_experts,
-    train_part,
-)
+from gcsr.training.experts import MeanPrediction, memory_budget, train_experts, train_part
 from gcsr.training.trajectories import Trajectories
 from gcsr.utils.parallel import single_threaded
 from gcsr.utils.products import Array, read_only
@@ -83,7 +78,7 @@ def _train_some(
 ) -> tuple[Arrays, Arrays]:
     """What is kept of some experts, and their last weights where those are asked for."""
     visible = view.get().visible
-    kept, last = train_part(request.model, visible, request.recipe, experts, CPU, request.dtype)
+    kept, last = train_part(request, visible, experts, CPU)
     return _arrays(kept), _arrays(last) if request.predictions else ()
 
 
@@ -182,7 +177,7 @@ def experts_for(
         if request.disk_bytes and in_memory and not cache.touch(key):
             cache.save(key, recent.trajectories.kept, recent.prediction)
         return replace(recent, cached=True)
-    budget = default_budget(device) if request.memory_bytes is None else request.memory_bytes
+    budget = memory_budget(request, device)
     like = _shapes(request, visible)
     found = None
     predicts_in_blocks = request.predictions and visible.disk is not None
@@ -197,13 +192,9 @@ def experts_for(
         elif request.predictions:
             mean = MeanPrediction(request.model, visible, device, request.dtype)
         trajectories = train_experts(
-            request.model,
+            replace(request, memory_bytes=budget),
             visible,
-            request.recipe,
             device=device,
-            dtype=request.dtype,
-            memory_bytes=budget,
-            disk_bytes=request.disk_bytes,
             on_trained=mean or blocks,
             progress=progress,
         )

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from gcsr.models.base import Params, joined
-from gcsr.training.expert_cache import scratch_folder
+from gcsr.training.expert_cache import cache_folder
 from gcsr.training.expert_recipe import ExpertRecipe
 
 if TYPE_CHECKING:
@@ -37,7 +37,9 @@ def scratch_tensors(
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder) as file:
-            _reserve(file.fileno(), sum(sizes))
+            if not hasattr(os, "posix_fallocate"):
+                raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))
+            os.posix_fallocate(file.fileno(), 0, sum(sizes))
             starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
             arrays = [
                 np.memmap(file, plain, mode="r+", offset=int(start), shape=tuple(shape))
@@ -47,12 +49,6 @@ def scratch_tensors(
         logger.warning("experts cannot be kept in %s: %s", folder, error.strerror)
         return None
     return tuple(torch.from_numpy(array) for array in arrays)
-
-
-def _reserve(handle: int, size: int) -> None:
-    if not hasattr(os, "posix_fallocate"):
-        raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))
-    os.posix_fallocate(handle, 0, size)
 
 
 class Trajectories:
@@ -77,7 +73,10 @@ class Trajectories:
         self._checkpoints: dict[tuple[int, int], tuple[tuple[Tensor, ...], int]] = {}
         self._rows: Tensor | None = None
         if kept and (recipe.final or recipe.rows <= recipe.last_snapshot):
-            self._rows = _rows_of_positions(recipe).to(kept[0].device)
+            # From positions, which count what is not kept too, to rows; those to an expert's start.
+            rows = torch.tensor([recipe.row(s) or 0 for s in range(recipe.snapshots)])
+            first = torch.arange(recipe.count).view(-1, 1) * recipe.rows
+            self._rows = (first + rows).flatten().to(kept[0].device)
 
     @classmethod
     def within(cls, budget: int, trainer: ExpertTrainer, disk: int = 0) -> Trajectories:
@@ -91,7 +90,7 @@ class Trajectories:
                 recipe, tuple(p.new_empty(shape) for p, shape in zip(one, shapes, strict=True))
             )
         if whole <= disk and one[0].device.type == "cpu":
-            mapped = scratch_tensors(shapes, one[0].dtype, scratch_folder())
+            mapped = scratch_tensors(shapes, one[0].dtype, cache_folder() / "scratch")
             if mapped is not None:
                 return cls(recipe, mapped, mapped=True)
         return cls(recipe, trainer=trainer, stride=_stride(recipe, per_state, budget))
@@ -197,9 +196,3 @@ def _stride(recipe: ExpertRecipe, per_state: int, budget: int) -> int:
         if tensors * checkpoints * per_state <= budget:
             return stride
     return recipe.kept_epochs + 1
-
-
-def _rows_of_positions(recipe: ExpertRecipe) -> Tensor:
-    """From positions, which count what is not kept too, to rows; unkept ones to the expert's start."""
-    rows = torch.tensor([recipe.row(s) or 0 for s in range(recipe.snapshots)])
-    return (torch.arange(recipe.count).view(-1, 1) * recipe.rows + rows).flatten()

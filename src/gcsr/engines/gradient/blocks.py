@@ -102,7 +102,9 @@ class Blocks:
     weights: Tensor
 
     @classmethod
-    def of(cls, groups: list[Tensor], classes: Tensor, dtype: torch.dtype) -> Blocks:
+    def of(
+        cls, groups: list[Tensor], classes: Tensor, dtype: torch.dtype = torch.float32
+    ) -> Blocks:
         """Blocks from the rows of every class."""
         width = max(group.numel() for group in groups)
         index = torch.zeros((len(groups), width), dtype=torch.long)

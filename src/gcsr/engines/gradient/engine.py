@@ -22,7 +22,7 @@ from gcsr.engines.gradient.structures import Generator, TransportTerm
 from gcsr.engines.loop import OuterStep
 from gcsr.equations.gradient_distance import cosine_distance, squared_distance
 from gcsr.equations.propagation import normalized_adjacency
-from gcsr.models.base import Params, init_batch
+from gcsr.models.base import Params, joined
 from gcsr.training.adam import Adam
 from gcsr.utils.capture import capture
 from gcsr.utils.devices import make_generator
@@ -30,13 +30,14 @@ from gcsr.utils.devices import make_generator
 Distance = Literal["cosine", "squared", "relative"]
 # Guarded steps are scaled down to this norm.
 LARGEST_NORM = 1.0
+STRUCTURAL_EPOCHS = 10
 
 
 @dataclass(frozen=True, eq=False)
 class Learned:
     """A structure that is learned: the generator, its weights, and its terms of the loss.
 
-    Of every ``period`` epochs the first ``structural`` move the generator, the others X'.
+    Of every ``period`` epochs the first ten move the generator, the others X'.
     """
 
     generator: Generator
@@ -44,12 +45,11 @@ class Learned:
     rate: float
     smoothness: float = 0.0
     term: TransportTerm | None = None
-    structural: int = 10
     period: int = 50
 
     def moves_in(self, epoch: int) -> bool:
         """Whether an epoch moves the generator instead of X'."""
-        return epoch % self.period < self.structural
+        return epoch % self.period < STRUCTURAL_EPOCHS
 
 
 @dataclass(eq=False)
@@ -92,8 +92,8 @@ class AlternatingStep(OuterStep):
 
     def buffers(self) -> tuple[Tensor, ...]:
         """Features, generator, and their moments."""
-        adams = (self.feature_adam, self.structure_adam, self.term_adam)
-        moving = [buffer for adam in adams if adam is not None for buffer in adam.buffers]
+        adams = (self.feature_adam, *self._structure_adams)
+        moving = [buffer for adam in adams for buffer in adam.buffers]
         return (self.loss, self.skipped, *moving)
 
     def values(self) -> dict[str, Any]:
@@ -151,31 +151,27 @@ class AlternatingStep(OuterStep):
         """Move X' or the generator; ``train`` is false in the first step of an epoch."""
         loss, gradients = self.loss_and_gradients(structural=structural, train=train)
         with torch.no_grad():
+            allowed = None
             if self._term is not None and self._term.guarded:
                 gradients, allowed = _guarded(loss, gradients)
                 self.skipped += 1 - allowed
-                self.loss += torch.where(allowed > 0, loss, 0)
-                self._move(gradients, allowed, structural=structural)
-            else:
-                self.loss += loss
-                self._move(gradients, None, structural=structural)
+                loss = torch.where(allowed > 0, loss, 0)
+            self.loss += loss
+            adams = self._structure_adams if structural else (self.feature_adam,)
+            for adam in adams:
+                count = len(adam.params)
+                adam.step(gradients[:count], allowed)
+                gradients = gradients[count:]
 
-    def _move(self, gradients: Params, allowed: Tensor | None, *, structural: bool) -> None:
-        """X', or the generator and what the structure's term learns."""
-        if not structural:
-            self.feature_adam.step(gradients, allowed)
-            return
-        assert self.structure_adam is not None
-        count = len(self.structure_adam.params)
-        self.structure_adam.step(gradients[:count], allowed)
-        if self.term_adam is not None:
-            self.term_adam.step(gradients[count:], allowed)
+    @property
+    def _structure_adams(self) -> list[Adam]:
+        """Those of the generator and of what the structure's term learns."""
+        return [adam for adam in (self.structure_adam, self.term_adam) if adam is not None]
 
     @property
     def _weights(self) -> Params:
         """What a structural step moves."""
-        adams = (self.structure_adam, self.term_adam)
-        return tuple(p for adam in adams if adam is not None for p in adam.params)
+        return tuple(p for adam in self._structure_adams for p in adam.params)
 
     def loss_and_gradients(self, *, structural: bool, train: bool) -> tuple[Tensor, Params]:
         """The loss of every graph and its gradients: of X', or of the structure's weights."""
@@ -186,8 +182,16 @@ class AlternatingStep(OuterStep):
             leaf.requires_grad_()
         adjacency = self._adjacency(x, weights)
         loss = self.loss_of(x, adjacency, train=train)
-        if adjacency is not None:
-            loss = loss + self._structure_loss(adjacency, weights, structural)
+        if adjacency is not None and self.structure is not None:
+            own = adjacency.new_zeros(adjacency.shape[0])
+            if self.structure.smoothness:
+                roughness = label_roughness(adjacency, self.classes.targets)
+                own = self.structure.smoothness * roughness
+            if structural and self.structure.term is not None:
+                own = own + self.structure.term.value(
+                    adjacency, weights[len(self.structure.params) :]
+                )
+            loss = loss + own
         gradients = torch.autograd.grad(loss.sum(), leaves)
         return loss.detach(), gradients
 
@@ -215,38 +219,29 @@ class AlternatingStep(OuterStep):
             return None
         return self.structure.generator.adjacency(x, weights[: len(self.structure.params)])
 
-    def _structure_loss(self, adjacency: Tensor, weights: Params, structural: bool) -> Tensor:
-        """The terms of the loss that depend on A' alone."""
-        assert self.structure is not None
-        total = adjacency.new_zeros(adjacency.shape[0])
-        if self.structure.smoothness:
-            total = self.structure.smoothness * label_roughness(adjacency, self.classes.targets)
-        if structural and self.structure.term is not None:
-            own = weights[len(self.structure.params) :]
-            total = total + self.structure.term.value(adjacency, own)
-        return total
-
 
 @dataclass(eq=False)
 class MatchGradients(AlternatingStep):
     """Makes a network say the same of both graphs, class by class; every epoch has its own network.
 
     Attributes:
-        theta: buffers for the network's weights, which an epoch fills.
+        model_lr: Adam's rate for the network.
         inner: training steps of the network between two steps.
+        theta: the network's weights, which an epoch overwrites.
     """
 
     learner: Learner
     real: RealSide
-    theta: Params
-    theta_rate: float
+    model_lr: float
     inner: int
     distance: Distance
+    theta: Params = field(init=False)
     theta_adam: Adam = field(init=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.theta_adam = Adam(self.theta, self.theta_rate)
+        self.theta = tuple(p.to(self.x) for p in self.fresh_networks(0))
+        self.theta_adam = Adam(self.theta, self.model_lr)
 
     def buffers(self) -> tuple[Tensor, ...]:
         """With the network and the draws of the real graph."""
@@ -261,7 +256,8 @@ class MatchGradients(AlternatingStep):
         """The network that every graph's epoch begins with."""
         generators = [make_generator(seed, f"theta of epoch {epoch}") for seed in self.seeds]
         features, classes = int(self.x.shape[-1]), int(self.classes.targets.shape[-1])
-        return self.learner.params(init_batch(self.learner.model, features, classes, generators))
+        networks = [self.learner.init(features, classes, generator) for generator in generators]
+        return self.learner.params(joined(networks))
 
     def begin(self, epoch: int, structural: bool) -> None:
         """A fresh network and the draws of an epoch."""

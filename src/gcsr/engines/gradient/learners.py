@@ -11,11 +11,9 @@ from torch import Tensor
 
 from gcsr.engines.gradient.blocks import CondensedClasses
 from gcsr.equations.gradient_distance import unit_products
-from gcsr.models.base import Model, Params, linear
-from gcsr.models.gcn import GCN
-from gcsr.models.sgc import SGC, SingleSGC
+from gcsr.models.base import Params, linear, uniform_layer
+from gcsr.models.mlp import MLP
 from gcsr.models.sparse import SparseOperator
-from gcsr.utils.errors import require_one_of
 
 # What is matched. Gradients of all classes, weight by weight: ``(graphs, blocks, in, out)`` or a factor
 # of that; or means of all classes, ``(graphs, blocks, 1, h)``.
@@ -98,24 +96,23 @@ def condensed_inputs(x: Tensor, operator: Tensor | None, reach: Propagation) -> 
 class SingleLayer:
     r""":math:`[\hat A^2X, 1] M`: the SGC of GCond's scripts for Cora, Citeseer and Reddit.
 
-    ``model`` is the same network for autograd, ``reach`` has its hops.
+    ``reach`` has its hops.
     """
 
     reach: ClassVar[Propagation] = Propagation(2, 0, "ones")
 
-    @property
-    def model(self) -> Model:
-        """The network."""
-        return SingleSGC()
+    def init(self, features: int, classes: int, generator: torch.Generator) -> Params:
+        """Weights and biases of a fresh network, layer by layer."""
+        return uniform_layer(features, classes, generator)
 
     def params(self, network: Params) -> Params:
-        """The model's weights as they are trained here: the bias is the last row of M."""
+        """Weights as they are trained here: the bias is the last row of M."""
         return (torch.cat(network, -2),)
 
     def on_real(self, params: Params, batch: RealBatch) -> ClassGradients:
         """Gradients of the mean loss of every class on the real graph."""
         blocks = batch.inputs
-        scores = _on_blocks(blocks, self._product(params)).unflatten(1, tuple(blocks.shape[1:3]))
+        scores = linear(_flat(blocks), self._product(params)).unflatten(1, tuple(blocks.shape[1:3]))
         return (blocks.mT @ error(scores, batch.targets, batch.weights.unsqueeze(-1)),)
 
     def on_condensed(
@@ -159,10 +156,9 @@ class TwoLinearLayers(SingleLayer):
     hidden_channels: int = 256
     reach: ClassVar[Propagation] = Propagation(2, 0, "propagated")
 
-    @property
-    def model(self) -> Model:
-        """The network."""
-        return SGC(self.hidden_channels, relu=False, name="sgc-linear")
+    def init(self, features: int, classes: int, generator: torch.Generator) -> Params:
+        """Two affine layers."""
+        return MLP(self.hidden_channels).init(features, classes, generator)
 
     def params(self, network: Params) -> Params:
         """The first bias is the last row of V1."""
@@ -194,10 +190,10 @@ class TwoLinearLayers(SingleLayer):
         return torch.cat([m[:, :-1], m[:, -1:] + b2], -2)
 
 
-def _on_blocks(blocks: Tensor, weight: Tensor) -> Tensor:
-    """Inputs ``(graphs or 1, blocks, width, d)`` times the weight of every graph."""
+def _flat(blocks: Tensor) -> Tensor:
+    """Inputs ``(graphs or 1, blocks, width, d)`` without blocks; those of all graphs as ``(n, d)``."""
     flat = blocks.flatten(1, 2)
-    return linear(flat[0] if flat.shape[0] == 1 else flat, weight)
+    return flat[0] if flat.shape[0] == 1 else flat
 
 
 @dataclass(frozen=True)
@@ -211,17 +207,16 @@ class TwoReluLayers:
     hidden_channels: int = 256
 
     @property
-    def model(self) -> Model:
-        """The same for autograd."""
-        return GCN(self.hidden_channels) if self.kind == "gcn" else SGC(self.hidden_channels)
-
-    @property
     def reach(self) -> Propagation:
         """Where the hops are."""
         return Propagation(1, 1, "apart") if self.kind == "gcn" else Propagation(0, 2, "apart")
 
+    def init(self, features: int, classes: int, generator: torch.Generator) -> Params:
+        """Two affine layers."""
+        return MLP(self.hidden_channels).init(features, classes, generator)
+
     def params(self, network: Params) -> Params:
-        """As the model has them."""
+        """As they are drawn."""
         return network
 
     def on_real(self, params: Params, batch: RealBatch) -> ClassGradients:
@@ -229,7 +224,7 @@ class TwoReluLayers:
         w1, b1, w2, b2 = params
         blocks = batch.inputs
         size = tuple(blocks.shape[1:3])
-        before = _on_blocks(blocks, w1) + b1
+        before = linear(_flat(blocks), w1) + b1
         hidden = before.relu()
         scores = self._biased(hidden @ w2, b2, batch.outer)
         scores = scores.unflatten(1, tuple(batch.weights.shape[-2:]))
@@ -307,14 +302,13 @@ class ClassMeans:
     network: Network
 
     @property
-    def model(self) -> Model:
-        """The network."""
-        return self.network.model
-
-    @property
     def reach(self) -> Propagation:
         """Where its hops are."""
         return self.network.reach
+
+    def init(self, features: int, classes: int, generator: torch.Generator) -> Params:
+        """A fresh network."""
+        return self.network.init(features, classes, generator)
 
     def params(self, network: Params) -> Params:
         """As the network trains them."""
@@ -322,9 +316,7 @@ class ClassMeans:
 
     def on_real(self, params: Params, batch: RealBatch) -> ClassGradients:
         """Of the real training nodes, ``(graphs, blocks, 1, h)``."""
-        flat = batch.inputs.flatten(1, 2)
-        shared = flat[0] if flat.shape[0] == 1 else flat
-        embedded = self.network.embedding(params, shared, batch.outer)
+        embedded = self.network.embedding(params, _flat(batch.inputs), batch.outer)
         rows = embedded.unflatten(-2, tuple(batch.weights.shape[-2:]))
         return (batch.weights.unsqueeze(-2) @ rows,)
 
@@ -352,9 +344,3 @@ LEARNERS: dict[str, Callable[[int], Network]] = {
     "sgc-relu": lambda hidden_channels: TwoReluLayers("sgc", hidden_channels),
     "gcn": lambda hidden_channels: TwoReluLayers("gcn", hidden_channels),
 }
-
-
-def learner_for(name: str, hidden_channels: int) -> Network:
-    """The network of that name."""
-    require_one_of("model", name, LEARNERS)
-    return LEARNERS[name](hidden_channels)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -23,75 +22,31 @@ from gcsr.utils.devices import make_generator
 ROWS_AT_ONCE = 200_000
 
 
-@dataclass(frozen=True, eq=False)
-class ClassSampler:
-    """Draws training nodes of every class; a class that fits into the batch is taken whole."""
-
-    members: tuple[Tensor, ...]
-    classes: Tensor
-    batch: int
-
-    @classmethod
-    def of(cls, visible: VisibleGraph, classes: Tensor, batch: int) -> ClassSampler:
-        """Positions among the training nodes, of the classes that condensed nodes have."""
-        labels = visible.train_labels
-        members = tuple((labels == label).nonzero().flatten() for label in classes)
-        return cls(members, classes, batch)
-
-    @property
-    def constant(self) -> bool:
-        """Whether every draw is the same."""
-        return all(group.numel() <= self.batch for group in self.members)
-
-    def draw(self, generator: torch.Generator) -> list[Tensor]:
-        """Positions of the chosen nodes, class by class."""
-        return [
-            group
-            if group.numel() <= self.batch
-            else group[torch.randperm(group.numel(), generator=generator)[: self.batch]]
-            for group in self.members
-        ]
-
-
-@dataclass(frozen=True)
-class Draws:
-    """Random draws: the seeds of the graphs, and the steps of an epoch."""
-
-    seeds: tuple[int, ...]
-    steps: int
-
-    def generators(self, epoch: int) -> list[torch.Generator]:
-        """One generator per graph."""
-        return [make_generator(seed, f"real batches of epoch {epoch}") for seed in self.seeds]
+def epoch_generators(seeds: Sequence[int], epoch: int) -> list[torch.Generator]:
+    """One generator per graph."""
+    return [make_generator(seed, f"real batches of epoch {epoch}") for seed in seeds]
 
 
 class ConstantRows:
     """Inputs that do not depend on the step: rows of (propagated) features at training nodes."""
 
-    def __init__(self, rows: Tensor, sampler: ClassSampler, draws: Draws, num_classes: int) -> None:
-        device, dtype = rows.device, rows.dtype
-        self._rows, self._sampler, self._draws = rows, sampler, draws
-        first = self._draw(0)
-        self._index = first.to(device)
-        self._counter = torch.zeros(1, dtype=torch.long, device=device)
-        blocks = self._blocks([group[: sampler.batch] for group in sampler.members], dtype)
+    # Batches lie on the device before an epoch begins.
+    capturable = True
+
+    def __init__(self, rows: Tensor, source: RealSource, seeds: Sequence[int], steps: int) -> None:
+        device, groups = rows.device, [group[: source.batch] for group in source.members]
+        self._rows, self._source, self._seeds, self._steps = rows, source, seeds, steps
+        self._index = self._draw(0).to(device)
+        self._step = torch.zeros(1, dtype=torch.long, device=device)
+        blocks = Blocks.of(groups, source.classes, rows.dtype)
         self._weights = blocks.weights.to(device)
-        self._targets = blocks.targets(num_classes).to(device)
-        self._whole = rows[blocks.index.to(device)].unsqueeze(0) if sampler.constant else None
-
-    @property
-    def capturable(self) -> bool:
-        """Batches lie on the device before an epoch begins."""
-        return True
-
-    @property
-    def buffers(self) -> tuple[Tensor, ...]:
-        """The number of the step."""
-        return (self._counter,)
+        self._targets = blocks.targets(source.visible.num_classes).to(device)
+        self._whole = rows[blocks.index.to(device)].unsqueeze(0) if source.constant else None
+        self.buffers = (self._step,)
 
     def begin(self, epoch: int) -> None:
         """Draw every batch of the epoch."""
-        self._counter.zero_()
+        self._step.zero_()
         if self._whole is None:
             self._index.copy_(self._draw(epoch))
 
@@ -99,23 +54,20 @@ class ConstantRows:
         """Of the whole classes, or of the batches of this step."""
         inputs = self._whole
         if inputs is None:
-            inputs = self._rows[self._index.index_select(0, self._counter)[0]]
-            self._counter.add_(1)
+            inputs = self._rows[self._index.index_select(0, self._step)[0]]
+            self._step.add_(1)
         return learner.on_real(params, RealBatch(inputs, self._weights, self._targets))
 
     def _draw(self, epoch: int) -> Tensor:
-        if self._sampler.constant:
+        """Rows of the batches of every step and graph."""
+        source = self._source
+        if source.constant:
             return torch.zeros((1, 1), dtype=torch.long)
         by_graph = [
-            torch.stack(
-                [self._blocks(self._sampler.draw(g)).index for _ in range(self._draws.steps)]
-            )
-            for g in self._draws.generators(epoch)
+            [Blocks.of(source.draw(one), source.classes).index for _ in range(self._steps)]
+            for one in epoch_generators(self._seeds, epoch)
         ]
-        return torch.stack(by_graph, 1)
-
-    def _blocks(self, groups: list[Tensor], dtype: torch.dtype = torch.float32) -> Blocks:
-        return Blocks.of(groups, self._sampler.classes, dtype)
+        return torch.stack([torch.stack(steps) for steps in by_graph], 1)
 
 
 class Neighborhoods:
@@ -124,34 +76,26 @@ class Neighborhoods:
     ``fan_outs`` are those of the hops from the batch outwards; ``None`` takes every neighbor.
     """
 
+    # Nothing on the device changes.
+    buffers: tuple[Tensor, ...] = ()
+
     def __init__(
-        self,
-        source: RealSource,
-        fan_outs: tuple[int | None, ...],
-        draws: Draws,
+        self, source: RealSource, fan_outs: tuple[int | None, ...], seeds: Sequence[int]
     ) -> None:
-        self._source, self._fan_outs, self._draws = source, fan_outs, draws
+        self._source, self._fan_outs, self._seeds = source, fan_outs, seeds
         self.rows_at_once = ROWS_AT_ONCE
         x = source.features
         self._features = csr_matrix(x) if is_sparse(x) else x.cpu().numpy()
         self._train = np.asarray(source.visible.train)
         self._generators: list[torch.Generator] = []
-        constant = source.sampler.constant and all(fan is None for fan in fan_outs)
-        self._whole = self._batches(draws.generators(0)[0]) if constant else None
-
-    @property
-    def capturable(self) -> bool:
-        """Only if nothing is drawn."""
-        return self._whole is not None
-
-    @property
-    def buffers(self) -> tuple[Tensor, ...]:
-        """Nothing on the device changes."""
-        return ()
+        constant = source.constant and all(fan is None for fan in fan_outs)
+        self._whole = self._batches(epoch_generators(seeds, 0)[0]) if constant else None
+        # Only if nothing is drawn.
+        self.capturable = constant
 
     def begin(self, epoch: int) -> None:
         """Generators of the epoch."""
-        self._generators = self._draws.generators(epoch)
+        self._generators = epoch_generators(self._seeds, epoch)
 
     def gradients(self, learner: Learner, params: Params) -> ClassGradients:
         """Of the whole classes, or graph by graph on batches of their own."""
@@ -166,8 +110,7 @@ class Neighborhoods:
 
     def _batches(self, generator: torch.Generator) -> list[RealBatch]:
         """All classes, as many at a time as memory is meant for."""
-        sampler = self._source.sampler
-        groups = sampler.draw(generator)
+        classes, groups = self._source.classes, self._source.draw(generator)
         rng = np.random.default_rng(int(torch.randint(2**62, (1,), generator=generator)))
         ways = [
             chain(self._source.operator.matrix, self._train[group.numpy()], self._fan_outs, rng)
@@ -176,7 +119,7 @@ class Neighborhoods:
         widest = max(way.support.size for way in ways)
         size = max(1, self.rows_at_once // widest)
         return [
-            self._batch(groups[i : i + size], ways[i : i + size], sampler.classes[i : i + size])
+            self._batch(groups[i : i + size], ways[i : i + size], classes[i : i + size])
             for i in range(0, len(groups), size)
         ]
 
@@ -235,62 +178,79 @@ Neighbors = Literal["auto", "all", "sampled"]
 MANY_ROWS = 200_000
 
 
-@dataclass(frozen=True, eq=False)
 class RealSource:
-    """The real graph, shared by all condensed graphs.
+    """The real graph and batches of its training nodes, shared by all condensed graphs.
 
-    ``features`` are ``(n, d)``: propagated over the inner hops if all neighbors are used, raw if they
-    are sampled. They have a column of ones for a bias that propagates. Without ``edges`` (DCG) networks
-    see features alone.
+    Its ``features`` are ``(n, d)``: propagated over the inner hops if all neighbors are used, raw if
+    they are sampled. They have a column of ones for a bias that propagates. A class that fits into a
+    ``batch`` is taken whole; of others random nodes are drawn.
+
+    Args:
+        visible: the real graph.
+        reach: how far the network that is matched propagates.
+        classes: those that condensed nodes have.
+        batch: training nodes per class and step at most.
+        edges: whether networks see edges; without them (DCG) they see features alone.
+        neighbors, fan_outs: which neighbors they see; see ``GradientCondenser``.
+        device, dtype: of the features.
     """
 
-    visible: VisibleGraph
-    reach: Propagation
-    edges: bool
-    fan_outs: tuple[int, int]
-    sampler: ClassSampler
-    features: Tensor
-    operator: SparseOperator
-    neighbors: Literal["all", "sampled"]
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         visible: VisibleGraph,
         reach: Propagation,
-        sampler: ClassSampler,
+        classes: Tensor,
         *,
+        batch: int,
         edges: bool,
         neighbors: Neighbors,
         fan_outs: tuple[int, int],
         device: torch.device,
         dtype: torch.dtype,
-    ) -> RealSource:
-        """Decide about neighbors and propagate features as far as weights do not matter."""
-        operator = SparseTopology(visible.adjacency, device, dtype).normalized
+    ) -> None:
+        self.visible, self.reach, self.classes, self.batch = visible, reach, classes, batch
+        self._edges, self._fan_outs = edges, fan_outs
+        labels = visible.train_labels
+        # Positions among the training nodes.
+        self.members = [(labels == label).nonzero().flatten() for label in classes]
+        self.constant = all(group.numel() <= batch for group in self.members)
+        self.operator = SparseTopology(visible.adjacency, device, dtype).normalized
         if neighbors == "auto":
-            batch = torch.cat([group[: sampler.batch] for group in sampler.members])
-            nodes = np.asarray(visible.train[batch])
-            few = reach.outer == 0 or walks_from(operator.matrix, nodes, reach.outer) <= MANY_ROWS
+            taken = torch.cat([group[:batch] for group in self.members])
+            nodes = np.asarray(visible.train[taken])
+            few = (
+                reach.outer == 0
+                or walks_from(self.operator.matrix, nodes, reach.outer) <= MANY_ROWS
+            )
             neighbors = "all" if few else "sampled"
+        self.neighbors = neighbors
         x = visible.x.to(dtype) if is_sparse(visible.x) else visible.x.to(device, dtype)
         if reach.bias == "propagated":
             x = with_ones(x)
         if edges and neighbors == "all":
             for _ in range(reach.inner):
-                x = propagated(operator, x)
-        return cls(visible, reach, edges, fan_outs, sampler, x, operator, neighbors)
+                x = propagated(self.operator, x)
+        self.features = x
 
-    def side(self, draws: Draws) -> RealSide:
-        """The real side for some graphs that are condensed together."""
-        if not self.edges or (self.neighbors == "all" and self.reach.outer == 0):
+    def draw(self, generator: torch.Generator) -> list[Tensor]:
+        """Positions of a batch among the training nodes, class by class."""
+        return [
+            group
+            if group.numel() <= self.batch
+            else group[torch.randperm(group.numel(), generator=generator)[: self.batch]]
+            for group in self.members
+        ]
+
+    def side(self, seeds: Sequence[int], steps: int) -> RealSide:
+        """The real side for some graphs that are condensed together, with ``steps`` per epoch."""
+        if not self._edges or (self.neighbors == "all" and self.reach.outer == 0):
             rows = select_rows(self.features, self.visible.train)
             rows = dense(rows, "rows of the training nodes").to(self.operator.device)
             if self.reach.bias == "ones":
                 rows = torch.cat([rows, rows.new_ones((rows.shape[0], 1))], 1)
-            return ConstantRows(rows, self.sampler, draws, self.visible.num_classes)
+            return ConstantRows(rows, self, seeds, steps)
         hops = self.reach.outer + (self.reach.inner if self.neighbors == "sampled" else 0)
         fan_outs: tuple[int | None, ...] = (None,) * hops
         if self.neighbors == "sampled":
-            fan_outs = self.fan_outs[:hops]
-        return Neighborhoods(self, fan_outs, draws)
+            fan_outs = self._fan_outs[:hops]
+        return Neighborhoods(self, fan_outs, seeds)

@@ -8,8 +8,7 @@ once and replayed.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -29,21 +28,14 @@ CHECK_EVERY = {"cpu": 50, "cuda": 250}
 
 
 @dataclass(frozen=True)
-class LearnedRate:
-    """SGD with momentum on the student's learning rate (SFGC)."""
-
-    rate: float = 1e-6
-    momentum: float = 0.5
-
-
-@dataclass(frozen=True)
 class Matching:
     """Numbers of Algorithm 1, and what other methods add to it.
 
     Attributes:
+        learn_student_lr: whether ``student_lr`` is only the first of the student's learning rates.
         window: epochs below which the first iteration's start is drawn, one more in every iteration up
             to ``max_start`` snapshots; ``None``: always below ``max_start``.
-        label_lr: the rate of SGD with momentum for the logits of Y'; ``None``: Y' is constant.
+        label_lr: the rate of SGD with momentum for the logits of Y'.
         knowledge: weight of the loss of the trained expert on the condensed graph.
         root: whether the loss is the distance instead of its square.
     """
@@ -53,98 +45,92 @@ class Matching:
     student_lr: float
     expert_steps: int
     max_start: int
-    learned_rate: LearnedRate | None = None
+    learn_student_lr: bool = False
     window: int | None = None
-    label_lr: float | None = None
+    label_lr: float = 0.0
     knowledge: float = 0.0
     root: bool = False
 
 
-# Of SGD on the logits of Y'.
+# Of SGD on the student's learning rate (SFGC), and on the logits of Y'.
+RATE_LR, RATE_MOMENTUM = 1e-6, 0.5
 LABEL_MOMENTUM = 0.9
 
 
 @dataclass(eq=False)
-class Iterate:
-    """Features and structure state of every graph, with Adam's moments.
+class Step:
+    """One iteration of Algorithm 1 (lines 5-13), given the expert's weights; updates in place.
 
-    ``student_lr`` is one learning rate per graph. It changes only if it is learned. ``labels`` are the
-    logits of Y' and their velocity; empty if Y' is constant.
+    Attributes:
+        x, state, targets: features, structure state and Y' of every graph.
+        feature_lr: Adam's rate for X', one for all graphs or one per graph.
+        model: of the experts; only ``knowledge`` needs it.
+        logits: what Y' is learned from; ``None``: it is ``targets`` always.
     """
 
     x: Tensor
     state: State
-    adam: FusedAdam
-    student_lr: Tensor
-    rate_velocity: Tensor
-    labels: tuple[Tensor, ...] = ()
-
-    @classmethod
-    def begin(
-        cls, x: Tensor, state: State, student_lr: float, logits: Tensor | None = None
-    ) -> Iterate:
-        """The state before the first iteration; Y' is learned if its ``logits`` are given."""
-        rate = torch.full_like(x[:, 0, 0], student_lr)
-        labels = () if logits is None else (logits, torch.zeros_like(logits))
-        return cls(x, state, FusedAdam(x), rate, torch.zeros_like(rate), labels)
-
-    def buffers(self) -> tuple[Tensor, ...]:
-        """Every tensor that an iteration changes."""
-        rates = (self.rate_velocity, self.student_lr)
-        return (self.x, *self.state, *self.adam.moments, *rates, *self.labels)
-
-
-@dataclass(frozen=True, eq=False)
-class Step:
-    """One iteration of Algorithm 1 (lines 5-13), given the expert's weights."""
-
-    iterate: Iterate
     targets: Tensor
     structure: Structure
     student: Student
     matching: Matching
     feature_lr: Tensor
     model: Model | None = None
+    logits: Tensor | None = None
+    student_lr: Tensor = field(init=False)
+    lrs: list[float] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._adam = FusedAdam(self.x)
+        self.student_lr = torch.full_like(self.x[:, 0, 0], self.matching.student_lr)
+        self._rate_velocity = torch.zeros_like(self.student_lr)
+        self._label_velocity = None if self.logits is None else torch.zeros_like(self.logits)
+        self.scale_lr(None)
+
+    def scale_lr(self, lr_scale: Tensor | None) -> None:
+        """Multiply every graph's rate for X'."""
+        rates = self.feature_lr if lr_scale is None else self.feature_lr * lr_scale
+        # Read from the device once, which a captured iteration cannot do.
+        self.lrs = rates.reshape(-1).expand(self.x.shape[0]).tolist()
+
+    def buffers(self) -> tuple[Tensor, ...]:
+        """Every tensor that an iteration changes."""
+        labels = [t for t in (self.logits, self._label_velocity) if t is not None]
+        rates = (self._rate_velocity, self.student_lr)
+        return (self.x, *self.state, *self._adam.moments, *rates, *labels)
 
     def __call__(self, start: Params, goal: Params, teacher: Params = ()) -> Tensor:
-        """Update the iterate in place; returns the loss of every graph."""
-        it = self.iterate
+        """Update everything; returns the loss of every graph."""
         loss, (gradient, *others), adjacency = self.loss_and_gradients(start, goal, teacher)
         with torch.no_grad():
-            it.adam.step(gradient, self._lrs)
-            learned = self.matching.learned_rate
-            if learned is not None:
-                it.rate_velocity.mul_(learned.momentum).add_(others[0])
-                it.student_lr.sub_(it.rate_velocity, alpha=learned.rate)
-            if it.labels and self.matching.label_lr is not None:
-                logits, velocity = it.labels
-                velocity.mul_(LABEL_MOMENTUM).add_(others[-1])
-                logits.sub_(velocity, alpha=self.matching.label_lr)
-            for kept, new in zip(it.state, self.structure.update(it.state, adjacency), strict=True):
+            self._adam.step(gradient, self.lrs)
+            if self.matching.learn_student_lr:
+                self._rate_velocity.mul_(RATE_MOMENTUM).add_(others[0])
+                self.student_lr.sub_(self._rate_velocity, alpha=RATE_LR)
+            if self.logits is not None and self._label_velocity is not None:
+                self._label_velocity.mul_(LABEL_MOMENTUM).add_(others[-1])
+                self.logits.sub_(self._label_velocity, alpha=self.matching.label_lr)
+            changed = self.structure.update(self.state, adjacency)
+            for kept, new in zip(self.state, changed, strict=True):
                 kept.copy_(new)
         return loss
 
-    @cached_property
-    def _lrs(self) -> list[float]:
-        # Read from the device once, which a captured iteration cannot do.
-        return self.feature_lr.reshape(-1).expand(self.iterate.x.shape[0]).tolist()
-
     def current_targets(self) -> Tensor:
         """Y' as it is now."""
-        return self.iterate.labels[0].softmax(-1) if self.iterate.labels else self.targets
+        return self.targets if self.logits is None else self.logits.softmax(-1)
 
     def loss_and_gradients(
         self, start: Params, goal: Params, teacher: Params = ()
     ) -> tuple[Tensor, tuple[Tensor, ...], Tensor]:
         """The loss, gradients of X' (and a learned rate, and the logits of Y'), the A' used."""
-        points = SyntheticFeatures.of(self.iterate.x)
-        rate = self.iterate.student_lr.detach()
-        learned = (rate.requires_grad_(),) if self.matching.learned_rate is not None else ()
+        points = SyntheticFeatures.of(self.x)
+        rate = self.student_lr.detach()
+        learned = (rate.requires_grad_(),) if self.matching.learn_student_lr else ()
         targets = self.targets
-        if self.iterate.labels:
-            logits = self.iterate.labels[0].detach().requires_grad_()
+        if self.logits is not None:
+            logits = self.logits.detach().requires_grad_()
             learned, targets = (*learned, logits), logits.softmax(-1)
-        topology, adjacency = self.structure.topology(points, self.iterate.state)
+        topology, adjacency = self.structure.topology(points, self.state)
         steps = self.matching.student_steps
         inputs = MatchingInputs(points, topology, targets, start, goal, steps, rate.view(-1, 1, 1))
         loss = self.student(inputs)
@@ -166,31 +152,26 @@ class MatchTrajectories(OuterStep):
     def __init__(
         self, step: Step, trajectories: Trajectories, schedules: Sequence[torch.Generator]
     ) -> None:
-        self.x = step.iterate.x
-        self._step, self._trajectories = step, trajectories
+        self.x, self._step, self._trajectories = step.x, step, trajectories
         self._draws = [schedule(trajectories, step.matching, one) for one in schedules]
         self._captures = self.x.is_cuda and trajectories.keeps_everything
         self._run: Callable[[int], Tensor] | None = None
         self._lr_scale: Tensor | None = None
 
     def buffers(self) -> tuple[Tensor, ...]:
-        """Features, structure state, moments, and the students' learning rates."""
-        return self._step.iterate.buffers()
+        """Those of the step."""
+        return self._step.buffers()
 
     def is_finite(self) -> Tensor:
         """Whether X' and the structure state of each graph are finite."""
-        return finite_graphs(self.x, *self._step.iterate.state)
+        return finite_graphs(self.x, *self._step.state)
 
     def __call__(self, iteration: int, lr_scale: Tensor | None = None) -> Tensor:
         """Run an iteration."""
         if self._run is None or lr_scale is not self._lr_scale:
-            step = self._step
-            if lr_scale is not None:
-                step = replace(step, feature_lr=step.feature_lr * lr_scale)
-            self._run = partial(self._eager, step)
-            if self._captures:
-                self._run = self._captured(step, iteration)
+            self._step.scale_lr(lr_scale)
             self._lr_scale = lr_scale
+            self._run = self._captured(iteration) if self._captures else self._eager
         losses = self._run(iteration)
         if iteration == 0:
             require(
@@ -212,21 +193,19 @@ class MatchTrajectories(OuterStep):
         """Free the captured iteration."""
         self._run = None
 
-    def _eager(self, step: Step, iteration: int) -> Tensor:
+    def _eager(self, iteration: int) -> Tensor:
         experts, starts = zip(*(draw[iteration] for draw in self._draws), strict=True)
-        pair = self._trajectories.pairs(experts, starts, step.matching.expert_steps)
-        return step(*pair, self._teacher(experts)).float()
+        matching, trajectories = self._step.matching, self._trajectories
+        pair = trajectories.pairs(experts, starts, matching.expert_steps)
+        teacher: Params = ()
+        if matching.knowledge:
+            last = [trajectories.recipe.final_snapshot] * len(experts)
+            teacher = trajectories.pairs(experts, last, 0)[1]
+        return self._step(*pair, teacher).float()
 
-    def _teacher(self, experts: Sequence[int]) -> Params:
-        """The experts at their last snapshots, if they are needed."""
-        if not self._step.matching.knowledge:
-            return ()
-        last = [self._trajectories.recipe.final_snapshot] * len(experts)
-        return self._trajectories.pairs(experts, last, 0)[1]
-
-    def _captured(self, step: Step, first: int) -> Callable[[int], Tensor]:
+    def _captured(self, first: int) -> Callable[[int], Tensor]:
         """Iterations from ``first`` on, one after the other; the device counts them."""
-        at = self._trajectories.position
+        step, at = self._step, self._trajectories.position
         index = torch.tensor(
             [[at(*draw) for draw in draws] for draws in zip(*self._draws, strict=True)],
             device=self.x.device,

@@ -7,7 +7,7 @@ distance from the expert's goal after the steps, relative to the distance that t
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -212,28 +212,9 @@ class SpanStudent:
         return loss
 
 
-class _Propagated(NamedTuple):
-    """What the steps start from, and what its adjoint needs."""
-
-    hidden: Tensor
-    kernel: Tensor
-    before: Tensor
-    twice: Tensor | None
-    twice_gram: Tensor | None
-
-
-class _ForwardPass(NamedTuple):
-    """The steps as they went."""
-
-    history: list[tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]]
-    errors: Tensor
-    coordinates: Tensor
-    pulled: Tensor
-    miss: Tensor
-    gone: Tensor
-
-
 class _Distance(torch.autograd.Function):
+    """The steps in coordinates: rows of ``hidden`` are ``[H W1, s, H D]``, D the way of the expert."""
+
     @staticmethod
     def forward(
         ctx: Any,
@@ -244,127 +225,98 @@ class _Distance(torch.autograd.Function):
         way: Tensor,
         inputs: MatchingInputs,
     ) -> Tensor:
-        start, goal = inputs.start, inputs.goal
-        way_b1 = goal[1] - start[1]
-        propagated = _propagate(x, gram, operator, start, way, way_b1)
+        (w1, b1, w2, b2), goal = inputs.start, inputs.goal
+        way_b1 = goal[1] - b1
+        ones = x.new_ones((*x.shape[:-1], 1))
+        before = torch.cat([torch.baddbmm(b1, x, w1), ones, torch.baddbmm(way_b1, x, way)], -1)
+        hidden, kernel = before, gram + 1
+        twice = twice_gram = None
+        if operator is not None:
+            twice = torch.bmm(operator, operator)
+            twice_gram = torch.bmm(twice, kernel)
+            hidden, kernel = torch.bmm(twice, before), torch.bmm(twice_gram, twice.mT)
+        second = torch.cat([w2.mT, b2.mT], -1)
+        second_goal = torch.cat([goal[2].mT, goal[3].mT], -1)
+        h = w1.shape[-1]
+        mask = torch.nn.functional.pad(second.new_ones(h), (0, 1))
+        pull = -c * inputs.targets.mT
+        z, w = hidden[..., : h + 1], second
+        history = []
+        for step in range(inputs.steps):
+            probabilities = torch.bmm(w, z.mT).softmax(-2)
+            error = torch.addcmul(pull, probabilities, c)
+            pulled = torch.bmm(error, kernel.mT)
+            inner = w * mask
+            history.append((z, w, inner, probabilities, error, pulled))
+            w = torch.baddbmm(w, error, z, alpha=-1)
+            if step < inputs.steps - 1:
+                z = torch.baddbmm(z, pulled.mT, inner, alpha=-1)
+        errors = torch.cat([entry[4] for entry in history], -2)
+        inners = torch.cat([entry[2] for entry in history], -2)
+        coordinates = torch.bmm(errors.mT, inners[..., :-1])
+        pulled_all = torch.bmm(kernel, coordinates)
+        toward = torch.add(pulled_all, hidden[..., h + 1 :], alpha=2)
+        miss = w - second_goal
         gone_first = squared_norm(way) + squared_norm(way_b1)
-        loss, steps = _train_student(propagated, c, gone_first, inputs)
-        ctx.save_for_backward(operator, c, start[0], way)
-        ctx.propagated, ctx.steps = propagated, steps
-        return loss
+        gone = gone_first + squared_norm(second - second_goal)
+        missed = gone_first + inner_product(toward, coordinates) + squared_norm(miss)
+        ctx.save_for_backward(operator, c, w1, way)
+        ctx.propagated = before, twice, twice_gram, hidden, kernel
+        ctx.history, ctx.errors, ctx.coordinates = history, errors, coordinates
+        ctx.pulled, ctx.miss, ctx.gone = pulled_all, miss, gone
+        return missed / gone
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         operator, c, w1, way = ctx.saved_tensors
-        propagated, steps = ctx.propagated, ctx.steps
-        learned = ctx.needs_input_grad[3]
-        bar_hidden, bar_kernel, bar_c = _train_student_adjoint(
-            propagated, steps, c, gradient, learned=learned
-        )
-        bar_operator = None
-        if propagated.twice is not None:
-            bar_twice = torch.bmm(bar_hidden, propagated.before.mT)
-            bar_twice = torch.baddbmm(bar_twice, bar_kernel + bar_kernel.mT, propagated.twice_gram)
-            bar_operator = torch.baddbmm(torch.bmm(bar_twice, operator.mT), operator.mT, bar_twice)
-            bar_hidden = torch.bmm(propagated.twice.mT, bar_hidden)
-            bar_kernel = torch.bmm(torch.bmm(propagated.twice.mT, bar_kernel), propagated.twice)
+        before, twice, twice_gram, hidden, kernel = ctx.propagated
+        scale = (2 * gradient / ctx.gone).view(-1, 1, 1)
         h = w1.shape[-1]
+        # First the steps, from the last to the first.
+        bar_f = torch.nn.functional.pad((hidden[..., h + 1 :] + ctx.pulled).mul_(scale), (0, 1))
+        bar_w = scale * ctx.miss
+        bar_z: Tensor | None = None
+        bars_pulled: list[Tensor] = []
+        bars_error: list[Tensor] = []
+        for z, w, inner, probabilities, error, pulled in reversed(ctx.history):
+            bar_error = torch.bmm(inner, bar_f.mT).baddbmm_(bar_w, z.mT, alpha=-1)
+            bar_inner = torch.bmm(error, bar_f)
+            if bar_z is None:
+                # The last step moves Z no more.
+                bar_z = torch.bmm(error.mT, bar_w).neg_()
+            else:
+                bar_pulled = torch.bmm(inner, bar_z.mT).neg_()
+                bars_pulled.append(bar_pulled)
+                bar_error.baddbmm_(bar_pulled, kernel)
+                bar_inner.baddbmm_(pulled, bar_z, alpha=-1)
+                bar_z.baddbmm_(error.mT, bar_w, alpha=-1)
+            bars_error.append(bar_error)
+            bar_scores = softmax_gradient(bar_error * c, probabilities, -2)
+            bar_z.baddbmm_(bar_scores.mT, w)
+            # The bias took no part in the first layer's update.
+            bar_inner[..., -1] = 0
+            bar_w = bar_inner.add_(bar_w).baddbmm_(bar_scores, z)
+        if bar_z is None:
+            raise RuntimeError("a student takes at least one step")
+        scaled = scale * ctx.coordinates
+        bar_kernel = torch.bmm(scaled, ctx.coordinates.mT).mul_(0.5)
+        if bars_pulled:
+            moving = ctx.errors[:, : -bar_w.shape[-2]]
+            bar_kernel.baddbmm_(torch.cat(bars_pulled[::-1], -2).mT, moving)
+        bar_c = None
+        if ctx.needs_input_grad[3]:
+            bar_c = inner_product(torch.cat(bars_error[::-1], -2), ctx.errors).view(-1, 1, 1) / c
+        # Then the propagation.
+        bar_hidden = torch.cat([bar_z, scaled], -1)
+        bar_operator = None
+        if twice is not None:
+            bar_twice = torch.bmm(bar_hidden, before.mT)
+            bar_twice = torch.baddbmm(bar_twice, bar_kernel + bar_kernel.mT, twice_gram)
+            bar_operator = torch.baddbmm(torch.bmm(bar_twice, operator.mT), operator.mT, bar_twice)
+            bar_hidden = torch.bmm(twice.mT, bar_hidden)
+            bar_kernel = torch.bmm(torch.bmm(twice.mT, bar_kernel), twice)
         bar_x = torch.bmm(bar_hidden[..., :h], w1.mT).baddbmm_(bar_hidden[..., h + 1 :], way.mT)
         return bar_x, bar_kernel, bar_operator, bar_c, None, None
-
-
-def _propagate(
-    x: Tensor, gram: Tensor, operator: Tensor | None, start: Params, way: Tensor, way_b1: Tensor
-) -> _Propagated:
-    """``[H W1, s, H D]`` and K."""
-    ones = x.new_ones((*x.shape[:-1], 1))
-    before = torch.cat(
-        [torch.baddbmm(start[1], x, start[0]), ones, torch.baddbmm(way_b1, x, way)], -1
-    )
-    kernel = gram + 1
-    if operator is None:
-        return _Propagated(before, kernel, before, None, None)
-    twice = torch.bmm(operator, operator)
-    twice_gram = torch.bmm(twice, kernel)
-    hidden, kernel = torch.bmm(twice, before), torch.bmm(twice_gram, twice.mT)
-    return _Propagated(hidden, kernel, before, twice, twice_gram)
-
-
-def _train_student(
-    propagated: _Propagated, c: Tensor, gone_first: Tensor, inputs: MatchingInputs
-) -> tuple[Tensor, _ForwardPass]:
-    start, goal = inputs.start, inputs.goal
-    second, second_goal = (
-        torch.cat([w2.mT, b2.mT], -1) for w2, b2 in ((start[2], start[3]), (goal[2], goal[3]))
-    )
-    h = start[0].shape[-1]
-    mask = torch.nn.functional.pad(second.new_ones(h), (0, 1))
-    pull = -c * inputs.targets.mT
-    kernel = propagated.kernel.mT
-    z, w = propagated.hidden[..., : h + 1], second
-    history = []
-    for step in range(inputs.steps):
-        probabilities = torch.bmm(w, z.mT).softmax(-2)
-        error = torch.addcmul(pull, probabilities, c)
-        pulled = torch.bmm(error, kernel)
-        inner = w * mask
-        history.append((z, w, inner, probabilities, error, pulled))
-        w = torch.baddbmm(w, error, z, alpha=-1)
-        if step < inputs.steps - 1:
-            z = torch.baddbmm(z, pulled.mT, inner, alpha=-1)
-    errors = torch.cat([entry[4] for entry in history], -2)
-    inners = torch.cat([entry[2] for entry in history], -2)
-    coordinates = torch.bmm(errors.mT, inners[..., :-1])
-    pulled_all = torch.bmm(propagated.kernel, coordinates)
-    toward = torch.add(pulled_all, propagated.hidden[..., h + 1 :], alpha=2)
-    miss = w - second_goal
-    gone = gone_first + squared_norm(second - second_goal)
-    missed = gone_first + inner_product(toward, coordinates) + squared_norm(miss)
-    return missed / gone, _ForwardPass(history, errors, coordinates, pulled_all, miss, gone)
-
-
-def _train_student_adjoint(
-    propagated: _Propagated, steps: _ForwardPass, c: Tensor, gradient: Tensor, *, learned: bool
-) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Gradients of ``hidden``, K and a learned c: :func:`_train_student` read backwards."""
-    scale = (2 * gradient / steps.gone).view(-1, 1, 1)
-    h = steps.coordinates.shape[-1]
-    bar_f = torch.nn.functional.pad(
-        (propagated.hidden[..., h + 1 :] + steps.pulled).mul_(scale), (0, 1)
-    )
-    bar_w = scale * steps.miss
-    bar_z: Tensor | None = None
-    bars_pulled: list[Tensor] = []
-    bars_error: list[Tensor] = []
-    for z, w, inner, probabilities, error, pulled in reversed(steps.history):
-        bar_error = torch.bmm(inner, bar_f.mT).baddbmm_(bar_w, z.mT, alpha=-1)
-        bar_inner = torch.bmm(error, bar_f)
-        if bar_z is None:
-            # The last step moves Z no more.
-            bar_z = torch.bmm(error.mT, bar_w).neg_()
-        else:
-            bar_pulled = torch.bmm(inner, bar_z.mT).neg_()
-            bars_pulled.append(bar_pulled)
-            bar_error.baddbmm_(bar_pulled, propagated.kernel)
-            bar_inner.baddbmm_(pulled, bar_z, alpha=-1)
-            bar_z.baddbmm_(error.mT, bar_w, alpha=-1)
-        bars_error.append(bar_error)
-        bar_scores = softmax_gradient(bar_error * c, probabilities, -2)
-        bar_z.baddbmm_(bar_scores.mT, w)
-        # The bias took no part in the first layer's update.
-        bar_inner[..., -1] = 0
-        bar_w = bar_inner.add_(bar_w).baddbmm_(bar_scores, z)
-    if bar_z is None:
-        raise RuntimeError("a student takes at least one step")
-    scaled = scale * steps.coordinates
-    bar_kernel = torch.bmm(scaled, steps.coordinates.mT).mul_(0.5)
-    if bars_pulled:
-        moving = steps.errors[:, : -bar_w.shape[-2]]
-        bar_kernel.baddbmm_(torch.cat(bars_pulled[::-1], -2).mT, moving)
-    bar_c = None
-    if learned:
-        bar_c = inner_product(torch.cat(bars_error[::-1], -2), steps.errors).view(-1, 1, 1) / c
-    return torch.cat([bar_z, scaled], -1), bar_kernel, bar_c
 
 
 @dataclass(frozen=True)
