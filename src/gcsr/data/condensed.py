@@ -16,6 +16,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from gcsr.data.card import card
+from gcsr.data.sizes import StoredParts, sparse_bytes
 from gcsr.data.torch_files import SUFFIXES, read_tensors
 from gcsr.utils.errors import InputError, InputWarning, require, require_one_of
 from gcsr.utils.files import write_atomically
@@ -52,20 +53,19 @@ _POINTER = torch.int32
 _REFUSED: tuple[type[Exception], ...] = (*UNREADABLE, SafetensorError)
 
 
-def matrix_bytes(matrix: Tensor, itemsize: int, beside: int) -> tuple[int, int | None]:
-    """Bytes of features or an adjacency stored densely and sparsely, in numbers of ``itemsize`` bytes.
+def stored_matrix_bytes(matrix: Tensor, itemsize: int, beside: int) -> int:
+    """Bytes of features or an adjacency in a file, in numbers of ``itemsize`` bytes.
 
-    The second is ``None`` where there are too many nodes for the sparse layout, or too few bytes
-    ``beside`` it in the file for a reader to accept a dense matrix of that size.
+    They are those of the dense layout, or of the sparse one if that is smaller and a reader accepts it:
+    not too many nodes, and enough bytes, with those ``beside`` it, for a dense matrix of that size.
     """
     rows, width = matrix.shape
     dense = rows * width * itemsize
     if rows > MOST_SPARSE_NODES:
-        return dense, None
-    entries = int(_occupied(matrix).sum())
-    sparse = entries * (itemsize + _column_type(width).itemsize) + (rows + 1) * _POINTER.itemsize
-    needed = _dense_bytes(rows, width, itemsize)
-    return dense, sparse if needed <= allowed_bytes(beside + sparse) else None
+        return dense
+    sparse = sparse_bytes(rows, width, int(_occupied(matrix).sum()), itemsize)
+    readable = _dense_bytes(rows, width, itemsize) <= allowed_bytes(beside + sparse)
+    return min(dense, sparse) if readable else dense
 
 
 def _occupied(matrix: Tensor) -> Tensor:
@@ -81,11 +81,6 @@ def _dense_bytes(rows: int, width: int, itemsize: int) -> int:
     return rows * width * max(itemsize, torch.float32.itemsize)
 
 
-def stored_matrix_bytes(matrix: Tensor, itemsize: int, beside: int) -> int:
-    """Bytes of a matrix in the layout that it is stored in: the smaller one."""
-    return min(size for size in matrix_bytes(matrix, itemsize, beside) if size is not None)
-
-
 def size_note(condensed: int, original: float | None) -> list[str]:
     """One sentence if the condensed graph is not smaller than the graph that it replaces."""
     if original is None or condensed < original:
@@ -94,12 +89,6 @@ def size_note(condensed: int, original: float | None) -> list[str]:
         f"the condensed graph takes {condensed:,} bytes, the graph that it replaces, stored sparsely,"
         f" {original:,.0f}: fewer nodes, --dtype float16 or --sparsify make it smaller"
     ]
-
-
-def is_stored_sparsely(matrix: Tensor, itemsize: int, beside: int) -> bool:
-    """Whether the sparse layout takes fewer bytes."""
-    dense, sparse = matrix_bytes(matrix, itemsize, beside)
-    return sparse is not None and sparse < dense
 
 
 def to_stored(
@@ -117,7 +106,7 @@ def to_stored(
 
 def _laid_out(name: str, matrix: Tensor, beside: int) -> dict[str, Tensor]:
     """A matrix in the layout that takes fewer bytes."""
-    if not is_stored_sparsely(matrix, matrix.element_size(), beside):
+    if stored_matrix_bytes(matrix, matrix.element_size(), beside) == matrix.nbytes:
         return {name: matrix}
     rows, columns = _occupied(matrix).nonzero(as_tuple=True)
     counts = torch.bincount(rows, minlength=matrix.shape[0])
@@ -317,14 +306,20 @@ class CondensedGraph:
     @property
     def stored_bytes(self) -> int:
         """Bytes of features, adjacency and labels in a file."""
-        itemsize, _, beside = self._stored_sizes()
-        return beside + stored_matrix_bytes(self.adjacency, itemsize, beside)
+        return self.stored_parts.total
 
-    def _stored_sizes(self) -> tuple[int, int, int]:
-        """In a file, bytes of a number of A' and of X', and of features and labels together."""
-        itemsize, of_x = (2 if self.half else t.element_size() for t in (self.adjacency, self.x))
+    @property
+    def stored_parts(self) -> StoredParts:
+        """The same by part."""
         labels = self.y.nbytes
-        return itemsize, of_x, stored_matrix_bytes(self.x, of_x, labels) + labels
+        features = stored_matrix_bytes(self.x, self._itemsize(self.x), labels)
+        itemsize = self._itemsize(self.adjacency)
+        edges = stored_matrix_bytes(self.adjacency, itemsize, features + labels)
+        return StoredParts(features, edges, labels)
+
+    def _itemsize(self, matrix: Tensor) -> int:
+        """Bytes of a number in a file."""
+        return 2 if self.half else matrix.element_size()
 
     @property
     def leaks_test_labels(self) -> bool:
@@ -420,12 +415,11 @@ class CondensedGraph:
     def describe(self) -> dict[str, Any]:
         """Sizes, structure and provenance in one plain dictionary."""
         off_diagonal = self.adjacency - self.adjacency.diag().diag()
-        itemsize, of_x, beside = self._stored_sizes()
-        sparse = (
-            is_stored_sparsely(self.x, of_x, self.y.nbytes),
-            is_stored_sparsely(self.adjacency, itemsize, beside),
+        stored = self.stored_parts
+        features, edges = (
+            "sparse" if size < matrix.numel() * self._itemsize(matrix) else "dense"
+            for size, matrix in ((stored.features, self.x), (stored.adjacency, self.adjacency))
         )
-        features, edges = ("sparse" if one else "dense" for one in sparse)
         pairs = max(1, self.num_nodes * (self.num_nodes - 1))
         return {
             "nodes": self.num_nodes,
@@ -437,7 +431,7 @@ class CondensedGraph:
             "edges_above_0.01": int((off_diagonal > 0.01).sum()) // 2,
             "density_above_0.01": float((off_diagonal > 0.01).sum()) / pairs,
             "mean_diagonal": float(self.adjacency.diag().mean()),
-            "bytes": self.stored_bytes,
+            "bytes": stored.total,
             "original_bytes": self.original_bytes,
             "notes": self.size_note,
             "stored_dtype": "float16" if self.half else str(self.x.dtype).removeprefix("torch."),

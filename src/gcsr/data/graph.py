@@ -39,6 +39,7 @@ from gcsr.data.features import (
     select_rows,
     take_rows,
 )
+from gcsr.data.sizes import LABEL_BYTES, StoredParts, real_bytes
 from gcsr.utils.errors import InputError, require, require_one_of, warn_user
 from gcsr.utils.formatting import counted
 
@@ -51,67 +52,6 @@ Scale = Callable[[Tensor], Tensor]
 SPLITS = ("train", "val", "test")
 # More classes than any node classification has; bounds what a file can make us allocate.
 MOST_CLASSES = 1_000_000
-# Bytes of a row pointer and of a label in a file.
-_POINTER, _LABEL = 4, 8
-
-
-@dataclass(frozen=True)
-class StoredParts:
-    """Bytes of a graph in a file."""
-
-    features: int
-    adjacency: int
-    labels: int
-
-    @property
-    def total(self) -> int:
-        """All of it."""
-        return self.features + self.adjacency + self.labels
-
-
-def stored_parts(
-    shape: tuple[int, int],
-    filled: int,
-    entries: int,
-    *,
-    weighted: bool,
-    itemsize: int = 4,
-    label_bytes: int = _LABEL,
-) -> StoredParts:
-    """Bytes of nodes with features of a ``shape``, ``filled`` of which are not zero, and of edges.
-
-    Features densely or as compressed sparse rows, whichever is smaller; edges as compressed sparse
-    rows, their weights only where one differs from 1; numbers of ``itemsize`` bytes; ``label_bytes``
-    for the labels of a node.
-    """
-    nodes, width = shape
-    sparse = filled * (itemsize + _index_bytes(width)) + (nodes + 1) * _POINTER
-    per_edge = _index_bytes(nodes) + (itemsize if weighted else 0)
-    return StoredParts(
-        features=min(nodes * width * itemsize, sparse),
-        adjacency=entries * per_edge + (nodes + 1) * _POINTER,
-        labels=nodes * label_bytes,
-    )
-
-
-def real_bytes(
-    x: Tensor, adjacency: sp.csr_array, *, itemsize: int = 4, label_bytes: int = _LABEL
-) -> StoredParts:
-    """Bytes of real nodes, stored as sparingly as a condensed graph is."""
-    shape = int(x.shape[0]), int(x.shape[1])
-    weighted = bool((adjacency.data != 1).any())
-    return stored_parts(
-        shape,
-        filled(x),
-        int(adjacency.nnz),
-        weighted=weighted,
-        itemsize=itemsize,
-        label_bytes=label_bytes,
-    )
-
-
-def _index_bytes(largest: int) -> int:
-    return 2 if largest <= 2**15 else 4
 
 
 def standard_scale(training_rows: Tensor) -> Scale:
@@ -647,7 +587,7 @@ class Graph:
     @property
     def label_bytes(self) -> int:
         """Bytes of the labels of a node in a file."""
-        return self.num_classes if self.multi_label else _LABEL
+        return self.num_classes if self.multi_label else LABEL_BYTES
 
     @property
     def num_edges(self) -> int:
@@ -669,11 +609,10 @@ class Graph:
     @cached_property
     def stored_parts(self) -> StoredParts:
         """Bytes of features, adjacency and labels in a file, sparse where that is smaller."""
-        shape = self.num_nodes, self.num_features
-        return stored_parts(
-            shape,
-            self.filled,
-            self.num_edges,
+        return real_bytes(
+            self.x,
+            self.adjacency,
+            entries=self.filled,
             weighted=self.is_weighted,
             label_bytes=self.label_bytes,
         )

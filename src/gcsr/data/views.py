@@ -35,7 +35,8 @@ from gcsr.data.features import (
     select_rows,
     take_columns,
 )
-from gcsr.data.graph import Graph, StoredParts, real_bytes
+from gcsr.data.graph import Graph
+from gcsr.data.sizes import StoredParts, real_bytes
 from gcsr.data.stored_graph import OnDisk, StoredGraph
 from gcsr.data.stored_matrix import StoredFeatures
 from gcsr.utils.checkpoint import CheckpointLog

@@ -17,15 +17,10 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from gcsr.data.condensed import (
-    STORED_DTYPES,
-    CondensedGraph,
-    matrix_bytes,
-    size_note,
-    stored_matrix_bytes,
-)
+from gcsr.data.condensed import STORED_DTYPES, CondensedGraph, size_note
 from gcsr.data.features import select_rows
-from gcsr.data.graph import Graph, StoredParts, real_bytes
+from gcsr.data.graph import Graph
+from gcsr.data.sizes import StoredParts, real_bytes
 from gcsr.data.views import Target, View, VisibleGraph
 from gcsr.evaluation.intervals import Accuracy, compare
 from gcsr.evaluation.origin import (
@@ -487,15 +482,11 @@ def _accuracies(
 def _form(
     stored: CondensedGraph, shape: str, dtype: str, accuracy: Accuracy, in_file: bool
 ) -> StoredForm:
-    itemsize = 2 if stored.half else 4
-    a = stored.adjacency
-    labels = stored.y.nbytes
-    features = stored_matrix_bytes(stored.x, itemsize, labels)
-    dense, _ = matrix_bytes(a, itemsize, features + labels)
-    sparse = stored_matrix_bytes(a, itemsize, features + labels)
-    edges = dense if shape == "dense" else sparse
-    total = features + edges + labels
-    return StoredForm(shape, dtype, features, edges, labels, total, accuracy, in_file)
+    size = stored.stored_parts
+    if shape == "dense":
+        size = replace(size, adjacency=stored.adjacency.numel() * (2 if stored.half else 4))
+    parts = size.features, size.adjacency, size.labels
+    return StoredForm(shape, dtype, *parts, size.total, accuracy, in_file)
 
 
 def _word(small: CondensedGraph, name: str) -> str | None:
