@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -114,35 +113,38 @@ def from_lists(
     )
 
 
-def from_ogb(path: Path, stack: ExitStack) -> Tables:
+def from_ogb(path: Path) -> Tables:
     """OGB's gzipped tables of a graph for node classification, in their folder or zip archive."""
-    files = OgbFiles(path, stack)
+    files = OgbFiles(path)
 
     def column(name: str) -> np.ndarray:
-        with readable(path), files.open(name)[0] as packed, gzip.open(packed, "rb") as stream:
-            return _numbers(f"{path}: {name}", stream, np.int64).reshape(-1)
+        with _unpacked(files, name) as (place, stream):
+            return _numbers(place, stream, np.int64).reshape(-1)
+
+    def edges() -> Iterator[Edges]:
+        with _unpacked(files, "raw/edge.csv.gz") as (place, stream):
+            yield from edges_of_text(place, stream)
+
+    def features() -> Iterator[np.ndarray]:
+        with _unpacked(files, "raw/node-feat.csv.gz") as (place, stream):
+            text = io.TextIOWrapper(io.BufferedReader(stream), encoding="ascii")
+            while lines := text.readlines(WALK_BYTES):
+                yield _numbers(place, lines, np.float32)
 
     parts = {"train": "train", "val": "valid", "test": "test"}
     return Tables(
-        edges=_unpacked_edges(files),
-        features=_unpacked_rows(files),
+        edges=edges(),
+        features=features(),
         labels=column("raw/node-label.csv.gz"),
         split={split: column(files.split(part)) for split, part in parts.items()},
     )
 
 
-def _unpacked_edges(files: OgbFiles) -> Iterator[Edges]:
-    name = "raw/edge.csv.gz"
-    with readable(files.path), files.open(name)[0] as packed, gzip.open(packed, "rb") as stream:
-        yield from edges_of_text(f"{files.path}: {name}", stream)
-
-
-def _unpacked_rows(files: OgbFiles) -> Iterator[np.ndarray]:
-    name = "raw/node-feat.csv.gz"
-    with readable(files.path), files.open(name)[0] as packed, gzip.open(packed, "rb") as stream:
-        text = io.TextIOWrapper(io.BufferedReader(stream), encoding="ascii")
-        while lines := text.readlines(WALK_BYTES):
-            yield _numbers(f"{files.path}: {name}", lines, np.float32)
+@contextmanager
+def _unpacked(files: OgbFiles, name: str) -> Iterator[tuple[str, Any]]:
+    """The name of a table for messages, and its text."""
+    with readable(files.path), files.unpacked(name) as (stream, _):
+        yield f"{files.path}: {name}", stream
 
 
 def _numbers(name: str, source: Any, kind: type) -> np.ndarray:

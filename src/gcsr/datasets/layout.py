@@ -65,9 +65,9 @@ def per_class_split(y: np.ndarray, seed: int = 0) -> tuple[np.ndarray, np.ndarra
     return train, val, test
 
 
-def shares_split(y: np.ndarray, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def shares_split(y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Train, validation and test ids: half, a quarter and the rest of the labeled nodes, at random."""
-    nodes = np.random.default_rng(seed).permutation(np.flatnonzero(y >= 0))
+    nodes = np.random.default_rng(0).permutation(np.flatnonzero(y >= 0))
     train, val, test = np.split(nodes, [len(nodes) // 2, len(nodes) // 2 + len(nodes) // 4])
     return np.sort(train), np.sort(val), np.sort(test)
 
@@ -116,15 +116,15 @@ def planetoid_files(name: str) -> tuple[str, ...]:
     return tuple(f"ind.{name}.{part}" for part in parts)
 
 
-def deferred(place: str, *arguments: Any) -> Callable[..., RawGraph]:
+def deferred(place: str, *arguments: Any) -> Callable[[Path], RawGraph]:
     """A reader ``module:function``, called with the folder and ``arguments``.
 
     The module is imported on the first call: listing datasets imports neither torch nor scipy.
     """
 
-    def read(*folder: Path) -> RawGraph:
+    def read(folder: Path) -> RawGraph:
         module, _, name = place.partition(":")
-        raw: RawGraph = getattr(import_module(f"gcsr.datasets.{module}"), name)(*folder, *arguments)
+        raw: RawGraph = getattr(import_module(f"gcsr.datasets.{module}"), name)(folder, *arguments)
         return raw
 
     return read

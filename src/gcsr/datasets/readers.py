@@ -331,8 +331,8 @@ NEIGHBORS = 10
 _BLOCK_ROWS = 256
 
 
-def read_digits() -> RawGraph:
-    """1,797 images of 8 x 8 pixels, each joined to the ten images nearest to it."""
+def read_digits(_: Path) -> RawGraph:
+    """1,797 images of 8 x 8 pixels, each joined to the ten images nearest to it; no file is read."""
     from sklearn.datasets import load_digits  # noqa: PLC0415 - a second to import
 
     images, labels = load_digits(return_X_y=True)
