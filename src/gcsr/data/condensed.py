@@ -22,12 +22,12 @@ from gcsr.utils.errors import InputError, InputWarning, require, require_one_of
 from gcsr.utils.files import write_atomically
 from gcsr.utils.formatting import counted
 from gcsr.utils.safe_io import (
-    UNREADABLE,
     allowed_bytes,
     is_file,
     is_number,
+    naming,
+    parsing,
     part,
-    reason,
     require_unfoldable,
 )
 
@@ -50,7 +50,6 @@ CSR = ("pointers", "columns", "values")
 # Of a sparse layout: a file of a few bytes becomes n' x n' numbers, 1 GiB in float32.
 MOST_SPARSE_NODES = 2**14
 _POINTER = torch.int32
-_REFUSED: tuple[type[Exception], ...] = (*UNREADABLE, SafetensorError)
 
 
 def stored_matrix_bytes(matrix: Tensor, itemsize: int, beside: int) -> int:
@@ -500,34 +499,31 @@ class CondensedGraph:
         require(is_file(path), f"{path}: no such file.")
         if path.suffix in SUFFIXES:
             return cls._of_tensors(path)
-        try:
-            with safe_open(path, framework="pt") as archive:
+        with naming(path):
+            with (
+                parsing("not a readable safetensors file", SafetensorError),
+                safe_open(path, framework="pt") as archive,
+            ):
                 metadata = archive.metadata() or {}
                 names = frozenset(archive.keys())
-                known = names in LAYOUTS.get(metadata.get("format", ""), ())
+                kind = metadata.get("format", "")
+                known = names in LAYOUTS.get(kind, ())
                 tensors = {name: archive.get_tensor(name) for name in names} if known else {}
-        except _REFUSED as error:
-            raise InputError(
-                f"{path}: not a readable safetensors file ({reason(error)})."
-            ) from None
-        kind = metadata.get("format", "")
-        newer = kind.startswith(FAMILY) and kind not in FORMATS
-        what = "one of a newer version" if newer else "another safetensors file"
-        require(known, f"{path}: must be a condensed graph of this library, got {what}.")
-        try:
-            provenance = json.loads(
-                metadata["provenance"], parse_constant=_no_constant, parse_float=_finite
-            )
-            classes = int(metadata["num_classes"])
-            plain = isinstance(provenance, dict) and isinstance(provenance.get("dataset", {}), dict)
-            require(plain, "provenance and its dataset must be JSON objects.")
-            x, adjacency, y, half = from_stored(tensors, path.stat().st_size, _width(metadata))
-            multi_label = metadata.get("multi_label") == "true"
-            return cls(x, adjacency, y, classes, provenance, half, multi_label)
-        except InputError as error:
-            raise InputError(f"{path}: {error}") from None
-        except UNREADABLE as error:
-            raise InputError(f"{path}: broken metadata ({reason(error)}).") from None
+            newer = kind.startswith(FAMILY) and kind not in FORMATS
+            what = "one of a newer version" if newer else "another safetensors file"
+            require(known, f"must be a condensed graph of this library, got {what}.")
+            with parsing("broken metadata"):
+                provenance = json.loads(
+                    metadata["provenance"], parse_constant=_no_constant, parse_float=_finite
+                )
+                classes = int(metadata["num_classes"])
+                plain = isinstance(provenance, dict) and isinstance(
+                    provenance.get("dataset", {}), dict
+                )
+                require(plain, "provenance and its dataset must be JSON objects.")
+                x, adjacency, y, half = from_stored(tensors, path.stat().st_size, _width(metadata))
+                multi_label = metadata.get("multi_label") == "true"
+                return cls(x, adjacency, y, classes, provenance, half, multi_label)
 
     @classmethod
     def _of_tensors(cls, path: Path) -> CondensedGraph:
@@ -535,10 +531,8 @@ class CondensedGraph:
         seed = {"seed": int(made["seed"])} if "seed" in made else {}
         provenance = {"method": made.get("method", "imported"), "imported": made, **seed}
         classes = int(y.max()) + 1 if y.ndim == 1 and y.numel() else int(y.shape[-1])
-        try:
+        with naming(path):
             return cls(x, adjacency, y, classes, provenance)
-        except InputError as error:
-            raise InputError(f"{path}: {error}") from None
 
 
 def _width(metadata: Mapping[str, str]) -> int:

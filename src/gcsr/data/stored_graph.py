@@ -16,7 +16,7 @@ from gcsr.data.folder import Manifest
 from gcsr.data.graph import SPLITS, FeatureScaling, Graph, scaling_name
 from gcsr.data.stored_matrix import NEEDS_MEMORY, StoredFeatures, StoredMatrix
 from gcsr.utils.errors import InputError, require
-from gcsr.utils.safe_io import expanded
+from gcsr.utils.safe_io import expanded, naming
 
 SCRATCH_VARIABLE = "GCSR_SCRATCH"
 # In memory an entry of the adjacency is stored as given, with loops, normalized, and on the device; the
@@ -160,7 +160,7 @@ def open_folder(
         memory=memory,
     )
     lists: dict[str, Any] = {split: torch.from_numpy(files[split].read()) for split in SPLITS}
-    try:
+    with naming(folder):
         return StoredGraph(
             x=torch.empty(features.shape, dtype=torch.float32, device="meta"),
             adjacency=adjacency,
@@ -173,8 +173,6 @@ def open_folder(
             manifest=manifest,
             **lists,
         )
-    except InputError as error:
-        raise InputError(f"{folder}: {error}") from None
 
 
 def feature_numbers(graph: Graph, hops: int = 1) -> int:

@@ -24,13 +24,11 @@ from gcsr.data.stored_graph import open_folder
 from gcsr.datasets.ogb_csv import OgbFiles
 from gcsr.utils.errors import InputError, require
 from gcsr.utils.progress import Progress, silent
-from gcsr.utils.safe_io import UNREADABLE, reason
+from gcsr.utils.safe_io import parsing
 
 EDGE_SUFFIXES = (".csv", ".parquet", ".npy")
 LINES_AT_ONCE = 2**20
 COLUMNS = "2 columns (source, target) or 3 (source, target, weight)"
-# numpy only warns about an empty table.
-_UNREADABLE: tuple[type[Exception], ...] = (*UNREADABLE, UserWarning)
 # Sources, targets and, where there is a third column, weights.
 Edges = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 
@@ -143,15 +141,13 @@ def from_ogb(path: Path) -> Tables:
 @contextmanager
 def _unpacked(files: OgbFiles, name: str) -> Iterator[tuple[str, Any]]:
     """The name of a table for messages, and its text."""
-    with readable(files.path), files.unpacked(name) as (stream, _):
+    with parsing(f"{files.path}: cannot be read"), files.unpacked(name) as (stream, _):
         yield f"{files.path}: {name}", stream
 
 
 def _numbers(name: str, source: Any, kind: type) -> np.ndarray:
-    try:
+    with parsing(f"{name}: not a readable table of numbers"):
         return np.loadtxt(source, dtype=kind, delimiter=",", comments=None, ndmin=2)
-    except (ValueError, OSError, EOFError) as error:
-        raise InputError(f"{name}: not a readable table of numbers ({error}).") from None
 
 
 def _write_features(
@@ -204,7 +200,7 @@ def edges_of(path: Path) -> Iterator[Edges]:
     elif path.suffix == ".parquet":
         yield from _from_parquet(path)
     else:
-        with readable(path), path.open("rb") as stream:
+        with parsing(f"{path}: cannot be read"), path.open("rb") as stream:
             yield from edges_of_text(str(path), stream)
 
 
@@ -220,10 +216,8 @@ def edges_of_text(name: str, stream: Any) -> Iterator[Edges]:
         lines += text.readlines(LINES_AT_ONCE * 8)
         if not any(line.strip() for line in lines):
             return
-        try:
+        with parsing(f"{name}: not a table of edges"):
             block = np.loadtxt(lines, dtype=kind, delimiter=",", comments=None, ndmin=1)
-        except ValueError as error:
-            raise InputError(f"{name}: not a table of edges ({error}).") from None
         yield block["source"], block["target"], block["weight"] if columns == 3 else None
         lines = []
 
@@ -238,8 +232,8 @@ def _is_number(word: str) -> bool:
 
 def list_of(path: Path, what: str) -> np.ndarray:
     """Integers, one per line or as a ``.npy`` array: labels or node ids."""
-    with readable(path), warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)
+    with parsing(f"{path}: cannot be read"), warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)  # numpy only warns about an empty table
         if path.suffix == ".npy":
             values = np.array(load_array(path))
         else:
@@ -283,21 +277,10 @@ def _from_parquet(path: Path) -> Iterator[Edges]:
         raise InputError(
             f"{path}: reading parquet needs pyarrow (pip install 'gcsr[parquet]'); csv does not."
         ) from None
-    with readable(path):
+    with parsing(f"{path}: cannot be read"):
         file = parquet.ParquetFile(path)
         width = len(file.schema_arrow.names)
         require(width in (2, 3), f"{path}: must have {COLUMNS}, got {width}.")
         for batch in file.iter_batches(batch_size=LINES_AT_ONCE):
             columns = [batch.column(i).to_numpy(zero_copy_only=False) for i in range(width)]
             yield columns[0], columns[1], columns[2].astype(np.float64) if width == 3 else None
-
-
-@contextmanager
-def readable(path: Path) -> Iterator[None]:
-    """Turn whatever a cut, corrupt or hostile file makes its readers raise into one sentence."""
-    try:
-        yield
-    except InputError:
-        raise
-    except _UNREADABLE as error:
-        raise InputError(f"{path}: cannot be read ({reason(error)}).") from None

@@ -17,7 +17,7 @@ from gcsr.datasets.layout import DATA_VARIABLE, Layout, data_root
 from gcsr.datasets.registry import DATASETS, Dataset
 from gcsr.utils.devices import free_memory_bytes
 from gcsr.utils.errors import InputError, require, suggestion
-from gcsr.utils.safe_io import expanded, is_file
+from gcsr.utils.safe_io import expanded, is_file, naming
 
 _PICKLE = (
     "a pickle can run code. If you trust it: data = torch.load('{path}', weights_only=False);"
@@ -124,10 +124,8 @@ def _read(dataset: Dataset, root: Path, **options: Any) -> Graph:
             return Graph.from_npz(file, **options)
         layout, place = _downloaded(dataset, root)
     raw = layout.read(place)
-    try:
+    with naming(place):
         return Graph.from_arrays(**vars(raw), weighted=False, name=dataset.name, **options)
-    except InputError as error:
-        raise InputError(f"{place}: {error}") from None
 
 
 def _downloaded(dataset: Dataset, root: Path) -> tuple[Layout, Path]:

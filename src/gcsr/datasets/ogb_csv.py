@@ -14,10 +14,9 @@ from typing import IO
 import numpy as np
 
 from gcsr.datasets.layout import RawGraph
-from gcsr.utils.errors import InputError, require
-from gcsr.utils.safe_io import ALWAYS_BYTES, UNREADABLE, reason
+from gcsr.utils.errors import require
+from gcsr.utils.safe_io import ALWAYS_BYTES, parsing
 
-_REFUSED: tuple[type[Exception], ...] = (*UNREADABLE, Warning)
 # Tables of numbers compress to a third; a ratio above this is no real dataset.
 _MOST_TEXT_PER_BYTE = 16
 
@@ -31,11 +30,8 @@ class OgbFiles:
             found = [file.relative_to(path).as_posix() for file in path.glob("*/**/*.csv.gz")]
             self._names = {name: name for name in found}
             return
-        try:
-            with zipfile.ZipFile(path) as archive:
-                names = archive.namelist()
-        except UNREADABLE as error:
-            raise InputError(f"{path}: not a readable zip archive ({reason(error)}).") from None
+        with parsing(f"{path}: not a readable zip archive"), zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
         # All tables are in one folder, which has the graph's name.
         inner = [name.split("/", 1) for name in names if name.endswith(".csv.gz")]
         self._names = {parts[-1]: "/".join(parts) for parts in inner if len(parts) == 2}
@@ -96,18 +92,15 @@ def read_arxiv(folder: Path, archive: str = "") -> RawGraph:
 
 def _table(files: OgbFiles, name: str, dtype: type) -> np.ndarray:
     """A gzipped table of numbers without a header, always as a matrix."""
-    try:
-        with files.unpacked(name) as (stream, size), warnings.catch_warnings():
-            warnings.simplefilter("error")  # numpy only warns about an empty table
-            text = io.TextIOWrapper(stream, encoding="ascii")
-            lines = _bounded(text, ALWAYS_BYTES // 32 + _MOST_TEXT_PER_BYTE * size)
-            return np.loadtxt(lines, dtype=dtype, delimiter=",", comments=None, ndmin=2)
-    except InputError:
-        raise
-    except _REFUSED as error:
-        raise InputError(
-            f"{files.path}: {name}: not a readable table of numbers ({reason(error)})."
-        ) from None
+    with (
+        parsing(f"{files.path}: {name}: not a readable table of numbers"),
+        files.unpacked(name) as (stream, size),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("error")  # numpy only warns about an empty table
+        text = io.TextIOWrapper(stream, encoding="ascii")
+        lines = _bounded(text, ALWAYS_BYTES // 32 + _MOST_TEXT_PER_BYTE * size)
+        return np.loadtxt(lines, dtype=dtype, delimiter=",", comments=None, ndmin=2)
 
 
 def _bounded(text: io.TextIOWrapper, most: int) -> Iterator[str]:

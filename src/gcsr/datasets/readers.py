@@ -14,7 +14,7 @@ from gcsr.data.npz import checked_csr, load_array, load_arrays, require_features
 from gcsr.datasets.layout import WORDNET_FILES, RawGraph, per_class_split, shares_split
 from gcsr.datasets.pickles import read_array, read_neighbor_lists
 from gcsr.utils.errors import InputError, require
-from gcsr.utils.safe_io import UNREADABLE, reason
+from gcsr.utils.safe_io import parsing
 
 # -- Planetoid: Cora, Citeseer and PubMed with their public split ------------------------------------
 
@@ -75,10 +75,8 @@ def read_planetoid(folder: Path, name: str) -> RawGraph:
 
 
 def _test_index(path: Path) -> np.ndarray:
-    try:
+    with parsing(f"{path}: must hold one node id per line"):
         ids = np.array(path.read_bytes().split(), dtype=np.int64)
-    except (ValueError, OverflowError, OSError) as error:
-        raise InputError(f"{path}: must hold one node id per line ({reason(error)}).") from None
     require(ids.size > 0, f"{path}: holds no node ids.")
     return ids
 
@@ -236,10 +234,8 @@ def _is_whole(value: object) -> bool:
 
 
 def _json_object(path: Path) -> dict[str, Any]:
-    try:
+    with parsing(f"{path}: not readable JSON"):
         content = json.loads(path.read_bytes())
-    except (ValueError, OSError, RecursionError) as error:
-        raise InputError(f"{path}: not readable JSON ({reason(error)}).") from None
     require(isinstance(content, dict), f"{path}: must hold a JSON object.")
     return dict(content)
 
@@ -268,10 +264,8 @@ def read_wordnet(folder: Path) -> RawGraph:
     classes, definitions, ends = [], [], []
     for name in WORDNET_FILES:
         for place, line in _lines(folder / name):
-            try:
+            with parsing(f"{place} is not a synset of WordNet"):
                 offset, lexicographer, definition, pointers = _synset(line)
-            except UNREADABLE as error:
-                raise InputError(f"{place} is not a synset of WordNet ({reason(error)}).") from None
             require((name, offset) not in ids, f"{place} repeats the synset {offset}.")
             ends += [(len(ids), target, place) for target in pointers]
             ids[name, offset] = len(ids)
@@ -298,13 +292,10 @@ def read_wordnet(folder: Path) -> RawGraph:
 
 def _lines(path: Path) -> Iterator[tuple[str, str]]:
     """Where each synset is, for messages, and its line; the license is indented."""
-    try:
-        with path.open(encoding="latin-1") as lines:
-            for number, line in enumerate(lines, 1):
-                if line.strip() and not line.startswith("  "):
-                    yield f"{path}: line {number}", line
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({reason(error)}).") from None
+    with parsing(f"{path}: cannot be read"), path.open(encoding="latin-1") as lines:
+        for number, line in enumerate(lines, 1):
+            if line.strip() and not line.startswith("  "):
+                yield f"{path}: line {number}", line
 
 
 def _synset(line: str) -> tuple[str, int, str, list[tuple[str, str]]]:
