@@ -40,6 +40,7 @@ from gcsr.data.features import (
     take_rows,
 )
 from gcsr.data.sizes import LABEL_BYTES, StoredParts, real_bytes
+from gcsr.data.stored_matrix import edges_among
 from gcsr.utils.errors import InputError, require, require_one_of, warn_user
 from gcsr.utils.formatting import counted
 
@@ -554,8 +555,7 @@ class Graph:
         kept[torch.as_tensor(nodes)] = True
         ids, places = kept.nonzero().flatten(), kept.cumsum(0) - 1
         train, val, test = (places[one[kept[one]]] for one in (self.train, self.val, self.test))
-        edges = sp.csr_array(self.adjacency[ids.numpy()][:, ids.numpy()])
-        x = select_rows(self.x, ids)
+        edges, x = edges_among(self.adjacency, ids), select_rows(self.x, ids)
         return replace(self, x=x, adjacency=edges, y=self.y[ids], train=train, val=val, test=test)
 
     def renamed(self, name: str) -> Graph:

@@ -12,8 +12,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
-import scipy.sparse as sp
 import torch
 from torch import Tensor
 
@@ -306,9 +304,7 @@ def random_subset(visible: VisibleGraph, budget: int, *, itemsize: int, seed: in
 
 
 def _part(visible: VisibleGraph, nodes: Tensor, itemsize: int) -> Subset:
-    ids = np.asarray(nodes)
-    adjacency = sp.csr_array(visible.adjacency[ids][:, ids])
-    x = select_rows(visible.x, nodes)
+    adjacency, x = visible.among(nodes), select_rows(visible.x, nodes)
     if itemsize == 2:
         # The condensed graph is stored in half precision too.
         x = x.half().float()
