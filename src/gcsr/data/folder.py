@@ -98,10 +98,6 @@ class Manifest:
             isinstance(stored, dict) and stored.get("format") == FORMAT,
             f"{path}: must be a JSON object with format {FORMAT!r}{_AGAIN}",
         )
-        return cls._checked(path, stored)
-
-    @classmethod
-    def _checked(cls, path: Path, stored: dict[str, Any]) -> Manifest:
         types = get_type_hints(cls) | {"sha256": dict}
         for name, kind in types.items():
             value = stored.setdefault(name, False) if name == "sparse" else stored.get(name)
@@ -199,23 +195,24 @@ def write_folder(graph: Graph, out: str | Path) -> Path:
     out = expanded(out)
     graph.require_single_label("a graph folder")
     a = graph.adjacency
+    index = np.int32 if graph.num_nodes < 2**31 else np.int64
+    arrays = {
+        "indptr": a.indptr.astype(np.int64),
+        "indices": a.indices.astype(index, copy=False),
+        "labels": graph.y.numpy(),
+        **{split: getattr(graph, split).numpy() for split in SPLITS},
+    }
+    if graph.is_weighted:
+        arrays["weights"] = a.data
+    if is_sparse(graph.x):
+        matrix = csr_matrix(graph.x)
+        parts = matrix.indptr, matrix.indices, matrix.data
+        arrays |= dict(zip(SPARSE_FILES, parts, strict=True))
+    else:
+        arrays["features"] = graph.x.contiguous().numpy()
     with new_folder(out) as folder:
-        if is_sparse(graph.x):
-            matrix = csr_matrix(graph.x)
-            for part, array in zip(
-                SPARSE_FILES, (matrix.indptr, matrix.indices, matrix.data), strict=True
-            ):
-                write_list(folder, part, array)
-        else:
-            write_list(folder, "features", graph.x.contiguous().numpy())
-        write_list(folder, "indptr", a.indptr.astype(np.int64))
-        index = np.int32 if graph.num_nodes < 2**31 else np.int64
-        write_list(folder, "indices", a.indices.astype(index, copy=False))
-        if graph.is_weighted:
-            write_list(folder, "weights", a.data)
-        write_list(folder, "labels", graph.y.numpy())
-        for split in SPLITS:
-            write_list(folder, split, getattr(graph, split).numpy())
+        for name, array in arrays.items():
+            write_list(folder, name, array)
         seal(
             folder,
             name=graph.name,
