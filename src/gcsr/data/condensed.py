@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -16,7 +16,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from gcsr.data.card import card
-from gcsr.data.sizes import StoredParts, sparse_bytes
+from gcsr.data.sizes import MOST_CLASSES, StoredParts, sparse_bytes
 from gcsr.data.torch_files import SUFFIXES, read_tensors
 from gcsr.utils.errors import InputError, InputWarning, require, require_one_of
 from gcsr.utils.files import write_atomically
@@ -35,9 +35,8 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 SUFFIX = ".safetensors"
-MOST_CLASSES = 1_000_000
 StoredDtype = Literal["float32", "float16"]
-STORED_DTYPES: tuple[StoredDtype, ...] = ("float32", "float16")
+STORED_DTYPES: tuple[StoredDtype, ...] = get_args(StoredDtype)
 # The provenance key of the edges that layers without edge weights can use.
 UNWEIGHTED_EDGES = "unweighted_edges"
 LARGEST_HALF = torch.finfo(torch.float16).max
@@ -420,12 +419,16 @@ class CondensedGraph:
             for size, matrix in ((stored.features, self.x), (stored.adjacency, self.adjacency))
         )
         pairs = max(1, self.num_nodes * (self.num_nodes - 1))
+        if self.multi_label:
+            per_class = self.labels.sum(0)
+        else:
+            per_class = torch.bincount(self.classes[self.labeled], minlength=self.num_classes)
         return {
             "nodes": self.num_nodes,
             "features": int(self.x.shape[1]),
             "classes": self.num_classes,
             "labels": "multi-label" if self.multi_label else "soft" if self.y.ndim == 2 else "hard",
-            "nodes_per_class": self._nodes_per_class().tolist(),
+            "nodes_per_class": per_class.tolist(),
             "unlabelled_nodes": int((~self.labeled).sum()),
             "edges_above_0.01": int((off_diagonal > 0.01).sum()) // 2,
             "density_above_0.01": float((off_diagonal > 0.01).sum()) / pairs,
@@ -449,11 +452,6 @@ class CondensedGraph:
         one, such as ``cc-by-4.0``. ``privacy`` is :attr:`Privacy.sentences` of :func:`gcsr.privacy`.
         """
         return card(self, accuracies, license, privacy)
-
-    def _nodes_per_class(self) -> Tensor:
-        if self.multi_label:
-            return self.labels.sum(0)
-        return torch.bincount(self.classes[self.labeled], minlength=self.num_classes)
 
     def __repr__(self) -> str:
         made = self.provenance.get("method", "?")
@@ -521,7 +519,10 @@ class CondensedGraph:
                     provenance.get("dataset", {}), dict
                 )
                 require(plain, "provenance and its dataset must be JSON objects.")
-                x, adjacency, y, half = from_stored(tensors, path.stat().st_size, _width(metadata))
+                # A file with sparse features has their number beside them.
+                width = int(metadata.get("num_features", 1))
+                require(1 <= width < 2**31, f"num_features must be 1..{2**31 - 1}, got {width}.")
+                x, adjacency, y, half = from_stored(tensors, path.stat().st_size, width)
                 multi_label = metadata.get("multi_label") == "true"
                 return cls(x, adjacency, y, classes, provenance, half, multi_label)
 
@@ -533,13 +534,6 @@ class CondensedGraph:
         classes = int(y.max()) + 1 if y.ndim == 1 and y.numel() else int(y.shape[-1])
         with naming(path):
             return cls(x, adjacency, y, classes, provenance)
-
-
-def _width(metadata: Mapping[str, str]) -> int:
-    """The number of features, which a file with sparse features has beside them."""
-    width = int(metadata.get("num_features", 1))
-    require(1 <= width < 2**31, f"num_features must be 1..{2**31 - 1}, got {width}.")
-    return width
 
 
 def _with_ordered_header(blob: bytes) -> bytes:

@@ -167,7 +167,7 @@ class EdgeBlocks:
         )
         if self._weighted:
             given = np.ones(there.size) if weights is None else weights[keep]
-            records = np.empty(keys.size, self._kind)
+            records: np.ndarray = np.empty(keys.size, self._kind)
             records["key"], records["weight"] = keys, np.concatenate([given, given])
             records = records[np.argsort(keys, kind="stable")]
             keys = records["key"]
@@ -219,7 +219,9 @@ class EdgeBlocks:
     ) -> tuple[np.ndarray, np.ndarray | None, int]:
         """Distinct pairs of a bucket in order, their weights, and how many have no equal reverse."""
         path = self._bucket(bucket)
-        records = np.fromfile(path, self._kind) if path.is_file() else np.empty(0, self._kind)
+        records: np.ndarray = np.empty(0, self._kind)
+        if path.is_file():
+            records = np.fromfile(path, self._kind)
         path.unlink(missing_ok=True)
         if not self._weighted:
             pairs = np.unique(records) >> np.int64(1)

@@ -32,7 +32,8 @@ import numpy as np
 
 from gcsr.data.array_file import WALK_BYTES, ArrayFile, ArrayWriter
 from gcsr.data.features import csr_matrix, is_sparse
-from gcsr.data.graph import FEATURE_SCALINGS, MOST_CLASSES, SPLITS, Graph
+from gcsr.data.graph import FEATURE_SCALINGS, SPLITS, Graph
+from gcsr.data.sizes import MOST_CLASSES
 from gcsr.data.stored_matrix import SPARSE_FILES, StoredFeatures
 from gcsr.utils.errors import InputError, require
 from gcsr.utils.files import current_umask, write_atomically
@@ -108,7 +109,7 @@ class Manifest:
             low = 1 if name in ("nodes", "feature_count") else 0
             high = MOST_CLASSES if name == "num_classes" else 2**53
             require(
-                kind is not int or low <= value <= high,  # type: ignore[operator]
+                kind is not int or low <= value <= high,
                 f"{path}: {name} must be {low}..{high}, got {value!r:.60}{_AGAIN}",
             )
         if stored["scaling"] == "standardise":  # folders of older versions

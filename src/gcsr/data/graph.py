@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import numpy as np
 import scipy.sparse as sp
@@ -39,7 +39,7 @@ from gcsr.data.features import (
     select_rows,
     take_rows,
 )
-from gcsr.data.sizes import LABEL_BYTES, StoredParts, real_bytes
+from gcsr.data.sizes import LABEL_BYTES, MOST_CLASSES, StoredParts, real_bytes
 from gcsr.data.stored_matrix import edges_among
 from gcsr.utils.errors import InputError, require, require_one_of, warn_user
 from gcsr.utils.formatting import counted
@@ -48,11 +48,9 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 FeatureScaling = Literal["keep", "rows", "standardize"]
-FEATURE_SCALINGS: tuple[FeatureScaling, ...] = ("keep", "rows", "standardize")
+FEATURE_SCALINGS: tuple[FeatureScaling, ...] = get_args(FeatureScaling)
 Scale = Callable[[Tensor], Tensor]
 SPLITS = ("train", "val", "test")
-# More classes than any node classification has; bounds what a file can make us allocate.
-MOST_CLASSES = 1_000_000
 
 
 def standard_scale(training_rows: Tensor) -> Scale:
@@ -321,17 +319,12 @@ class Graph:
                 "edge_weights must be None where edges are a sparse matrix, whose values are the"
                 " weights.",
             )
-            coo = sp.coo_array(edges)
-            require(
-                coo.shape[0] == coo.shape[1],
-                f"edges must be a square matrix, got shape {coo.shape}.",
-            )
-            values = coo.data.astype(np.float32) if coo.data.dtype == np.bool_ else coo.data
+            matrix = sp.coo_array(edges)
+            if matrix.dtype == np.bool_:
+                matrix = matrix.astype(np.float32)
             if weighted is None:
-                weighted = bool(values.size and (values != 1).any())
-            stored = values != 0  # a stored zero is no edge, weighted or not
-            pairs, nodes = np.stack([coo.row[stored], coo.col[stored]]), coo.shape[0]
-            edge_weights = values[stored] if weighted else None
+                weighted = bool((matrix.data != 1).any())
+            adjacency = clean_adjacency(matrix, weighted=weighted, undirected=undirected)
         else:
             pairs, nodes = array_of("edges", edges), x.shape[0]
             if pairs.ndim == 2 and pairs.shape[1] == 2 and pairs.shape[0] != 2:
@@ -344,9 +337,9 @@ class Graph:
                 f"edges must be a 2 x E or E x 2 array of node ids or a scipy sparse matrix, got shape"
                 f" {pairs.shape}{call}.",
             )
-        adjacency = adjacency_from_edges(
-            pairs[0], pairs[1], nodes, edge_weights, undirected=undirected
-        )
+            adjacency = adjacency_from_edges(
+                pairs[0], pairs[1], nodes, edge_weights, undirected=undirected
+            )
         labels = labels_of(y)
         split, notes = split_of(labels, {"train": train, "val": val, "test": test})
         known = labels[labels >= 0]

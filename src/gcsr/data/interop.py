@@ -126,9 +126,9 @@ def from_pyg(data: Any, *, split: int, weight: str | None, **options: Any) -> Gr
             isinstance(found, Tensor),
             f"data.{field} must be a tensor, got {type(found).__name__}{_MISSING[field]}.",
         )
-    masks = {part: data.get(f"{part}_mask") for part in SPLITS}
-    for part, mask in masks.items():
-        masks[part] = None if mask is None else _mask_column(f"{part}_mask", mask, split, quiet)
+    masks: dict[str, Any] = {
+        part: _mask_column(data, f"{part}_mask", split, quiet) for part in SPLITS
+    }
     return (
         Graph.from_arrays(x, edge_index, data.y, edge_weights=weights, **masks, **options)
         .with_notes(*notes, warn=True)
@@ -229,7 +229,10 @@ def _edges(data: Any, weight: str | None, notes: list[str]) -> tuple[np.ndarray,
     return array_of("data.edge_index", index), weights
 
 
-def _mask_column(field: str, mask: Any, split: int, notes: list[str]) -> Tensor:
+def _mask_column(data: Any, field: str, split: int, notes: list[str]) -> Tensor | None:
+    mask = data.get(field)
+    if mask is None:
+        return None
     require(
         isinstance(mask, Tensor) and mask.ndim > 0,
         f"data.{field} must have one truth value per node, got a single value or no tensor.",
@@ -419,14 +422,11 @@ def from_pandas(
         rest = [one for one in names if one not in used]
         x = [one for one in rest if np.asarray(nodes[one]).dtype.kind in "iufb"]
         ignored += [one for one in rest if one not in x]
-    if isinstance(x, list) and x and all(_is_sparse(nodes, one) for one in x):
-        x = nodes[x].sparse.to_coo().astype(np.float32)
+    if isinstance(x, list) and x and all(one in names for one in x):
+        kinds = [getattr(nodes[one].dtype, "fill_value", None) for one in x]
+        # Columns that store only what is not zero.
+        x = nodes[x].sparse.to_coo().astype(np.float32) if set(kinds) == {0} else x
     return _from_nodes(table, np.stack(pairs), weights, ignored, x, y, split, options)
-
-
-def _is_sparse(frame: Any, name: object) -> bool:
-    """Whether a column of a pandas frame stores only what is not zero."""
-    return name in frame.columns and getattr(frame[name].dtype, "fill_value", None) == 0
 
 
 def _from_nodes(

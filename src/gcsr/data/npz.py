@@ -31,7 +31,8 @@ import scipy.sparse as sp
 
 from gcsr.data.array_file import npy_header
 from gcsr.data.features import csr_matrix, dense, filled, is_sparse, stays_sparse
-from gcsr.data.graph import MOST_CLASSES, SPLITS, FeatureScaling, Graph
+from gcsr.data.graph import SPLITS, FeatureScaling, Graph
+from gcsr.data.sizes import MOST_CLASSES
 from gcsr.utils.errors import InputError, require
 from gcsr.utils.files import write_atomically
 from gcsr.utils.safe_io import (

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from gcsr.data.stored_matrix import StoredMatrix
 
+# More classes than any node classification has; bounds what a file can make us allocate.
+MOST_CLASSES = 1_000_000
 POINTER_BYTES, LABEL_BYTES = 4, 8
 
 
