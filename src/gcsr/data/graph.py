@@ -416,9 +416,9 @@ class Graph:
         """
         from gcsr.data.interop import from_networkx  # noqa: PLC0415 - it imports this module
 
-        split = {"train": train, "val": val, "test": test}
+        given = {"x": x, "y": y, "train": train, "val": val, "test": test}
         options = {"undirected": undirected, "inductive": inductive, "features": features}
-        return from_networkx(graph, x=x, y=y, weight=weight, split=split, name=name, **options)
+        return from_networkx(graph, given, weight=weight, name=name, **options)
 
     @classmethod
     def from_pandas(
@@ -459,11 +459,10 @@ class Graph:
         """
         from gcsr.data.interop import from_pandas  # noqa: PLC0415 - it imports this module
 
-        columns = {"source": source, "target": target, "node": node, "x": x, "y": y}
-        split = {"train": train, "val": val, "test": test}
-        options: dict[str, Any] = {"undirected": undirected, "inductive": inductive}
-        options |= {"weight": weight, "name": name, "features": features}
-        return from_pandas(edges, nodes, split=split, **columns, **options)
+        given = {"x": x, "y": y, "train": train, "val": val, "test": test}
+        options: dict[str, Any] = {"source": source, "target": target, "node": node}
+        options |= {"undirected": undirected, "inductive": inductive, "features": features}
+        return from_pandas(edges, nodes, given, weight=weight, name=name, **options)
 
     @classmethod
     def from_npz(
