@@ -132,6 +132,8 @@ def require_undirected(differing: int, entries: int) -> None:
 
 # At least so many files of edges, and so many bits' worth of nodes in each.
 BUCKETS, NODES_PER_BUCKET = 64, 16
+_PLAIN: np.dtype = np.dtype("<i8")
+_WEIGHTED: np.dtype = np.dtype([("key", "<i8"), ("weight", "<f8")])
 
 
 class EdgeBlocks:
@@ -141,22 +143,22 @@ class EdgeBlocks:
     bucket of its row; buckets are then sorted, cleaned and written one after the other.
     """
 
-    def __init__(self, folder: Path, nodes: int, *, weighted: bool = False) -> None:
+    def __init__(self, folder: Path, nodes: int) -> None:
         require(0 < nodes < 2**31, f"nodes must be 1..{2**31 - 1}, got {nodes}.")
-        self._folder, self._nodes, self._weighted = folder, nodes, weighted
+        self._folder, self._nodes, self._kind = folder, nodes, _PLAIN
         self._shift = np.int64(max(1, (nodes - 1).bit_length()))
         self._rows = -(-nodes // max(BUCKETS, nodes >> NODES_PER_BUCKET))
-        self._kind = np.dtype([("key", "<i8"), ("weight", "<f8")]) if weighted else np.dtype("<i8")
 
     def add(
         self, sources: np.ndarray, targets: np.ndarray, weights: np.ndarray | None = None
     ) -> None:
-        """Add edges; loops and edges of weight zero are dropped."""
+        """Add edges, all of them with or without weights; loops and zero weights are dropped."""
         require_node_ids(self._nodes, sources, targets)
         keep = sources != targets
         if weights is not None:
             require_weights(weights)
             keep &= weights != 0
+            self._kind = _WEIGHTED
         there, back = sources[keep].astype(np.int64), targets[keep].astype(np.int64)
         # The lowest bit tells an edge from its reverse.
         keys = np.concatenate(
@@ -165,10 +167,9 @@ class EdgeBlocks:
                 (((back << self._shift) | there) << np.int64(1)) | np.int64(1),
             ]
         )
-        if self._weighted:
-            given = np.ones(there.size) if weights is None else weights[keep]
+        if weights is not None:
             records: np.ndarray = np.empty(keys.size, self._kind)
-            records["key"], records["weight"] = keys, np.concatenate([given, given])
+            records["key"], records["weight"] = keys, np.tile(weights[keep], 2)
             records = records[np.argsort(keys, kind="stable")]
             keys = records["key"]
         else:
@@ -223,7 +224,7 @@ class EdgeBlocks:
         if path.is_file():
             records = np.fromfile(path, self._kind)
         path.unlink(missing_ok=True)
-        if not self._weighted:
+        if self._kind is _PLAIN:
             pairs = np.unique(records) >> np.int64(1)
             distinct = np.unique(pairs)
             # A pair that came in both directions is there twice.

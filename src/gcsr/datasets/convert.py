@@ -41,7 +41,6 @@ class Tables:
     features: Iterable[np.ndarray]
     labels: np.ndarray
     split: dict[str, np.ndarray]
-    weighted: bool = False
 
 
 def convert_tables(
@@ -61,7 +60,7 @@ def convert_tables(
         _write_features(folder, tables.features, nodes, progress)
         if scaling != "keep":
             _scale(folder, scaling, tables.split["train"])
-        blocks = EdgeBlocks(folder, nodes, weighted=tables.weighted)
+        blocks = EdgeBlocks(folder, nodes)
         for done, edges in enumerate(tables.edges, 1):
             blocks.add(*edges)
             progress("reading edges", done, 0)
@@ -98,16 +97,13 @@ def from_lists(
         require(path.is_file(), f"{path}: no such file.")
     matrix = matrix_of(features)
     step = max(1, WALK_BYTES // max(1, matrix.itemsize * matrix.shape[1]))
-    blocks = edges_of(edges)
-    first = next(blocks, None)
     return Tables(
-        edges=() if first is None else chain([first], blocks),
+        edges=edges_of(edges),
         features=(np.array(matrix[i : i + step]) for i in range(0, matrix.shape[0], step)),
         labels=list_of(labels, "labels"),
         split={
             name: list_of(path, name) for name, path in zip(SPLITS, (train, val, test), strict=True)
         },
-        weighted=first is not None and first[2] is not None,
     )
 
 
