@@ -185,9 +185,7 @@ def write_list(folder: Path, name: str, values: np.ndarray) -> None:
     dtype = FILES[name][0] if values.dtype.str not in FILES[name] else values.dtype.str
     width = values.shape[1] if values.ndim == 2 else None
     with ArrayWriter(folder / f"{name}.npy", dtype, width) as writer:
-        step = max(1, WALK_BYTES // (values.itemsize * (width or 1)))
-        for start in range(0, values.shape[0], step):
-            writer.write(start, values[start : start + step])
+        writer.append(values)
         writer.finish()
 
 
@@ -280,25 +278,24 @@ def _hashed(
     sha256: dict[str, str] = {}
     content = hashlib.sha256()
     filled = 0
+    if "features" not in files:
+        rows = StoredFeatures.of(files, width)
+        content.update(str(rows.shape).encode())
+        for block in rows.blocks():
+            content.update(block.data)
     for name in FILES:
-        if name not in files and "features" in name:
-            if name == "features":
-                rows = StoredFeatures.of(files, width)
-                content.update(str(rows.shape).encode())
-                for block in rows.blocks():
-                    content.update(block.data)
-            continue
-        if name not in files:  # unweighted: in memory every edge has the weight one
+        if name == "weights" and name not in files:  # in memory every edge has the weight one
             count = files["indices"].rows
             content.update(str((count,)).encode())
             ones = np.ones(min(count, WALK_BYTES // 4), np.float32)
             for start in range(0, count, max(1, ones.size)):
                 content.update(ones[: count - start].data)
+        if name not in files:
             continue
         file, digest = files[name], hashlib.sha256()
         with file.path.open("rb") as stream:
             digest.update(stream.read(file.offset))
-        own = name not in SPARSE_FILES  # which are part of the content as unfolded rows
+        own = name not in SPARSE_FILES  # which are part of the content as unfolded rows above
         content.update(str(file.shape).encode() if own else b"")
         for block in file.blocks():
             digest.update(block.data)
