@@ -62,16 +62,16 @@ class StoredRows:
 
     def __getitem__(self, nodes: Tensor, /) -> Tensor:
         """The rows of some nodes, dense."""
-        if self.is_sparse:
-            return self.kept(nodes).to_dense()
-        found = torch.from_numpy(self.file.take(nodes.cpu().numpy()))
-        return found if self.columns is None else found[:, self.columns]
+        found = self.kept(nodes)
+        return found.to_dense() if self.is_sparse else found
 
     def kept(self, nodes: Tensor) -> Tensor:
         """The rows of some nodes, sparse if the file's are."""
-        if not isinstance(self.file, StoredFeatures):
-            return self[nodes]
-        found = from_csr(self.file.matrix.take(nodes.cpu().numpy()))
+        ids = nodes.cpu().numpy()
+        if isinstance(self.file, StoredFeatures):
+            found = from_csr(self.file.matrix.take(ids))
+        else:
+            found = torch.from_numpy(self.file.take(ids))
         return found if self.columns is None else take_columns(found, self.columns)
 
 
