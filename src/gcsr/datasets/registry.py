@@ -15,7 +15,6 @@ from gcsr.datasets.layout import (
     WORDNET_FILES,
     Layout,
     data_root,
-    deferred,
     planetoid_files,
     spellings,
 )
@@ -89,7 +88,8 @@ def _planetoid(name: str, folders: tuple[str, ...], size: Size) -> Dataset:
     layout = Layout(
         spellings(*folders, name, families=("planetoid", "Planetoid")),
         files,
-        deferred("readers:read_planetoid", name),
+        "readers:read_planetoid",
+        (name,),
         partial(_pyg_urls, "Planetoid", files),
     )
     split = f"public, {20 * size[-1]} / 500 / 1000"
@@ -106,7 +106,8 @@ def _gnn_benchmark(name: str, family: str, folder: str, size: Size) -> Dataset:
     layout = Layout(
         spellings(folder, folder.lower(), name, families=(family.lower(), family)),
         (file,),
-        deferred("readers:read_gnnbench", file),
+        "readers:read_gnnbench",
+        (file,),
         partial(_pyg_urls, family, (file,)),
     )
     return Dataset(
@@ -125,8 +126,8 @@ def _graphsaint(name: str, folder: str, size: Size, split: str) -> Dataset:
     layout = Layout(
         spellings(folder, folder.lower(), name, families=("graphsaint", "GraphSAINT")),
         GRAPHSAINT_FILES,
-        deferred("readers:read_graphsaint"),
-        partial(_pyg_urls, folder, GRAPHSAINT_FILES),
+        "readers:read_graphsaint",
+        urls=partial(_pyg_urls, folder, GRAPHSAINT_FILES),
     )
     split = f"public, {split}"
     return Dataset(
@@ -144,7 +145,7 @@ _DIGITS = Dataset(
     setting="transductive",
     scaling="keep",
     source="scikit-learn (bundled), 10 nearest neighbors",
-    layouts=(Layout((".",), (), deferred("readers:read_digits")),),
+    layouts=(Layout((".",), (), "readers:read_digits"),),
 )
 
 _ARXIV_FOLDERS = ("ogbn_arxiv", "ogbn-arxiv", "arxiv")
@@ -160,17 +161,18 @@ _ARXIV = Dataset(
     source="Open Graph Benchmark",
     undirected=True,
     layouts=(
-        Layout(_ARXIV_FOLDERS, ARXIV_FILES, deferred("ogb_csv:read_arxiv")),
+        Layout(_ARXIV_FOLDERS, ARXIV_FILES, "ogb_csv:read_arxiv"),
         Layout(
             (*_ARXIV_FOLDERS, "."),
             (ARXIV_ARCHIVE,),
-            deferred("ogb_csv:read_arxiv", ARXIV_ARCHIVE),
+            "ogb_csv:read_arxiv",
+            (ARXIV_ARCHIVE,),
             lambda: {ARXIV_ARCHIVE: _ARXIV_URL},
         ),
         Layout(
             spellings(*_ARXIV_FOLDERS, families=("graphsaint", "GraphSAINT")),
             GRAPHSAINT_FILES,
-            deferred("readers:read_graphsaint"),
+            "readers:read_graphsaint",
         ),
     ),
 )
@@ -190,7 +192,7 @@ _WORDNET = Dataset(
         Layout(
             (".", "dict", "wordnet", "wordnet/dict"),
             WORDNET_FILES,
-            deferred("readers:read_wordnet"),
+            "readers:read_wordnet",
             installed=("/usr/share/wordnet", *(f"{one}/corpora/wordnet" for one in _NLTK)),
         ),
     ),
