@@ -22,7 +22,7 @@ import scipy.sparse as sp
 
 from gcsr.data.npz import checked_csr
 from gcsr.utils.errors import InputError, require
-from gcsr.utils.safe_io import parsing, reason
+from gcsr.utils.safe_io import parsing
 
 # Instructions of genuine files of any protocol: no sets, no out-of-band buffers.
 _NAMES = (
@@ -136,13 +136,11 @@ def read_neighbor_lists(path: Path) -> np.ndarray:
 
 
 def _records(path: Path) -> Any:
-    try:
+    # A hostile or cut file may raise anything.
+    with parsing(f"{path}: refused as a pickle", Exception):
         content = path.read_bytes()
         _check_instructions(content)
         return _RestrictedUnpickler(io.BytesIO(content), encoding="latin1").load()
-    # A hostile or cut file may raise anything.
-    except Exception as error:
-        raise InputError(f"{path}: refused as a pickle ({reason(error)}).") from None
 
 
 def _check_instructions(content: bytes) -> None:
