@@ -27,7 +27,7 @@ from gcsr.datasets.layout import (
     RawGraph,
     planetoid_files,
 )
-from gcsr.datasets.ogb_csv import read_arxiv_archive, read_arxiv_folder
+from gcsr.datasets.ogb_csv import read_arxiv
 from gcsr.datasets.readers import read_gnnbench, read_graphsaint, read_planetoid, read_wordnet
 
 _PLANETOID = Bundle(planetoid_files("cora"))
@@ -103,7 +103,7 @@ def _read_tables(data: bytes, folder: Path) -> object:
     for name, part in zip(_TABLES.names, _TABLES.parts(data), strict=True):
         packed = part if part.startswith(_GZIP) else gzip.compress(part, 1, mtime=0)
         written(folder, name, packed)
-    return _whole(read_arxiv_folder, folder)
+    return _whole(read_arxiv, folder)
 
 
 def _archive_seeds() -> list[bytes]:
@@ -116,7 +116,7 @@ def _archive_seeds() -> list[bytes]:
 
 def _read_archive(data: bytes, folder: Path) -> object:
     written(folder, ARXIV_ARCHIVE, data)
-    return _whole(read_arxiv_archive, folder)
+    return _whole(partial(read_arxiv, archive=ARXIV_ARCHIVE), folder)
 
 
 def _bench_seeds() -> list[bytes]:

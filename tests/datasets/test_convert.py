@@ -156,7 +156,7 @@ def test_edges_in_blocks_follow_the_rules_of_memory(
     if not undirected:
         sources, targets = np.concatenate([sources, targets]), np.concatenate([targets, sources])
         weights = None if weights is None else np.concatenate([weights, weights])
-    blocks = EdgeBlocks(tmp_path, 40, weighted=weighted)
+    blocks = EdgeBlocks(tmp_path, 40)
     for part in np.array_split(np.arange(sources.size), 9):
         blocks.add(sources[part], targets[part], None if weights is None else weights[part])
     blocks.finish(undirected=undirected)

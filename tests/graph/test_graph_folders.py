@@ -15,6 +15,7 @@ from gcsr import Graph, InputError
 from gcsr.data.array_file import ArrayFile, ArrayWriter
 from gcsr.data.folder import verify, write_folder
 from gcsr.data.stored_graph import StoredGraph, open_folder
+from gcsr.data.stored_matrix import edges_among
 from helpers import planted_graph
 
 
@@ -59,7 +60,7 @@ def test_rows_by_number(written: Path) -> None:
     assert np.array_equal(stored.disk.features.take(ids), graph.x.numpy()[ids])
     for found, wanted in (
         (stored.disk.adjacency.take(ids), graph.adjacency[ids]),
-        (stored.disk.adjacency.among(ids), graph.adjacency[ids][:, ids]),
+        (edges_among(stored.disk.adjacency, ids), graph.adjacency[ids][:, ids]),
         (stored.disk.adjacency.rows(3, 50), graph.adjacency[3:50]),
     ):
         assert np.array_equal(found.toarray(), wanted.toarray())

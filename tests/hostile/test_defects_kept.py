@@ -15,7 +15,7 @@ from fuzz.targets.small import file_bytes, small_condensed
 from gcsr import InputError, report
 from gcsr.benchmarking.store import Store
 from gcsr.cli.app import main
-from gcsr.data.condensed import MOST_SPARSE_NODES, matrix_bytes
+from gcsr.data.condensed import MOST_SPARSE_NODES, stored_matrix_bytes
 from gcsr.training.expert_cache import ExpertCache
 from gcsr.tuning.space import named_space
 
@@ -35,8 +35,8 @@ def test_a_small_file_does_not_unfold_to_a_gigabyte(refused, tmp_path):
 
 def test_what_could_not_be_read_again_is_not_stored_sparsely():
     eye = torch.eye(6144)
-    assert matrix_bytes(eye, 4, beside=0)[1] is None
-    assert matrix_bytes(eye, 4, beside=30_000)[1] is not None
+    assert stored_matrix_bytes(eye, 4, beside=0) == eye.nbytes
+    assert stored_matrix_bytes(eye, 4, beside=30_000) < eye.nbytes
 
 
 @pytest.mark.parametrize("kind", [torch.bfloat16, torch.float8_e4m3fn, torch.complex64])

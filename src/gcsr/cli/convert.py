@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -111,26 +110,25 @@ def _convert(
 
     path = expanded(source)
     scaling = scaling_name(loading.features or "keep")
-    with ExitStack() as stack:
-        if path.suffix in EDGE_SUFFIXES:
-            missing = ", ".join(option for option, value in lists.items() if value is None)
-            require(not missing, f"{missing} is needed with a list of edges.")
-            files = {
-                option.removeprefix("--").removeprefix("node-"): cast("Path", value)
-                for option, value in lists.items()
-            }
-            tables = from_lists(path, **files)
-        else:
-            tables = from_ogb(path, stack)
-        convert_tables(
-            tables,
-            out,
-            name=name or path.stem,
-            undirected=loading.undirected,
-            inductive=bool(loading.inductive),
-            scaling=scaling,
-            progress=progress,
-        )
+    if path.suffix in EDGE_SUFFIXES:
+        missing = ", ".join(option for option, value in lists.items() if value is None)
+        require(not missing, f"{missing} is needed with a list of edges.")
+        files = {
+            option.removeprefix("--").removeprefix("node-"): cast("Path", value)
+            for option, value in lists.items()
+        }
+        tables = from_lists(path, **files)
+    else:
+        tables = from_ogb(path)
+    convert_tables(
+        tables,
+        out,
+        name=name or path.stem,
+        undirected=loading.undirected,
+        inductive=bool(loading.inductive),
+        scaling=scaling,
+        progress=progress,
+    )
 
 
 def _summary(folder: Path, manifest: Manifest, size: int, verified: bool) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from typing import IO, Any, Self
 import numpy as np
 
 from gcsr.utils.errors import InputError, require
-from gcsr.utils.safe_io import reason
+from gcsr.utils.safe_io import naming, parsing, reason
 
 # The length of every header that is written: it is written again once the shape is known.
 HEADER_BYTES = 128
@@ -33,10 +33,6 @@ _HEADERS = {
 }
 
 
-class PickledError(ValueError):
-    """An array of objects, which only a pickle can hold."""
-
-
 def npy_header(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """Shape, order and type of an npy file of ``size`` bytes; other files are a ``ValueError``.
 
@@ -49,7 +45,10 @@ def npy_header(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, np.
         warnings.simplefilter("ignore")  # about the text in the header
         shape, fortran, dtype = _HEADERS[magic](stream)
     if dtype.hasobject:
-        raise PickledError("objects")
+        raise InputError(
+            "holds a pickled object, which could run code; save plain arrays of numbers"
+            " (array.astype(...) instead of dtype=object)."
+        )
     if dtype.names is not None or dtype.subdtype is not None or not dtype.itemsize:
         raise ValueError(f"values of type {reason(ValueError(str(dtype)))}")
     if any(type(length) is not int or length < 0 for length in shape):
@@ -72,15 +71,9 @@ class ArrayFile:
     def open(cls, path: Path) -> Self:
         """Read and check the header; no row is read."""
         require(path.is_file(), f"{path}: no such file.")  # opening a pipe would block
-        try:
-            size = path.stat().st_size
-            with path.open("rb") as stream:
-                shape, fortran, dtype = npy_header(stream, size)
-                offset = stream.tell()
-        except OSError as error:
-            raise InputError(f"{path}: cannot be read ({error.strerror}).") from None
-        except Exception as error:  # whatever a hostile header makes numpy's parser raise
-            raise InputError(f"{path}: not a readable npy file ({reason(error)}).") from None
+        with _opened(path) as stream, naming(path), parsing("not a readable npy file"):
+            shape, fortran, dtype = npy_header(stream, path.stat().st_size)
+            offset = stream.tell()
         require(
             dtype.str in DTYPES and not fortran and 1 <= len(shape) <= 2,
             f"{path}: must have rows of float32, int32 or int64, got {dtype} of shape {shape}.",
@@ -128,7 +121,7 @@ class ArrayFile:
 
     def read_into(self, out: np.ndarray, start: int) -> None:
         """Fill ``out`` with the rows that begin at ``start``."""
-        with self._opened() as stream:
+        with _opened(self.path) as stream:
             self._fill(stream, out, start)
 
     def take(self, ids: np.ndarray) -> np.ndarray:
@@ -140,7 +133,7 @@ class ArrayFile:
         per_window = max(1, WALK_BYTES // self.row_bytes)
         one_by_one = max(1, WALK_BYTES // (PAGE_BYTES * SPARSE_PAGES))
         at = 0
-        with self._opened() as stream:
+        with _opened(self.path) as stream:
             while at < wanted.size:
                 first = int(wanted[at])
                 end = int(np.searchsorted(wanted, first + per_window, "left"))
@@ -158,14 +151,6 @@ class ArrayFile:
                 at = end
         return out
 
-    @contextmanager
-    def _opened(self) -> Iterator[FileIO]:
-        try:
-            with self.path.open("rb", buffering=0) as stream:
-                yield stream
-        except OSError as error:
-            raise InputError(f"{self.path}: cannot be read ({error.strerror}).") from None
-
     def blocks(self) -> Iterator[np.ndarray]:
         """All rows, in blocks of moderate size."""
         step = max(1, WALK_BYTES // max(1, self.row_bytes))
@@ -181,6 +166,15 @@ class ArrayFile:
             got = stream.readinto(view[: 2**30])
             require(bool(got), f"{self.path}: ends before row {start + out.shape[0]}.")
             view = view[got:]
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[FileIO]:
+    try:
+        with path.open("rb", buffering=0) as stream:
+            yield stream
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}).") from None
 
 
 class ArrayWriter:

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -16,17 +16,18 @@ from safetensors.torch import save
 from torch import Tensor
 
 from gcsr.data.card import card
+from gcsr.data.sizes import MOST_CLASSES, StoredParts, sparse_bytes
 from gcsr.data.torch_files import SUFFIXES, read_tensors
 from gcsr.utils.errors import InputError, InputWarning, require, require_one_of
 from gcsr.utils.files import write_atomically
 from gcsr.utils.formatting import counted
 from gcsr.utils.safe_io import (
-    UNREADABLE,
     allowed_bytes,
     is_file,
     is_number,
+    naming,
+    parsing,
     part,
-    reason,
     require_unfoldable,
 )
 
@@ -34,9 +35,8 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 SUFFIX = ".safetensors"
-MOST_CLASSES = 1_000_000
 StoredDtype = Literal["float32", "float16"]
-STORED_DTYPES: tuple[StoredDtype, ...] = ("float32", "float16")
+STORED_DTYPES: tuple[StoredDtype, ...] = get_args(StoredDtype)
 # The provenance key of the edges that layers without edge weights can use.
 UNWEIGHTED_EDGES = "unweighted_edges"
 LARGEST_HALF = torch.finfo(torch.float16).max
@@ -49,23 +49,21 @@ CSR = ("pointers", "columns", "values")
 # Of a sparse layout: a file of a few bytes becomes n' x n' numbers, 1 GiB in float32.
 MOST_SPARSE_NODES = 2**14
 _POINTER = torch.int32
-_REFUSED: tuple[type[Exception], ...] = (*UNREADABLE, SafetensorError)
 
 
-def matrix_bytes(matrix: Tensor, itemsize: int, beside: int) -> tuple[int, int | None]:
-    """Bytes of features or an adjacency stored densely and sparsely, in numbers of ``itemsize`` bytes.
+def stored_matrix_bytes(matrix: Tensor, itemsize: int, beside: int) -> int:
+    """Bytes of features or an adjacency in a file, in numbers of ``itemsize`` bytes.
 
-    The second is ``None`` where there are too many nodes for the sparse layout, or too few bytes
-    ``beside`` it in the file for a reader to accept a dense matrix of that size.
+    They are those of the dense layout, or of the sparse one if that is smaller and a reader accepts it:
+    not too many nodes, and enough bytes, with those ``beside`` it, for a dense matrix of that size.
     """
     rows, width = matrix.shape
     dense = rows * width * itemsize
     if rows > MOST_SPARSE_NODES:
-        return dense, None
-    entries = int(_occupied(matrix).sum())
-    sparse = entries * (itemsize + _column_type(width).itemsize) + (rows + 1) * _POINTER.itemsize
-    needed = _dense_bytes(rows, width, itemsize)
-    return dense, sparse if needed <= allowed_bytes(beside + sparse) else None
+        return dense
+    sparse = sparse_bytes(rows, width, int(_occupied(matrix).sum()), itemsize)
+    readable = _dense_bytes(rows, width, itemsize) <= allowed_bytes(beside + sparse)
+    return min(dense, sparse) if readable else dense
 
 
 def _occupied(matrix: Tensor) -> Tensor:
@@ -81,11 +79,6 @@ def _dense_bytes(rows: int, width: int, itemsize: int) -> int:
     return rows * width * max(itemsize, torch.float32.itemsize)
 
 
-def stored_matrix_bytes(matrix: Tensor, itemsize: int, beside: int) -> int:
-    """Bytes of a matrix in the layout that it is stored in: the smaller one."""
-    return min(size for size in matrix_bytes(matrix, itemsize, beside) if size is not None)
-
-
 def size_note(condensed: int, original: float | None) -> list[str]:
     """One sentence if the condensed graph is not smaller than the graph that it replaces."""
     if original is None or condensed < original:
@@ -94,12 +87,6 @@ def size_note(condensed: int, original: float | None) -> list[str]:
         f"the condensed graph takes {condensed:,} bytes, the graph that it replaces, stored sparsely,"
         f" {original:,.0f}: fewer nodes, --dtype float16 or --sparsify make it smaller"
     ]
-
-
-def is_stored_sparsely(matrix: Tensor, itemsize: int, beside: int) -> bool:
-    """Whether the sparse layout takes fewer bytes."""
-    dense, sparse = matrix_bytes(matrix, itemsize, beside)
-    return sparse is not None and sparse < dense
 
 
 def to_stored(
@@ -117,7 +104,7 @@ def to_stored(
 
 def _laid_out(name: str, matrix: Tensor, beside: int) -> dict[str, Tensor]:
     """A matrix in the layout that takes fewer bytes."""
-    if not is_stored_sparsely(matrix, matrix.element_size(), beside):
+    if stored_matrix_bytes(matrix, matrix.element_size(), beside) == matrix.nbytes:
         return {name: matrix}
     rows, columns = _occupied(matrix).nonzero(as_tuple=True)
     counts = torch.bincount(rows, minlength=matrix.shape[0])
@@ -317,14 +304,20 @@ class CondensedGraph:
     @property
     def stored_bytes(self) -> int:
         """Bytes of features, adjacency and labels in a file."""
-        itemsize, _, beside = self._stored_sizes()
-        return beside + stored_matrix_bytes(self.adjacency, itemsize, beside)
+        return self.stored_parts.total
 
-    def _stored_sizes(self) -> tuple[int, int, int]:
-        """In a file, bytes of a number of A' and of X', and of features and labels together."""
-        itemsize, of_x = (2 if self.half else t.element_size() for t in (self.adjacency, self.x))
+    @property
+    def stored_parts(self) -> StoredParts:
+        """The same by part."""
         labels = self.y.nbytes
-        return itemsize, of_x, stored_matrix_bytes(self.x, of_x, labels) + labels
+        features = stored_matrix_bytes(self.x, self._itemsize(self.x), labels)
+        itemsize = self._itemsize(self.adjacency)
+        edges = stored_matrix_bytes(self.adjacency, itemsize, features + labels)
+        return StoredParts(features, edges, labels)
+
+    def _itemsize(self, matrix: Tensor) -> int:
+        """Bytes of a number in a file."""
+        return 2 if self.half else matrix.element_size()
 
     @property
     def leaks_test_labels(self) -> bool:
@@ -420,24 +413,27 @@ class CondensedGraph:
     def describe(self) -> dict[str, Any]:
         """Sizes, structure and provenance in one plain dictionary."""
         off_diagonal = self.adjacency - self.adjacency.diag().diag()
-        itemsize, of_x, beside = self._stored_sizes()
-        sparse = (
-            is_stored_sparsely(self.x, of_x, self.y.nbytes),
-            is_stored_sparsely(self.adjacency, itemsize, beside),
+        stored = self.stored_parts
+        features, edges = (
+            "sparse" if size < matrix.numel() * self._itemsize(matrix) else "dense"
+            for size, matrix in ((stored.features, self.x), (stored.adjacency, self.adjacency))
         )
-        features, edges = ("sparse" if one else "dense" for one in sparse)
         pairs = max(1, self.num_nodes * (self.num_nodes - 1))
+        if self.multi_label:
+            per_class = self.labels.sum(0)
+        else:
+            per_class = torch.bincount(self.classes[self.labeled], minlength=self.num_classes)
         return {
             "nodes": self.num_nodes,
             "features": int(self.x.shape[1]),
             "classes": self.num_classes,
             "labels": "multi-label" if self.multi_label else "soft" if self.y.ndim == 2 else "hard",
-            "nodes_per_class": self._nodes_per_class().tolist(),
+            "nodes_per_class": per_class.tolist(),
             "unlabelled_nodes": int((~self.labeled).sum()),
             "edges_above_0.01": int((off_diagonal > 0.01).sum()) // 2,
             "density_above_0.01": float((off_diagonal > 0.01).sum()) / pairs,
             "mean_diagonal": float(self.adjacency.diag().mean()),
-            "bytes": self.stored_bytes,
+            "bytes": stored.total,
             "original_bytes": self.original_bytes,
             "notes": self.size_note,
             "stored_dtype": "float16" if self.half else str(self.x.dtype).removeprefix("torch."),
@@ -456,11 +452,6 @@ class CondensedGraph:
         one, such as ``cc-by-4.0``. ``privacy`` is :attr:`Privacy.sentences` of :func:`gcsr.privacy`.
         """
         return card(self, accuracies, license, privacy)
-
-    def _nodes_per_class(self) -> Tensor:
-        if self.multi_label:
-            return self.labels.sum(0)
-        return torch.bincount(self.classes[self.labeled], minlength=self.num_classes)
 
     def __repr__(self) -> str:
         made = self.provenance.get("method", "?")
@@ -506,34 +497,34 @@ class CondensedGraph:
         require(is_file(path), f"{path}: no such file.")
         if path.suffix in SUFFIXES:
             return cls._of_tensors(path)
-        try:
-            with safe_open(path, framework="pt") as archive:
+        with naming(path):
+            with (
+                parsing("not a readable safetensors file", SafetensorError),
+                safe_open(path, framework="pt") as archive,
+            ):
                 metadata = archive.metadata() or {}
                 names = frozenset(archive.keys())
-                known = names in LAYOUTS.get(metadata.get("format", ""), ())
+                kind = metadata.get("format", "")
+                known = names in LAYOUTS.get(kind, ())
                 tensors = {name: archive.get_tensor(name) for name in names} if known else {}
-        except _REFUSED as error:
-            raise InputError(
-                f"{path}: not a readable safetensors file ({reason(error)})."
-            ) from None
-        kind = metadata.get("format", "")
-        newer = kind.startswith(FAMILY) and kind not in FORMATS
-        what = "one of a newer version" if newer else "another safetensors file"
-        require(known, f"{path}: must be a condensed graph of this library, got {what}.")
-        try:
-            provenance = json.loads(
-                metadata["provenance"], parse_constant=_no_constant, parse_float=_finite
-            )
-            classes = int(metadata["num_classes"])
-            plain = isinstance(provenance, dict) and isinstance(provenance.get("dataset", {}), dict)
-            require(plain, "provenance and its dataset must be JSON objects.")
-            x, adjacency, y, half = from_stored(tensors, path.stat().st_size, _width(metadata))
-            multi_label = metadata.get("multi_label") == "true"
-            return cls(x, adjacency, y, classes, provenance, half, multi_label)
-        except InputError as error:
-            raise InputError(f"{path}: {error}") from None
-        except UNREADABLE as error:
-            raise InputError(f"{path}: broken metadata ({reason(error)}).") from None
+            newer = kind.startswith(FAMILY) and kind not in FORMATS
+            what = "one of a newer version" if newer else "another safetensors file"
+            require(known, f"must be a condensed graph of this library, got {what}.")
+            with parsing("broken metadata"):
+                provenance = json.loads(
+                    metadata["provenance"], parse_constant=_no_constant, parse_float=_finite
+                )
+                classes = int(metadata["num_classes"])
+                plain = isinstance(provenance, dict) and isinstance(
+                    provenance.get("dataset", {}), dict
+                )
+                require(plain, "provenance and its dataset must be JSON objects.")
+                # A file with sparse features has their number beside them.
+                width = int(metadata.get("num_features", 1))
+                require(1 <= width < 2**31, f"num_features must be 1..{2**31 - 1}, got {width}.")
+                x, adjacency, y, half = from_stored(tensors, path.stat().st_size, width)
+                multi_label = metadata.get("multi_label") == "true"
+                return cls(x, adjacency, y, classes, provenance, half, multi_label)
 
     @classmethod
     def _of_tensors(cls, path: Path) -> CondensedGraph:
@@ -541,17 +532,8 @@ class CondensedGraph:
         seed = {"seed": int(made["seed"])} if "seed" in made else {}
         provenance = {"method": made.get("method", "imported"), "imported": made, **seed}
         classes = int(y.max()) + 1 if y.ndim == 1 and y.numel() else int(y.shape[-1])
-        try:
+        with naming(path):
             return cls(x, adjacency, y, classes, provenance)
-        except InputError as error:
-            raise InputError(f"{path}: {error}") from None
-
-
-def _width(metadata: Mapping[str, str]) -> int:
-    """The number of features, which a file with sparse features has beside them."""
-    width = int(metadata.get("num_features", 1))
-    require(1 <= width < 2**31, f"num_features must be 1..{2**31 - 1}, got {width}.")
-    return width
 
 
 def _with_ordered_header(blob: bytes) -> bytes:

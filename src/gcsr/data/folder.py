@@ -32,7 +32,8 @@ import numpy as np
 
 from gcsr.data.array_file import WALK_BYTES, ArrayFile, ArrayWriter
 from gcsr.data.features import csr_matrix, is_sparse
-from gcsr.data.graph import FEATURE_SCALINGS, MOST_CLASSES, SPLITS, Graph
+from gcsr.data.graph import FEATURE_SCALINGS, SPLITS, Graph
+from gcsr.data.sizes import MOST_CLASSES
 from gcsr.data.stored_matrix import SPARSE_FILES, StoredFeatures
 from gcsr.utils.errors import InputError, require
 from gcsr.utils.files import current_umask, write_atomically
@@ -98,10 +99,6 @@ class Manifest:
             isinstance(stored, dict) and stored.get("format") == FORMAT,
             f"{path}: must be a JSON object with format {FORMAT!r}{_AGAIN}",
         )
-        return cls._checked(path, stored)
-
-    @classmethod
-    def _checked(cls, path: Path, stored: dict[str, Any]) -> Manifest:
         types = get_type_hints(cls) | {"sha256": dict}
         for name, kind in types.items():
             value = stored.setdefault(name, False) if name == "sparse" else stored.get(name)
@@ -112,7 +109,7 @@ class Manifest:
             low = 1 if name in ("nodes", "feature_count") else 0
             high = MOST_CLASSES if name == "num_classes" else 2**53
             require(
-                kind is not int or low <= value <= high,  # type: ignore[operator]
+                kind is not int or low <= value <= high,
                 f"{path}: {name} must be {low}..{high}, got {value!r:.60}{_AGAIN}",
             )
         if stored["scaling"] == "standardise":  # folders of older versions
@@ -188,9 +185,7 @@ def write_list(folder: Path, name: str, values: np.ndarray) -> None:
     dtype = FILES[name][0] if values.dtype.str not in FILES[name] else values.dtype.str
     width = values.shape[1] if values.ndim == 2 else None
     with ArrayWriter(folder / f"{name}.npy", dtype, width) as writer:
-        step = max(1, WALK_BYTES // (values.itemsize * (width or 1)))
-        for start in range(0, values.shape[0], step):
-            writer.write(start, values[start : start + step])
+        writer.append(values)
         writer.finish()
 
 
@@ -199,23 +194,24 @@ def write_folder(graph: Graph, out: str | Path) -> Path:
     out = expanded(out)
     graph.require_single_label("a graph folder")
     a = graph.adjacency
+    index = np.int32 if graph.num_nodes < 2**31 else np.int64
+    arrays = {
+        "indptr": a.indptr.astype(np.int64),
+        "indices": a.indices.astype(index, copy=False),
+        "labels": graph.y.numpy(),
+        **{split: getattr(graph, split).numpy() for split in SPLITS},
+    }
+    if graph.is_weighted:
+        arrays["weights"] = a.data
+    if is_sparse(graph.x):
+        matrix = csr_matrix(graph.x)
+        parts = matrix.indptr, matrix.indices, matrix.data
+        arrays |= dict(zip(SPARSE_FILES, parts, strict=True))
+    else:
+        arrays["features"] = graph.x.contiguous().numpy()
     with new_folder(out) as folder:
-        if is_sparse(graph.x):
-            matrix = csr_matrix(graph.x)
-            for part, array in zip(
-                SPARSE_FILES, (matrix.indptr, matrix.indices, matrix.data), strict=True
-            ):
-                write_list(folder, part, array)
-        else:
-            write_list(folder, "features", graph.x.contiguous().numpy())
-        write_list(folder, "indptr", a.indptr.astype(np.int64))
-        index = np.int32 if graph.num_nodes < 2**31 else np.int64
-        write_list(folder, "indices", a.indices.astype(index, copy=False))
-        if graph.is_weighted:
-            write_list(folder, "weights", a.data)
-        write_list(folder, "labels", graph.y.numpy())
-        for split in SPLITS:
-            write_list(folder, split, getattr(graph, split).numpy())
+        for name, array in arrays.items():
+            write_list(folder, name, array)
         seal(
             folder,
             name=graph.name,
@@ -282,25 +278,24 @@ def _hashed(
     sha256: dict[str, str] = {}
     content = hashlib.sha256()
     filled = 0
+    if "features" not in files:
+        rows = StoredFeatures.of(files, width)
+        content.update(str(rows.shape).encode())
+        for block in rows.blocks():
+            content.update(block.data)
     for name in FILES:
-        if name not in files and "features" in name:
-            if name == "features":
-                rows = StoredFeatures.of(files, width)
-                content.update(str(rows.shape).encode())
-                for block in rows.blocks():
-                    content.update(block.data)
-            continue
-        if name not in files:  # unweighted: in memory every edge has the weight one
+        if name == "weights" and name not in files:  # in memory every edge has the weight one
             count = files["indices"].rows
             content.update(str((count,)).encode())
             ones = np.ones(min(count, WALK_BYTES // 4), np.float32)
             for start in range(0, count, max(1, ones.size)):
                 content.update(ones[: count - start].data)
+        if name not in files:
             continue
         file, digest = files[name], hashlib.sha256()
         with file.path.open("rb") as stream:
             digest.update(stream.read(file.offset))
-        own = name not in SPARSE_FILES  # which are part of the content as unfolded rows
+        own = name not in SPARSE_FILES  # which are part of the content as unfolded rows above
         content.update(str(file.shape).encode() if own else b"")
         for block in file.blocks():
             digest.update(block.data)

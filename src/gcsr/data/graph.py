@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import numpy as np
 import scipy.sparse as sp
@@ -39,6 +39,8 @@ from gcsr.data.features import (
     select_rows,
     take_rows,
 )
+from gcsr.data.sizes import LABEL_BYTES, MOST_CLASSES, StoredParts, real_bytes
+from gcsr.data.stored_matrix import edges_among
 from gcsr.utils.errors import InputError, require, require_one_of, warn_user
 from gcsr.utils.formatting import counted
 
@@ -46,72 +48,9 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 FeatureScaling = Literal["keep", "rows", "standardize"]
-FEATURE_SCALINGS: tuple[FeatureScaling, ...] = ("keep", "rows", "standardize")
+FEATURE_SCALINGS: tuple[FeatureScaling, ...] = get_args(FeatureScaling)
 Scale = Callable[[Tensor], Tensor]
 SPLITS = ("train", "val", "test")
-# More classes than any node classification has; bounds what a file can make us allocate.
-MOST_CLASSES = 1_000_000
-# Bytes of a row pointer and of a label in a file.
-_POINTER, _LABEL = 4, 8
-
-
-@dataclass(frozen=True)
-class StoredParts:
-    """Bytes of a graph in a file."""
-
-    features: int
-    adjacency: int
-    labels: int
-
-    @property
-    def total(self) -> int:
-        """All of it."""
-        return self.features + self.adjacency + self.labels
-
-
-def stored_parts(
-    shape: tuple[int, int],
-    filled: int,
-    entries: int,
-    *,
-    weighted: bool,
-    itemsize: int = 4,
-    label_bytes: int = _LABEL,
-) -> StoredParts:
-    """Bytes of nodes with features of a ``shape``, ``filled`` of which are not zero, and of edges.
-
-    Features densely or as compressed sparse rows, whichever is smaller; edges as compressed sparse
-    rows, their weights only where one differs from 1; numbers of ``itemsize`` bytes; ``label_bytes``
-    for the labels of a node.
-    """
-    nodes, width = shape
-    sparse = filled * (itemsize + _index_bytes(width)) + (nodes + 1) * _POINTER
-    per_edge = _index_bytes(nodes) + (itemsize if weighted else 0)
-    return StoredParts(
-        features=min(nodes * width * itemsize, sparse),
-        adjacency=entries * per_edge + (nodes + 1) * _POINTER,
-        labels=nodes * label_bytes,
-    )
-
-
-def real_bytes(
-    x: Tensor, adjacency: sp.csr_array, *, itemsize: int = 4, label_bytes: int = _LABEL
-) -> StoredParts:
-    """Bytes of real nodes, stored as sparingly as a condensed graph is."""
-    shape = int(x.shape[0]), int(x.shape[1])
-    weighted = bool((adjacency.data != 1).any())
-    return stored_parts(
-        shape,
-        filled(x),
-        int(adjacency.nnz),
-        weighted=weighted,
-        itemsize=itemsize,
-        label_bytes=label_bytes,
-    )
-
-
-def _index_bytes(largest: int) -> int:
-    return 2 if largest <= 2**15 else 4
 
 
 def standard_scale(training_rows: Tensor) -> Scale:
@@ -380,17 +319,12 @@ class Graph:
                 "edge_weights must be None where edges are a sparse matrix, whose values are the"
                 " weights.",
             )
-            coo = sp.coo_array(edges)
-            require(
-                coo.shape[0] == coo.shape[1],
-                f"edges must be a square matrix, got shape {coo.shape}.",
-            )
-            values = coo.data.astype(np.float32) if coo.data.dtype == np.bool_ else coo.data
+            matrix = sp.coo_array(edges)
+            if matrix.dtype == np.bool_:
+                matrix = matrix.astype(np.float32)
             if weighted is None:
-                weighted = bool(values.size and (values != 1).any())
-            stored = values != 0  # a stored zero is no edge, weighted or not
-            pairs, nodes = np.stack([coo.row[stored], coo.col[stored]]), coo.shape[0]
-            edge_weights = values[stored] if weighted else None
+                weighted = bool((matrix.data != 1).any())
+            adjacency = clean_adjacency(matrix, weighted=weighted, undirected=undirected)
         else:
             pairs, nodes = array_of("edges", edges), x.shape[0]
             if pairs.ndim == 2 and pairs.shape[1] == 2 and pairs.shape[0] != 2:
@@ -403,9 +337,9 @@ class Graph:
                 f"edges must be a 2 x E or E x 2 array of node ids or a scipy sparse matrix, got shape"
                 f" {pairs.shape}{call}.",
             )
-        adjacency = adjacency_from_edges(
-            pairs[0], pairs[1], nodes, edge_weights, undirected=undirected
-        )
+            adjacency = adjacency_from_edges(
+                pairs[0], pairs[1], nodes, edge_weights, undirected=undirected
+            )
         labels = labels_of(y)
         split, notes = split_of(labels, {"train": train, "val": val, "test": test})
         known = labels[labels >= 0]
@@ -482,9 +416,9 @@ class Graph:
         """
         from gcsr.data.interop import from_networkx  # noqa: PLC0415 - it imports this module
 
-        split = {"train": train, "val": val, "test": test}
+        given = {"x": x, "y": y, "train": train, "val": val, "test": test}
         options = {"undirected": undirected, "inductive": inductive, "features": features}
-        return from_networkx(graph, x=x, y=y, weight=weight, split=split, name=name, **options)
+        return from_networkx(graph, given, weight=weight, name=name, **options)
 
     @classmethod
     def from_pandas(
@@ -525,11 +459,10 @@ class Graph:
         """
         from gcsr.data.interop import from_pandas  # noqa: PLC0415 - it imports this module
 
-        columns = {"source": source, "target": target, "node": node, "x": x, "y": y}
-        split = {"train": train, "val": val, "test": test}
-        options: dict[str, Any] = {"undirected": undirected, "inductive": inductive}
-        options |= {"weight": weight, "name": name, "features": features}
-        return from_pandas(edges, nodes, split=split, **columns, **options)
+        given = {"x": x, "y": y, "train": train, "val": val, "test": test}
+        options: dict[str, Any] = {"source": source, "target": target, "node": node}
+        options |= {"undirected": undirected, "inductive": inductive, "features": features}
+        return from_pandas(edges, nodes, given, weight=weight, name=name, **options)
 
     @classmethod
     def from_npz(
@@ -614,8 +547,7 @@ class Graph:
         kept[torch.as_tensor(nodes)] = True
         ids, places = kept.nonzero().flatten(), kept.cumsum(0) - 1
         train, val, test = (places[one[kept[one]]] for one in (self.train, self.val, self.test))
-        edges = sp.csr_array(self.adjacency[ids.numpy()][:, ids.numpy()])
-        x = select_rows(self.x, ids)
+        edges, x = edges_among(self.adjacency, ids), select_rows(self.x, ids)
         return replace(self, x=x, adjacency=edges, y=self.y[ids], train=train, val=val, test=test)
 
     def renamed(self, name: str) -> Graph:
@@ -647,7 +579,7 @@ class Graph:
     @property
     def label_bytes(self) -> int:
         """Bytes of the labels of a node in a file."""
-        return self.num_classes if self.multi_label else _LABEL
+        return self.num_classes if self.multi_label else LABEL_BYTES
 
     @property
     def num_edges(self) -> int:
@@ -669,11 +601,10 @@ class Graph:
     @cached_property
     def stored_parts(self) -> StoredParts:
         """Bytes of features, adjacency and labels in a file, sparse where that is smaller."""
-        shape = self.num_nodes, self.num_features
-        return stored_parts(
-            shape,
-            self.filled,
-            self.num_edges,
+        return real_bytes(
+            self.x,
+            self.adjacency,
+            entries=self.filled,
             weighted=self.is_weighted,
             label_bytes=self.label_bytes,
         )

@@ -20,6 +20,8 @@ from gcsr.data.graph import SPLITS, Graph
 from gcsr.utils.errors import InputError, plain_number, require, suggestion
 
 NO_FEATURES = "stands for no features"
+# Arrays, or names of attributes, for x, y, train, val and test.
+_Given = Mapping[str, Any]
 # The most names or classes that a sentence lists.
 MOST_NAMED = 10
 
@@ -126,9 +128,9 @@ def from_pyg(data: Any, *, split: int, weight: str | None, **options: Any) -> Gr
             isinstance(found, Tensor),
             f"data.{field} must be a tensor, got {type(found).__name__}{_MISSING[field]}.",
         )
-    masks = {part: data.get(f"{part}_mask") for part in SPLITS}
-    for part, mask in masks.items():
-        masks[part] = None if mask is None else _mask_column(f"{part}_mask", mask, split, quiet)
+    masks: dict[str, Any] = {
+        part: _mask_column(data, f"{part}_mask", split, quiet) for part in SPLITS
+    }
     return (
         Graph.from_arrays(x, edge_index, data.y, edge_weights=weights, **masks, **options)
         .with_notes(*notes, warn=True)
@@ -229,7 +231,10 @@ def _edges(data: Any, weight: str | None, notes: list[str]) -> tuple[np.ndarray,
     return array_of("data.edge_index", index), weights
 
 
-def _mask_column(field: str, mask: Any, split: int, notes: list[str]) -> Tensor:
+def _mask_column(data: Any, field: str, split: int, notes: list[str]) -> Tensor | None:
+    mask = data.get(field)
+    if mask is None:
+        return None
     require(
         isinstance(mask, Tensor) and mask.ndim > 0,
         f"data.{field} must have one truth value per node, got a single value or no tensor.",
@@ -338,6 +343,19 @@ class _Nodes:
         array = array_of(name, given)
         return array if array.dtype == np.bool_ else self.positions(list(given), name)
 
+    def graph(
+        self, edges: np.ndarray, weights: Any, ignored: list[str], given: _Given, **options: Any
+    ) -> Graph:
+        """The graph of nodes with what was given for ``x``, ``y`` and the parts of the split."""
+        notes: list[str] = []
+        labels = self.labels(given["y"], notes)
+        parts = {name: self.part(name, given[name]) for name in SPLITS}
+        x = self.features(given["x"])
+        graph = Graph.from_arrays(x, edges, labels, edge_weights=weights, **parts, **options)
+        if ignored:
+            graph = graph.with_notes(f"attributes that are ignored: {_listed(ignored)}", warn=True)
+        return graph.with_notes(*notes)
+
 
 def _missing(value: Any) -> bool:
     """Whether a value is ``None``, NaN or pandas' ``NA``."""
@@ -346,9 +364,7 @@ def _missing(value: Any) -> bool:
     return value is None or type(value).__name__ == "NAType"
 
 
-def from_networkx(
-    graph: Any, *, x: Any, y: Any, weight: str | None, split: dict[str, Any], **options: Any
-) -> Graph:
+def from_networkx(graph: Any, given: _Given, *, weight: str | None, **options: Any) -> Graph:
     """See :meth:`gcsr.Graph.from_networkx`."""
     require(
         hasattr(graph, "nodes") and hasattr(graph, "edges") and hasattr(graph, "is_directed"),
@@ -370,20 +386,18 @@ def from_networkx(
     options["undirected"] = options["undirected"] or not graph.is_directed()
     pairs = [nodes.positions([edge[end] for edge in edges], "edges") for end in (0, 1)]
     ignored = [one for one in own if one != name]
-    return _from_nodes(nodes, np.stack(pairs), weights, ignored, x, y, split, options)
+    return nodes.graph(np.stack(pairs), weights, ignored, given, **options)
 
 
 def from_pandas(
     edges: Any,
     nodes: Any,
+    given: _Given,
     *,
     source: str,
     target: str,
     node: str,
-    x: Any,
-    y: Any,
     weight: str | None,
-    split: dict[str, Any],
     **options: Any,
 ) -> Graph:
     """See :meth:`gcsr.Graph.from_pandas`."""
@@ -408,43 +422,15 @@ def from_pandas(
     name = weight or "weight"
     weights = np.asarray(edges[name]) if name in own else None
     ignored = [one for one in own if one not in (source, target, name)]
+    x = given["x"]
     if x is None:
-        used = {
-            node,
-            y if isinstance(y, str) else None,
-            *SPLITS,
-            *(f"{part}_mask" for part in SPLITS),
-        }
-        used |= {given for given in split.values() if isinstance(given, str)}
+        used = {node, *SPLITS, *(f"{part}_mask" for part in SPLITS)}
+        used |= {name for name in given.values() if isinstance(name, str)}
         rest = [one for one in names if one not in used]
         x = [one for one in rest if np.asarray(nodes[one]).dtype.kind in "iufb"]
         ignored += [one for one in rest if one not in x]
-    if isinstance(x, list) and x and all(_is_sparse(nodes, one) for one in x):
-        x = nodes[x].sparse.to_coo().astype(np.float32)
-    return _from_nodes(table, np.stack(pairs), weights, ignored, x, y, split, options)
-
-
-def _is_sparse(frame: Any, name: object) -> bool:
-    """Whether a column of a pandas frame stores only what is not zero."""
-    return name in frame.columns and getattr(frame[name].dtype, "fill_value", None) == 0
-
-
-def _from_nodes(
-    nodes: _Nodes,
-    edges: np.ndarray,
-    weights: Any,
-    ignored: list[str],
-    x: Any,
-    y: Any,
-    split: dict[str, Any],
-    options: dict[str, Any],
-) -> Graph:
-    notes: list[str] = []
-    labels = nodes.labels(y, notes)
-    parts = {name: nodes.part(name, given) for name, given in split.items()}
-    graph = Graph.from_arrays(
-        nodes.features(x), edges, labels, edge_weights=weights, **parts, **options
-    )
-    if ignored:
-        graph = graph.with_notes(f"attributes that are ignored: {_listed(ignored)}", warn=True)
-    return graph.with_notes(*notes)
+    if isinstance(x, list) and x and all(one in names for one in x):
+        kinds = [getattr(nodes[one].dtype, "fill_value", None) for one in x]
+        # Columns that store only what is not zero.
+        x = nodes[x].sparse.to_coo().astype(np.float32) if set(kinds) == {0} else x
+    return table.graph(np.stack(pairs), weights, ignored, {**given, "x": x}, **options)

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import io
 import math
+import warnings
 import zipfile
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -28,16 +29,19 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from gcsr.data.array_file import PickledError, npy_header
+from gcsr.data.array_file import npy_header
 from gcsr.data.features import csr_matrix, dense, filled, is_sparse, stays_sparse
-from gcsr.data.graph import MOST_CLASSES, SPLITS, FeatureScaling, Graph
+from gcsr.data.graph import SPLITS, FeatureScaling, Graph
+from gcsr.data.sizes import MOST_CLASSES
 from gcsr.utils.errors import InputError, require
 from gcsr.utils.files import write_atomically
 from gcsr.utils.safe_io import (
     UNREADABLE,
     allowed_bytes,
     is_file,
+    naming,
     never_falls,
+    parsing,
     reason,
     require_unfoldable,
 )
@@ -78,19 +82,8 @@ def load_array(path: Path) -> np.ndarray:
 def _refusing(path: Path, kind: str) -> Iterator[None]:
     """Turn whatever a broken or unsafe file raises into one sentence."""
     require(is_file(path), f"{path}: no such file.")
-    try:
+    with parsing(f"{path} must be an {kind}, got a file that cannot be read"), naming(path):
         yield
-    except PickledError:
-        raise InputError(
-            f"{path}: holds a pickled object, which could run code; save plain arrays of numbers"
-            " (array.astype(...) instead of dtype=object)."
-        ) from None
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
-    except UNREADABLE as error:
-        raise InputError(
-            f"{path} must be an {kind}, got a file that cannot be read ({reason(error)})."
-        ) from None
 
 
 def _members(archive: zipfile.ZipFile, only: Collection[str] | None) -> dict[str, zipfile.ZipInfo]:
@@ -114,21 +107,14 @@ def _members(archive: zipfile.ZipFile, only: Collection[str] | None) -> dict[str
 def _member(archive: zipfile.ZipFile, name: str, info: zipfile.ZipInfo) -> np.ndarray:
     with archive.open(info) as stream:
         try:
-            shape, fortran, dtype = npy_header(stream, info.file_size)
-        except PickledError:
+            npy_header(stream, info.file_size)
+        except InputError:
             raise
         except UNREADABLE as error:
             raise ValueError(f"{name}: {reason(error)}") from None
-        flat = np.empty(math.prod(shape), dtype)
-        place, done = flat.view(np.uint8), 0
-        while part := stream.read(1 << 20):
-            if done + len(part) > len(place):
-                raise ValueError(f"{name}: more bytes than its header says")
-            place[done : done + len(part)] = np.frombuffer(part, np.uint8)
-            done += len(part)
-        if done < len(place):
-            raise EOFError("cut off")
-    return flat.reshape(shape, order="F" if fortran else "C")
+    with archive.open(info) as stream, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about the text in the header
+        return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
 
 
 def read_npz(
@@ -171,7 +157,7 @@ def read_npz(
         classes.shape == () and classes.dtype.kind in "iu" and 0 <= int(classes) <= MOST_CLASSES,
         f"{path}: num_classes must be a single integer 0..{MOST_CLASSES}.",
     )
-    try:
+    with naming(path):
         return Graph.from_arrays(
             x,
             adjacency,
@@ -186,8 +172,6 @@ def read_npz(
             name=path.stem,
             features=features,
         )
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
 
 
 def shape_of(path: Path, prefix: str, arrays: dict[str, np.ndarray]) -> tuple[int, int]:

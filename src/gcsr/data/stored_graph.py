@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field, fields
-from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -16,7 +15,7 @@ from gcsr.data.folder import Manifest
 from gcsr.data.graph import SPLITS, FeatureScaling, Graph, scaling_name
 from gcsr.data.stored_matrix import NEEDS_MEMORY, StoredFeatures, StoredMatrix
 from gcsr.utils.errors import InputError, require
-from gcsr.utils.safe_io import expanded
+from gcsr.utils.safe_io import expanded, naming
 
 SCRATCH_VARIABLE = "GCSR_SCRATCH"
 # In memory an entry of the adjacency is stored as given, with loops, normalized, and on the device; the
@@ -54,7 +53,6 @@ class StoredGraph(Graph):
     """
 
     disk: OnDisk = field(kw_only=True)
-    manifest: Manifest = field(kw_only=True)
 
     def __post_init__(self) -> None:
         self._check_nodes()
@@ -110,44 +108,37 @@ class StoredGraph(Graph):
     @property
     def is_sparse(self) -> bool:
         """Whether the folder has sparse features."""
-        return self.manifest.sparse
+        return isinstance(self.disk.features, StoredFeatures)
 
     @property
     def filled(self) -> int:
         """As the manifest says."""
         return self.disk.filled
 
-    @cached_property
+    @property
     def content_hash(self) -> str:
         """As the manifest says; ``gcsr convert --verify`` computes it again."""
         return self.disk.content_hash
 
 
-def open_folder(
-    folder: str | Path, *, memory: int, name: str | None = None, inductive: bool | None = None
-) -> StoredGraph:
+def open_folder(folder: str | Path, *, memory: int, inductive: bool | None = None) -> StoredGraph:
     """A graph folder, checked against its manifest, to be worked on in blocks.
 
     Args:
         folder: what :func:`~gcsr.data.folder.write_folder` or ``gcsr convert`` wrote.
         memory: bytes that blocks may take together.
-        name: shown in results; by default as the manifest says.
         inductive: hide validation and test nodes while condensing; by default as the manifest says.
     """
     folder = expanded(folder)
     require(memory > 0, f"memory must be > 0 bytes, got {memory}.")
     manifest = Manifest.read(folder)
     files = manifest.open_files(folder)
-    pointers = files["indptr"]
-    adjacency = StoredMatrix(pointers, files["indices"], files.get("weights"))
-    ends = int(pointers.read(0, 1)[0]), int(pointers.read(manifest.nodes)[0])
-    adjacency.require_pointers(ends == (0, manifest.edges))
+    adjacency = StoredMatrix(files["indptr"], files["indices"], files.get("weights"))
+    adjacency.require_ends()
     features: ArrayFile | StoredFeatures
     if manifest.sparse:
         features = StoredFeatures.of(files, manifest.feature_count)
-        pointers = files["features_indptr"]
-        ends = int(pointers.read(0, 1)[0]), int(pointers.read(manifest.nodes)[0])
-        features.matrix.require_pointers(ends == (0, manifest.filled))
+        features.matrix.require_ends()
     else:
         features = files["features"]
     scratch = os.environ.get(SCRATCH_VARIABLE)
@@ -160,21 +151,18 @@ def open_folder(
         memory=memory,
     )
     lists: dict[str, Any] = {split: torch.from_numpy(files[split].read()) for split in SPLITS}
-    try:
+    with naming(folder):
         return StoredGraph(
             x=torch.empty(features.shape, dtype=torch.float32, device="meta"),
             adjacency=adjacency,
             y=torch.from_numpy(files["labels"].read()),
             num_classes=manifest.num_classes,
-            name=name or manifest.name,
+            name=manifest.name,
             inductive=manifest.inductive if inductive is None else inductive,
             feature_scaling=manifest.scaling,  # type: ignore[arg-type]
             disk=disk,
-            manifest=manifest,
             **lists,
         )
-    except InputError as error:
-        raise InputError(f"{folder}: {error}") from None
 
 
 def feature_numbers(graph: Graph, hops: int = 1) -> int:

@@ -78,11 +78,6 @@ class StoredMatrix:
         values = None if self.weights is None else self.weights.take(places)
         return self._matrix(pointers, self.indices.take(places), values)
 
-    def among(self, ids: ArrayLike) -> sp.csr_array:
-        """The edges among some nodes, in memory."""
-        ids = np.asarray(ids, np.int64)
-        return sp.csr_array(self.take(ids)[:, ids])
-
     def cuts(self, most_rows: int, most_entries: int) -> Iterator[tuple[int, int]]:
         """Blocks of rows within both bounds; a row beyond the second is a block of its own."""
         nodes, window = self.shape[0], 2**20
@@ -94,6 +89,11 @@ class StoredMatrix:
             stop = start + min(stop - start, max(1, room))
             yield start, stop
             start = stop
+
+    def require_ends(self) -> None:
+        """Refuse row pointers that do not begin and end as they must."""
+        ends = int(self.indptr.read(0, 1)[0]), int(self.indptr.read(self.shape[0])[0])
+        self.require_pointers(ends == (0, self.nnz))
 
     def require_pointers(self, fine: bool) -> None:
         """Refuse row pointers that are not ``fine``."""
@@ -112,6 +112,13 @@ class StoredMatrix:
         index = np.int32 if max(columns.size, width) < 2**31 else np.int64
         arrays = (values, columns.astype(index, copy=False), pointers.astype(index))
         return sp.csr_array(arrays, shape=(pointers.size - 1, width))
+
+
+def edges_among(adjacency: sp.csr_array | StoredMatrix, nodes: ArrayLike) -> sp.csr_array:
+    """The edges among some nodes, in memory."""
+    ids = np.asarray(nodes)
+    rows = adjacency.take(ids) if isinstance(adjacency, StoredMatrix) else adjacency[ids]
+    return sp.csr_array(rows[:, ids])
 
 
 @dataclass(frozen=True)

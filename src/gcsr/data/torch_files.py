@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from gcsr.utils.errors import InputError, require
-from gcsr.utils.safe_io import UNREADABLE, is_file, reason, require_unfoldable
+from gcsr.utils.safe_io import is_file, naming, parsing, require_unfoldable
 
 SUFFIXES = (".pt", ".pth")
 PARTS = ("adj", "feat", "label")
@@ -30,7 +30,6 @@ _NAMES = {
     "edge_index": ("edge_index",),
     "edge_weight": ("edge_weight", "weight"),
 }
-_REFUSED: tuple[type[Exception], ...] = (*UNREADABLE, AssertionError, RecursionError)
 # As GraphSlim and the authors write: dataset, rate, seed.
 _NAME = re.compile(r"(?P<dataset>.+)_(?P<rate>[\d.]+)_(?P<seed>\d+)")
 
@@ -43,9 +42,10 @@ def read_tensors(path: Path) -> tuple[Tensor, Tensor, Tensor, dict[str, Any]]:
         files = {part: path.with_name(f"{part}_{name}{path.suffix}") for part in PARTS}
         for part in ("feat", "label"):
             require(is_file(files[part]), f"{files[part]}: no such file, but {path.name} needs it.")
-        found = {part: _load(file) for part, file in files.items() if is_file(file)}
-        made = {"files": [file.name for file in files.values() if is_file(file)]}
-        size = sum(file.stat().st_size for file in files.values() if is_file(file))
+        present = {part: file for part, file in files.items() if is_file(file)}
+        found = {part: _load(file) for part, file in present.items()}
+        made = {"files": [file.name for file in present.values()]}
+        size = sum(file.stat().st_size for file in present.values())
         if match := _NAME.fullmatch(name):
             made |= match.groupdict()
             if path.parent.parent.name == "reduced_graph":  # of GraphSlim
@@ -62,64 +62,55 @@ def read_tensors(path: Path) -> tuple[Tensor, Tensor, Tensor, dict[str, Any]]:
         }
         for part in ("feat", "label"):
             require(part in found, f"{path}: must have {' or '.join(_NAMES[part])}, got neither.")
-    tensors = {part: _tensor(path, part, value, size) for part, value in found.items()}
-    x, y = tensors["feat"].float(), tensors["label"]
-    if y.ndim == 2 and y.shape[1] == 1:
-        y = y[:, 0]
-    return x, _adjacency(path, tensors, len(x), size), y if y.ndim == 2 else y.long(), made
+    with naming(path):
+        tensors = {part: _tensor(part, value, size) for part, value in found.items()}
+        x, y = tensors["feat"].float(), tensors["label"]
+        if y.ndim == 2 and y.shape[1] == 1:
+            y = y[:, 0]
+        return x, _adjacency(tensors, len(x), size), y if y.ndim == 2 else y.long(), made
 
 
-def _load(path: Path) -> Any:
+def _load(file: Path) -> Any:
     """The content of one file; a zip archive that stands for too many bytes is refused."""
-    try:
-        with zipfile.ZipFile(path) as archive:
+    with naming(file), parsing("not a readable file of torch.save"):
+        with zipfile.ZipFile(file) as archive:
             entries = archive.infolist()
         plain = all(entry.compress_type == zipfile.ZIP_STORED for entry in entries)
         require(plain, "must be as torch.save writes it, got a compressed archive.")
-        require_unfoldable("its tensors", sum(e.file_size for e in entries), path.stat().st_size)
-        # Indices of sparse tensors are not checked otherwise.
-        with torch.sparse.check_sparse_tensor_invariants():
-            return torch.load(path, map_location="cpu", weights_only=True)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
-    except pickle.UnpicklingError:
-        raise InputError(
-            f"{path}: must hold tensors only, got other objects, which loading could run as code; save"
-            " tensors (docs/coming-from.md)."
-        ) from None
-    except _REFUSED as error:
-        raise InputError(f"{path}: not a readable file of torch.save ({reason(error)}).") from None
+        require_unfoldable("its tensors", sum(e.file_size for e in entries), file.stat().st_size)
+        try:
+            # Indices of sparse tensors are not checked otherwise.
+            with torch.sparse.check_sparse_tensor_invariants():
+                return torch.load(file, map_location="cpu", weights_only=True)
+        except pickle.UnpicklingError:
+            raise InputError(
+                "must hold tensors only, got other objects, which loading could run as code; save"
+                " tensors (docs/coming-from.md)."
+            ) from None
 
 
-def _tensor(path: Path, part: str, value: Any, size: int) -> Tensor:
+def _tensor(part: str, value: Any, size: int) -> Tensor:
     """A dense tensor of its own; one that repeats or unfolds few bytes to many is refused."""
     fine = isinstance(value, Tensor) and not value.is_quantized and not value.is_complex()
-    require(fine, f"{path}: {part} must be a tensor of real numbers, got {type(value).__name__}.")
-    try:
+    require(fine, f"{part} must be a tensor of real numbers, got {type(value).__name__}.")
+    with parsing(f"{part} is broken"):
         require_unfoldable(part, value.numel() * value.element_size(), size)
         found: Tensor = value.detach()
         return (found.to_dense() if found.layout != torch.strided else found).contiguous()
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
-    except UNREADABLE as error:
-        raise InputError(f"{path}: {part} is broken ({reason(error)}).") from None
 
 
-def _adjacency(path: Path, tensors: Mapping[str, Tensor], nodes: int, size: int) -> Tensor:
+def _adjacency(tensors: Mapping[str, Tensor], nodes: int, size: int) -> Tensor:
     if "adj" in tensors:
         return tensors["adj"].float()
-    try:
-        require_unfoldable("adj", 4 * nodes * nodes, size)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
+    require_unfoldable("adj", 4 * nodes * nodes, size)
     if "edge_index" not in tensors:
         return torch.eye(nodes)
     ends = tensors["edge_index"].long()
     inside = ends.ndim == 2 and ends.shape[0] == 2 and bool(((ends >= 0) & (ends < nodes)).all())
-    require(inside, f"{path}: edge_index must be of shape (2, edges) with ids below {nodes}.")
+    require(inside, f"edge_index must be of shape (2, edges) with ids below {nodes}.")
     weight = tensors.get("edge_weight", torch.ones(ends.shape[1])).float().flatten()
     require(
         len(weight) == ends.shape[1],
-        f"{path}: edge_weight must have {ends.shape[1]} numbers, got {len(weight)}.",
+        f"edge_weight must have {ends.shape[1]} numbers, got {len(weight)}.",
     )
     return torch.zeros(nodes, nodes).index_put((ends[0], ends[1]), weight, accumulate=True)

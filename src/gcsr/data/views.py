@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary, ref
 
-import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor
@@ -35,9 +34,10 @@ from gcsr.data.features import (
     select_rows,
     take_columns,
 )
-from gcsr.data.graph import Graph, StoredParts, real_bytes
+from gcsr.data.graph import Graph
+from gcsr.data.sizes import StoredParts, real_bytes
 from gcsr.data.stored_graph import OnDisk, StoredGraph
-from gcsr.data.stored_matrix import StoredFeatures
+from gcsr.data.stored_matrix import StoredFeatures, edges_among
 from gcsr.utils.checkpoint import CheckpointLog
 from gcsr.utils.errors import require
 from gcsr.utils.progress import Watch
@@ -62,16 +62,16 @@ class StoredRows:
 
     def __getitem__(self, nodes: Tensor, /) -> Tensor:
         """The rows of some nodes, dense."""
-        if self.is_sparse:
-            return self.kept(nodes).to_dense()
-        found = torch.from_numpy(self.file.take(nodes.cpu().numpy()))
-        return found if self.columns is None else found[:, self.columns]
+        found = self.kept(nodes)
+        return found.to_dense() if self.is_sparse else found
 
     def kept(self, nodes: Tensor) -> Tensor:
         """The rows of some nodes, sparse if the file's are."""
-        if not isinstance(self.file, StoredFeatures):
-            return self[nodes]
-        found = from_csr(self.file.matrix.take(nodes.cpu().numpy()))
+        ids = nodes.cpu().numpy()
+        if isinstance(self.file, StoredFeatures):
+            found = from_csr(self.file.matrix.take(ids))
+        else:
+            found = torch.from_numpy(self.file.take(ids))
         return found if self.columns is None else take_columns(found, self.columns)
 
 
@@ -114,10 +114,7 @@ class VisibleGraph:
 
     def among(self, nodes: Tensor) -> sp.csr_array:
         """The edges among some nodes."""
-        ids = np.asarray(nodes)
-        if self.disk is not None:
-            return self.disk.adjacency.among(ids)
-        return self.adjacency[ids][:, ids]
+        return edges_among(self.adjacency, nodes)
 
     @property
     def num_nodes(self) -> int:
@@ -194,6 +191,7 @@ class View:
     def __init__(self, graph: Graph) -> None:
         graph.require_unchanged()
         self._graph = graph
+        self._disk = graph.disk if isinstance(graph, StoredGraph) else None
 
     def condensing(self, *, leak_every_label: bool = False) -> CondensingView:
         """What may be seen while condensing.
@@ -206,13 +204,9 @@ class View:
         hidden = torch.ones_like(graph.y, dtype=torch.bool)
         hidden[graph.train] = False
         labels = graph.y.masked_fill(hidden, -1)
+        seen = self.training()
         visible = VisibleGraph(
-            x=_rows(graph, nodes) if graph.inductive else graph.x,
-            adjacency=_induced(graph, nodes) if graph.inductive else graph.adjacency,
-            disk=graph.disk if isinstance(graph, StoredGraph) and not graph.inductive else None,
-            labels=labels[nodes],
-            train=torch.arange(nodes.numel()) if graph.inductive else graph.train,
-            num_classes=graph.num_classes,
+            seen.x, seen.adjacency, labels[nodes], seen.nodes, graph.num_classes, seen.disk
         )
         every_label = graph.y[nodes] if leak_every_label else None
         validation = self._target(graph.val)
@@ -261,26 +255,13 @@ class View:
         return real_bytes(seen.x, seen.adjacency, label_bytes=self._graph.label_bytes)
 
     def _target(self, nodes: Tensor) -> Target:
-        graph = self._graph
+        graph, disk = self._graph, self._disk
         labels = graph.y[nodes]
         if graph.inductive:
             own = torch.arange(nodes.numel())
-            return Target(_rows(graph, nodes), _induced(graph, nodes), own, labels)
-        disk = graph.disk if isinstance(graph, StoredGraph) else None
+            x = select_rows(graph.x, nodes) if disk is None else StoredRows(disk.features)[nodes]
+            return Target(x, edges_among(graph.adjacency, nodes), own, labels)
         return Target(graph.x, graph.adjacency, nodes, labels, disk)
-
-
-def _induced(graph: Graph, nodes: Tensor) -> sp.csr_array:
-    ids = np.asarray(nodes)
-    if isinstance(graph, StoredGraph):
-        return graph.disk.adjacency.among(ids)
-    return sp.csr_array(graph.adjacency[ids][:, ids])
-
-
-def _rows(graph: Graph, nodes: Tensor) -> Tensor:
-    if isinstance(graph, StoredGraph):
-        return StoredRows(graph.disk.features)[nodes]
-    return select_rows(graph.x, nodes)
 
 
 T = TypeVar("T")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -25,13 +24,11 @@ from gcsr.data.stored_graph import open_folder
 from gcsr.datasets.ogb_csv import OgbFiles
 from gcsr.utils.errors import InputError, require
 from gcsr.utils.progress import Progress, silent
-from gcsr.utils.safe_io import UNREADABLE, reason
+from gcsr.utils.safe_io import parsing
 
 EDGE_SUFFIXES = (".csv", ".parquet", ".npy")
 LINES_AT_ONCE = 2**20
 COLUMNS = "2 columns (source, target) or 3 (source, target, weight)"
-# numpy only warns about an empty table.
-_UNREADABLE: tuple[type[Exception], ...] = (*UNREADABLE, UserWarning)
 # Sources, targets and, where there is a third column, weights.
 Edges = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 
@@ -44,7 +41,6 @@ class Tables:
     features: Iterable[np.ndarray]
     labels: np.ndarray
     split: dict[str, np.ndarray]
-    weighted: bool = False
 
 
 def convert_tables(
@@ -64,7 +60,7 @@ def convert_tables(
         _write_features(folder, tables.features, nodes, progress)
         if scaling != "keep":
             _scale(folder, scaling, tables.split["train"])
-        blocks = EdgeBlocks(folder, nodes, weighted=tables.weighted)
+        blocks = EdgeBlocks(folder, nodes)
         for done, edges in enumerate(tables.edges, 1):
             blocks.add(*edges)
             progress("reading edges", done, 0)
@@ -101,55 +97,53 @@ def from_lists(
         require(path.is_file(), f"{path}: no such file.")
     matrix = matrix_of(features)
     step = max(1, WALK_BYTES // max(1, matrix.itemsize * matrix.shape[1]))
-    blocks = edges_of(edges)
-    first = next(blocks, None)
     return Tables(
-        edges=() if first is None else chain([first], blocks),
+        edges=edges_of(edges),
         features=(np.array(matrix[i : i + step]) for i in range(0, matrix.shape[0], step)),
         labels=list_of(labels, "labels"),
         split={
             name: list_of(path, name) for name, path in zip(SPLITS, (train, val, test), strict=True)
         },
-        weighted=first is not None and first[2] is not None,
     )
 
 
-def from_ogb(path: Path, stack: ExitStack) -> Tables:
+def from_ogb(path: Path) -> Tables:
     """OGB's gzipped tables of a graph for node classification, in their folder or zip archive."""
-    files = OgbFiles(path, stack)
+    files = OgbFiles(path)
 
     def column(name: str) -> np.ndarray:
-        with readable(path), files.open(name)[0] as packed, gzip.open(packed, "rb") as stream:
-            return _numbers(f"{path}: {name}", stream, np.int64).reshape(-1)
+        with _unpacked(files, name) as (place, stream):
+            return _numbers(place, stream, np.int64).reshape(-1)
+
+    def edges() -> Iterator[Edges]:
+        with _unpacked(files, "raw/edge.csv.gz") as (place, stream):
+            yield from edges_of_text(place, stream)
+
+    def features() -> Iterator[np.ndarray]:
+        with _unpacked(files, "raw/node-feat.csv.gz") as (place, stream):
+            text = io.TextIOWrapper(io.BufferedReader(stream), encoding="ascii")
+            while lines := text.readlines(WALK_BYTES):
+                yield _numbers(place, lines, np.float32)
 
     parts = {"train": "train", "val": "valid", "test": "test"}
     return Tables(
-        edges=_unpacked_edges(files),
-        features=_unpacked_rows(files),
+        edges=edges(),
+        features=features(),
         labels=column("raw/node-label.csv.gz"),
         split={split: column(files.split(part)) for split, part in parts.items()},
     )
 
 
-def _unpacked_edges(files: OgbFiles) -> Iterator[Edges]:
-    name = "raw/edge.csv.gz"
-    with readable(files.path), files.open(name)[0] as packed, gzip.open(packed, "rb") as stream:
-        yield from edges_of_text(f"{files.path}: {name}", stream)
-
-
-def _unpacked_rows(files: OgbFiles) -> Iterator[np.ndarray]:
-    name = "raw/node-feat.csv.gz"
-    with readable(files.path), files.open(name)[0] as packed, gzip.open(packed, "rb") as stream:
-        text = io.TextIOWrapper(io.BufferedReader(stream), encoding="ascii")
-        while lines := text.readlines(WALK_BYTES):
-            yield _numbers(f"{files.path}: {name}", lines, np.float32)
+@contextmanager
+def _unpacked(files: OgbFiles, name: str) -> Iterator[tuple[str, Any]]:
+    """The name of a table for messages, and its text."""
+    with parsing(f"{files.path}: cannot be read"), files.unpacked(name) as (stream, _):
+        yield f"{files.path}: {name}", stream
 
 
 def _numbers(name: str, source: Any, kind: type) -> np.ndarray:
-    try:
+    with parsing(f"{name}: not a readable table of numbers"):
         return np.loadtxt(source, dtype=kind, delimiter=",", comments=None, ndmin=2)
-    except (ValueError, OSError, EOFError) as error:
-        raise InputError(f"{name}: not a readable table of numbers ({error}).") from None
 
 
 def _write_features(
@@ -202,7 +196,7 @@ def edges_of(path: Path) -> Iterator[Edges]:
     elif path.suffix == ".parquet":
         yield from _from_parquet(path)
     else:
-        with readable(path), path.open("rb") as stream:
+        with parsing(f"{path}: cannot be read"), path.open("rb") as stream:
             yield from edges_of_text(str(path), stream)
 
 
@@ -218,10 +212,8 @@ def edges_of_text(name: str, stream: Any) -> Iterator[Edges]:
         lines += text.readlines(LINES_AT_ONCE * 8)
         if not any(line.strip() for line in lines):
             return
-        try:
+        with parsing(f"{name}: not a table of edges"):
             block = np.loadtxt(lines, dtype=kind, delimiter=",", comments=None, ndmin=1)
-        except ValueError as error:
-            raise InputError(f"{name}: not a table of edges ({error}).") from None
         yield block["source"], block["target"], block["weight"] if columns == 3 else None
         lines = []
 
@@ -236,8 +228,8 @@ def _is_number(word: str) -> bool:
 
 def list_of(path: Path, what: str) -> np.ndarray:
     """Integers, one per line or as a ``.npy`` array: labels or node ids."""
-    with readable(path), warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)
+    with parsing(f"{path}: cannot be read"), warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)  # numpy only warns about an empty table
         if path.suffix == ".npy":
             values = np.array(load_array(path))
         else:
@@ -281,21 +273,10 @@ def _from_parquet(path: Path) -> Iterator[Edges]:
         raise InputError(
             f"{path}: reading parquet needs pyarrow (pip install 'gcsr[parquet]'); csv does not."
         ) from None
-    with readable(path):
+    with parsing(f"{path}: cannot be read"):
         file = parquet.ParquetFile(path)
         width = len(file.schema_arrow.names)
         require(width in (2, 3), f"{path}: must have {COLUMNS}, got {width}.")
         for batch in file.iter_batches(batch_size=LINES_AT_ONCE):
             columns = [batch.column(i).to_numpy(zero_copy_only=False) for i in range(width)]
             yield columns[0], columns[1], columns[2].astype(np.float64) if width == 3 else None
-
-
-@contextmanager
-def readable(path: Path) -> Iterator[None]:
-    """Turn whatever a cut, corrupt or hostile file makes its readers raise into one sentence."""
-    try:
-        yield
-    except InputError:
-        raise
-    except _UNREADABLE as error:
-        raise InputError(f"{path}: cannot be read ({reason(error)}).") from None

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -65,9 +65,9 @@ def per_class_split(y: np.ndarray, seed: int = 0) -> tuple[np.ndarray, np.ndarra
     return train, val, test
 
 
-def shares_split(y: np.ndarray, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def shares_split(y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Train, validation and test ids: half, a quarter and the rest of the labeled nodes, at random."""
-    nodes = np.random.default_rng(seed).permutation(np.flatnonzero(y >= 0))
+    nodes = np.random.default_rng(0).permutation(np.flatnonzero(y >= 0))
     train, val, test = np.split(nodes, [len(nodes) // 2, len(nodes) // 2 + len(nodes) // 4])
     return np.sort(train), np.sort(val), np.sort(test)
 
@@ -88,11 +88,16 @@ def spellings(*names: str, families: tuple[str, ...] = ()) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Layout:
-    """The files of a dataset, the folders they may be in, and how to read them."""
+    """The files of a dataset, the folders they may be in, and how to read them.
+
+    ``reader`` is a function, ``module:name``, that is called with the folder and ``arguments``. Its
+    module is imported for that: listing datasets imports neither torch nor scipy.
+    """
 
     folders: tuple[str, ...]
     files: tuple[str, ...]
-    read: Callable[[Path], RawGraph]
+    reader: str
+    arguments: tuple[str, ...] = ()
     urls: Callable[[], Mapping[str, str]] | None = None
     # Where other software installs the files; searched unless the user names a data folder.
     installed: tuple[str, ...] = ()
@@ -102,6 +107,13 @@ class Layout:
         installed = self.installed if root == data_root(None) else ()
         candidates = (root / expanded(folder) for folder in (*self.folders, *installed))
         return next((c for c in candidates if all(is_file(c / f) for f in self.files)), None)
+
+    def read(self, folder: Path) -> RawGraph:
+        """The arrays of the files in a folder."""
+        module, _, name = self.reader.partition(":")
+        reader = getattr(import_module(f"gcsr.datasets.{module}"), name)
+        raw: RawGraph = reader(folder, *self.arguments)
+        return raw
 
     def target(self, root: Path) -> Path:
         """Where missing files belong: beside those that are there, else in the first folder."""
@@ -114,17 +126,3 @@ def planetoid_files(name: str) -> tuple[str, ...]:
     """The eight files of a Planetoid dataset."""
     parts = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
     return tuple(f"ind.{name}.{part}" for part in parts)
-
-
-def deferred(place: str, *arguments: Any) -> Callable[..., RawGraph]:
-    """A reader ``module:function``, called with the folder and ``arguments``.
-
-    The module is imported on the first call: listing datasets imports neither torch nor scipy.
-    """
-
-    def read(*folder: Path) -> RawGraph:
-        module, _, name = place.partition(":")
-        raw: RawGraph = getattr(import_module(f"gcsr.datasets.{module}"), name)(*folder, *arguments)
-        return raw
-
-    return read

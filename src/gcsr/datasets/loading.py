@@ -17,7 +17,7 @@ from gcsr.datasets.layout import DATA_VARIABLE, Layout, data_root
 from gcsr.datasets.registry import DATASETS, Dataset
 from gcsr.utils.devices import free_memory_bytes
 from gcsr.utils.errors import InputError, require, suggestion
-from gcsr.utils.safe_io import expanded, is_file
+from gcsr.utils.safe_io import expanded, is_file, naming
 
 _PICKLE = (
     "a pickle can run code. If you trust it: data = torch.load('{path}', weights_only=False);"
@@ -113,27 +113,19 @@ def _folder(
     bound = free_memory_bytes(torch.device("cpu")) // 2 if memory is None else memory
     stored = open_folder(path, memory=bound, inductive=inductive)
     graph = stored.to_memory() if in_memory_bytes(stored) <= bound else stored
-    if features is None or features == graph.feature_scaling:
-        return graph
-    return graph.scaled(features)
+    return graph if features in (None, graph.feature_scaling) else graph.scaled(features)
 
 
 def _read(dataset: Dataset, root: Path, **options: Any) -> Graph:
-    place = None
-    if dataset.embedded is not None:
-        raw = dataset.embedded()
-    else:
-        found = ((layout, layout.find(root)) for layout in dataset.layouts)
-        layout, place = next((one for one in found if one[1] is not None), (None, None))
-        if layout is None and (file := dataset.graph_file(root)) is not None:
+    found = ((layout, place) for layout in dataset.layouts if (place := layout.find(root)))
+    layout, place = next(found, (None, None))
+    if layout is None or place is None:
+        if (file := dataset.graph_file(root)) is not None:
             return Graph.from_npz(file, **options)
-        if layout is None or place is None:
-            layout, place = _downloaded(dataset, root)
-        raw = layout.read(place)
-    try:
+        layout, place = _downloaded(dataset, root)
+    raw = layout.read(place)
+    with naming(place):
         return Graph.from_arrays(**vars(raw), weighted=False, name=dataset.name, **options)
-    except InputError as error:
-        raise InputError(f"{place or dataset.name}: {error}") from None
 
 
 def _downloaded(dataset: Dataset, root: Path) -> tuple[Layout, Path]:

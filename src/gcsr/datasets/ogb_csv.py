@@ -6,49 +6,53 @@ import gzip
 import io
 import warnings
 import zipfile
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 
-from gcsr.datasets.layout import ARXIV_ARCHIVE, RawGraph
-from gcsr.utils.errors import InputError, require
-from gcsr.utils.safe_io import ALWAYS_BYTES, UNREADABLE, reason
+from gcsr.datasets.layout import RawGraph
+from gcsr.utils.errors import require
+from gcsr.utils.safe_io import ALWAYS_BYTES, parsing
 
-_REFUSED: tuple[type[Exception], ...] = (*UNREADABLE, Warning)
 # Tables of numbers compress to a third; a ratio above this is no real dataset.
 _MOST_TEXT_PER_BYTE = 16
 
 
 class OgbFiles:
-    """Opens tables by their names below the graph's folder; ``stack`` closes the archive."""
+    """Opens tables by their names below the graph's folder."""
 
-    def __init__(self, path: Path, stack: ExitStack) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
-        self._zip: zipfile.ZipFile | None = None
         if path.is_dir():
             found = [file.relative_to(path).as_posix() for file in path.glob("*/**/*.csv.gz")]
             self._names = {name: name for name in found}
             return
-        try:
-            self._zip = stack.enter_context(zipfile.ZipFile(path))
-        except UNREADABLE as error:
-            raise InputError(f"{path}: not a readable zip archive ({reason(error)}).") from None
+        with parsing(f"{path}: not a readable zip archive"), zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
         # All tables are in one folder, which has the graph's name.
-        inner = [name.split("/", 1) for name in self._zip.namelist() if name.endswith(".csv.gz")]
+        inner = [name.split("/", 1) for name in names if name.endswith(".csv.gz")]
         self._names = {parts[-1]: "/".join(parts) for parts in inner if len(parts) == 2}
 
-    def open(self, name: str) -> tuple[IO[bytes], int]:
-        """The compressed table and its size in bytes."""
+    @contextmanager
+    def unpacked(self, name: str) -> Iterator[tuple[gzip.GzipFile, int]]:
+        """A table, and the size in bytes of what it is unpacked from."""
         require(name in self._names, f"{self.path}: {name} is missing.")
-        if self._zip is None:
-            file = self.path / name
-            return file.open("rb"), file.stat().st_size
-        info = self._zip.getinfo(self._names[name])
-        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise ValueError("not compressed with deflate")
-        return self._zip.open(info), min(info.compress_size, self.path.stat().st_size)
+        with ExitStack() as stack:
+            packed: IO[bytes]
+            if self.path.is_dir():
+                packed = stack.enter_context((self.path / name).open("rb"))
+                size = (self.path / name).stat().st_size
+            else:
+                archive = stack.enter_context(zipfile.ZipFile(self.path))
+                info = archive.getinfo(self._names[name])
+                if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                    raise ValueError("not compressed with deflate")
+                packed = stack.enter_context(archive.open(info))
+                size = min(info.compress_size, self.path.stat().st_size)
+            yield stack.enter_context(gzip.open(packed, "rb")), size
 
     def split(self, part: str) -> str:
         """The name of the table of a part, whatever the split is called."""
@@ -61,19 +65,10 @@ class OgbFiles:
         return found[0]
 
 
-def read_arxiv_folder(folder: Path) -> RawGraph:
-    """Read the extracted tables of ogbn-arxiv."""
-    with ExitStack() as stack:
-        return _read(OgbFiles(folder, stack))
+def read_arxiv(folder: Path, archive: str = "") -> RawGraph:
+    """Read the tables of ogbn-arxiv, extracted or in an archive in the folder."""
+    files = OgbFiles(folder / archive)
 
-
-def read_arxiv_archive(folder: Path) -> RawGraph:
-    """Read the tables out of ``arxiv.zip`` without extracting it."""
-    with ExitStack() as stack:
-        return _read(OgbFiles(folder / ARXIV_ARCHIVE, stack))
-
-
-def _read(files: OgbFiles) -> RawGraph:
     def column(name: str) -> np.ndarray:
         return _table(files, name, np.int64).reshape(-1)
 
@@ -97,35 +92,21 @@ def _read(files: OgbFiles) -> RawGraph:
 
 def _table(files: OgbFiles, name: str, dtype: type) -> np.ndarray:
     """A gzipped table of numbers without a header, always as a matrix."""
-    try:
-        packed, size = files.open(name)
-        with packed, gzip.open(packed, "rb") as stream, warnings.catch_warnings():
-            warnings.simplefilter("error")  # numpy only warns about an empty table
-            most = ALWAYS_BYTES // 32 + _MOST_TEXT_PER_BYTE * size
-            bounded: Any = io.BufferedReader(_Bounded(stream, most))
-            text = io.TextIOWrapper(bounded, encoding="ascii")
-            return np.loadtxt(text, dtype=dtype, delimiter=",", comments=None, ndmin=2)
-    except InputError:
-        raise
-    except _REFUSED as error:
-        raise InputError(
-            f"{files.path}: {name}: not a readable table of numbers ({reason(error)})."
-        ) from None
+    with (
+        parsing(f"{files.path}: {name}: not a readable table of numbers"),
+        files.unpacked(name) as (stream, size),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("error")  # numpy only warns about an empty table
+        text = io.TextIOWrapper(stream, encoding="ascii")
+        lines = _bounded(text, ALWAYS_BYTES // 32 + _MOST_TEXT_PER_BYTE * size)
+        return np.loadtxt(lines, dtype=dtype, delimiter=",", comments=None, ndmin=2)
 
 
-class _Bounded(io.RawIOBase):
-    """Another stream up to a number of bytes; more is an error."""
-
-    def __init__(self, stream: gzip.GzipFile, most: int) -> None:
-        self._stream, self._left = stream, most
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, place: Any) -> int:
-        part = self._stream.read(len(place))
-        self._left -= len(part)
-        if self._left < 0:
+def _bounded(text: io.TextIOWrapper, most: int) -> Iterator[str]:
+    """The lines of a text; more than so many characters are an error."""
+    while line := text.readline(most + 1):
+        most -= len(line)
+        if most < 0:
             raise ValueError("it unpacks to far more than a table of numbers does")
-        place[: len(part)] = part
-        return len(part)
+        yield line

@@ -22,7 +22,7 @@ import scipy.sparse as sp
 
 from gcsr.data.npz import checked_csr
 from gcsr.utils.errors import InputError, require
-from gcsr.utils.safe_io import reason
+from gcsr.utils.safe_io import parsing
 
 # Instructions of genuine files of any protocol: no sets, no out-of-band buffers.
 _NAMES = (
@@ -108,14 +108,8 @@ class _RestrictedUnpickler(pickle.Unpickler):
 def read_array(path: Path) -> np.ndarray | sp.csr_array:
     """The numpy array or scipy CSR matrix that the pickle ``path`` holds."""
     content = _records(path)
-    try:
+    with parsing(f"{path}: does not hold a numpy array or CSR matrix"):
         return _matrix(path, content) if isinstance(content, _Matrix) else _array(content)
-    except InputError:
-        raise
-    except (TypeError, ValueError, KeyError, IndexError, AttributeError) as error:
-        raise InputError(
-            f"{path}: does not hold a numpy array or CSR matrix ({reason(error)})."
-        ) from None
 
 
 def read_neighbor_lists(path: Path) -> np.ndarray:
@@ -142,13 +136,11 @@ def read_neighbor_lists(path: Path) -> np.ndarray:
 
 
 def _records(path: Path) -> Any:
-    try:
+    # A hostile or cut file may raise anything.
+    with parsing(f"{path}: refused as a pickle", Exception):
         content = path.read_bytes()
         _check_instructions(content)
         return _RestrictedUnpickler(io.BytesIO(content), encoding="latin1").load()
-    # A hostile or cut file may raise anything.
-    except Exception as error:
-        raise InputError(f"{path}: refused as a pickle ({reason(error)}).") from None
 
 
 def _check_instructions(content: bytes) -> None:

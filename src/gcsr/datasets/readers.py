@@ -14,7 +14,7 @@ from gcsr.data.npz import checked_csr, load_array, load_arrays, require_features
 from gcsr.datasets.layout import WORDNET_FILES, RawGraph, per_class_split, shares_split
 from gcsr.datasets.pickles import read_array, read_neighbor_lists
 from gcsr.utils.errors import InputError, require
-from gcsr.utils.safe_io import UNREADABLE, reason
+from gcsr.utils.safe_io import parsing
 
 # -- Planetoid: Cora, Citeseer and PubMed with their public split ------------------------------------
 
@@ -58,15 +58,19 @@ def read_planetoid(folder: Path, name: str) -> RawGraph:
         f"{part('test.index')}: must be close to the {known + test.size} nodes, got {nodes - 1}.",
     )
     read = sum(part(suffix).stat().st_size for suffix in ("allx", "tx"))
+    # Ids that the index skips take the row of zeros that comes last. Rows are indexed: a product would
+    # take memory for every column that a file claims.
     order = np.full(nodes, -1, dtype=np.int64)
     order[:known] = np.arange(known)
     order[test] = known + np.arange(test.size)
-    x = _rows(sp.vstack([features, test_features], format="csr"), order)
+    empty = sp.csr_array((1, features.shape[1]), dtype=np.float32)
+    x = sp.csr_array(sp.vstack([features, test_features, empty], format="csr")[order])
     require_features(part("allx"), x, read)
+    one_hot = np.concatenate([labels, test_labels, np.zeros_like(labels[:1])])[order]
     return RawGraph(
         x=x,
         edges=read_neighbor_lists(part("graph")),
-        y=np.where(order < 0, -1, _classes(np.concatenate([labels, test_labels]))[order]),
+        y=np.where(one_hot.any(axis=1), one_hot.argmax(axis=1), -1),
         train=np.arange(train_count),
         val=np.arange(train_count, min(train_count + VALIDATION_NODES, known)),
         test=test,
@@ -75,10 +79,8 @@ def read_planetoid(folder: Path, name: str) -> RawGraph:
 
 
 def _test_index(path: Path) -> np.ndarray:
-    try:
+    with parsing(f"{path}: must hold one node id per line"):
         ids = np.array(path.read_bytes().split(), dtype=np.int64)
-    except (ValueError, OverflowError, OSError) as error:
-        raise InputError(f"{path}: must hold one node id per line ({reason(error)}).") from None
     require(ids.size > 0, f"{path}: holds no node ids.")
     return ids
 
@@ -96,20 +98,6 @@ def _one_hot(path: Path) -> np.ndarray:
         f"{path}: must be a matrix with one row of class indicators per node.",
     )
     return np.asarray(labels)
-
-
-def _classes(one_hot: np.ndarray) -> np.ndarray:
-    return np.where(one_hot.any(axis=1), one_hot.argmax(axis=1), -1)
-
-
-def _rows(matrix: sp.csr_array, order: np.ndarray) -> sp.csr_array:
-    """Row ``order[i]`` as row ``i``; rows of zeros where ``order`` is -1.
-
-    Rows are indexed: a product would take memory for every column that a file claims.
-    """
-    empty = sp.csr_array((1, matrix.shape[1]), dtype=np.float32)
-    rows = sp.vstack([matrix, empty], format="csr")
-    return sp.csr_array(rows[np.where(order < 0, matrix.shape[0], order)])
 
 
 # -- Amazon and Coauthor graphs: npz files of the GNN benchmark that PyG also reads ------------------
@@ -137,8 +125,10 @@ def read_gnnbench(folder: Path, file: str) -> RawGraph:
         y.ndim == 1 and y.dtype.kind in "iu",
         f"{path}: labels must be one integer class per node, got {y.dtype} of shape {y.shape}.",
     )
-    train, val, test = per_class_split(y)
-    return RawGraph(_binary(_attributes(path, arrays)), adjacency, y, train, val, test)
+    x = _attributes(path, arrays).astype(np.float32)
+    counts = x.data if isinstance(x, sp.csr_array) else x
+    counts[counts > 0] = 1  # word counts as word presence: as PyG's reader does
+    return RawGraph(x, adjacency, y, *per_class_split(y))
 
 
 def _attributes(path: Path, arrays: dict[str, np.ndarray]) -> np.ndarray | sp.csr_array:
@@ -152,14 +142,6 @@ def _attributes(path: Path, arrays: dict[str, np.ndarray]) -> np.ndarray | sp.cs
         f"{path}: {_DENSE_ATTRIBUTES} must be a matrix of numbers, got {x.dtype} of shape {x.shape}.",
     )
     return x
-
-
-def _binary(x: np.ndarray | sp.csr_array) -> np.ndarray | sp.csr_array:
-    """Word counts as word presence: as PyG's reader does."""
-    binary = x.astype(np.float32)
-    values = binary.data if isinstance(binary, sp.csr_array) else binary
-    values[values > 0] = 1
-    return binary
 
 
 # -- Flickr, Reddit and other graphs in GraphSAINT's four files --------------------------------------
@@ -236,10 +218,8 @@ def _is_whole(value: object) -> bool:
 
 
 def _json_object(path: Path) -> dict[str, Any]:
-    try:
+    with parsing(f"{path}: not readable JSON"):
         content = json.loads(path.read_bytes())
-    except (ValueError, OSError, RecursionError) as error:
-        raise InputError(f"{path}: not readable JSON ({reason(error)}).") from None
     require(isinstance(content, dict), f"{path}: must hold a JSON object.")
     return dict(content)
 
@@ -268,10 +248,8 @@ def read_wordnet(folder: Path) -> RawGraph:
     classes, definitions, ends = [], [], []
     for name in WORDNET_FILES:
         for place, line in _lines(folder / name):
-            try:
+            with parsing(f"{place} is not a synset of WordNet"):
                 offset, lexicographer, definition, pointers = _synset(line)
-            except UNREADABLE as error:
-                raise InputError(f"{place} is not a synset of WordNet ({reason(error)}).") from None
             require((name, offset) not in ids, f"{place} repeats the synset {offset}.")
             ends += [(len(ids), target, place) for target in pointers]
             ids[name, offset] = len(ids)
@@ -298,13 +276,10 @@ def read_wordnet(folder: Path) -> RawGraph:
 
 def _lines(path: Path) -> Iterator[tuple[str, str]]:
     """Where each synset is, for messages, and its line; the license is indented."""
-    try:
-        with path.open(encoding="latin-1") as lines:
-            for number, line in enumerate(lines, 1):
-                if line.strip() and not line.startswith("  "):
-                    yield f"{path}: line {number}", line
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({reason(error)}).") from None
+    with parsing(f"{path}: cannot be read"), path.open(encoding="latin-1") as lines:
+        for number, line in enumerate(lines, 1):
+            if line.strip() and not line.startswith("  "):
+                yield f"{path}: line {number}", line
 
 
 def _synset(line: str) -> tuple[str, int, str, list[tuple[str, str]]]:
@@ -328,33 +303,21 @@ def _synset(line: str) -> tuple[str, int, str, list[tuple[str, str]]]:
 # -- Handwritten digits: bundled with scikit-learn, so they need no download -------------------------
 
 NEIGHBORS = 10
-_BLOCK_ROWS = 256
 
 
-def read_digits() -> RawGraph:
-    """1,797 images of 8 x 8 pixels, each joined to the ten images nearest to it."""
+def read_digits(_: Path) -> RawGraph:
+    """1,797 images of 8 x 8 pixels, each joined to the ten images nearest to it; no file is read."""
     from sklearn.datasets import load_digits  # noqa: PLC0415 - a second to import
 
     images, labels = load_digits(return_X_y=True)
-    # Whole pixel values make distances exact integers, so every machine finds the same neighbors.
+    # Whole pixel values make distances exact integers, so every machine finds the same neighbors;
+    # ties go to the lower id.
     pixels = np.asarray(images).astype(np.int64)
-    nearest = _nearest(pixels, NEIGHBORS)
+    norms = (pixels * pixels).sum(1)
+    distances = norms[:, None] + norms - 2 * pixels @ pixels.T
+    np.fill_diagonal(distances, np.iinfo(np.int64).max)
+    targets = np.argsort(distances, axis=1, kind="stable")[:, :NEIGHBORS].reshape(-1)
     sources = np.repeat(np.arange(len(pixels)), NEIGHBORS)
-    targets = nearest.reshape(-1)
     edges = np.stack([np.append(sources, targets), np.append(targets, sources)])
     y = np.asarray(labels).astype(np.int64)
-    train, val, test = per_class_split(y)
-    return RawGraph(pixels.astype(np.float32) / 16, edges, y, train, val, test)
-
-
-def _nearest(points: np.ndarray, count: int) -> np.ndarray:
-    """Ids of the nearest other points (euclidean); ties go to the lower id."""
-    norms = (points * points).sum(1)
-    blocks = []
-    # A block of rows at a time: memory stays linear in the number of points.
-    for start in range(0, len(points), _BLOCK_ROWS):
-        rows = np.arange(start, min(start + _BLOCK_ROWS, len(points)))
-        distances = norms[rows, None] + norms[None, :] - 2 * points[rows] @ points.T
-        distances[np.arange(len(rows)), rows] = np.iinfo(np.int64).max
-        blocks.append(np.argsort(distances, axis=1, kind="stable")[:, :count])
-    return np.concatenate(blocks)
+    return RawGraph(pixels.astype(np.float32) / 16, edges, y, *per_class_split(y))

@@ -12,19 +12,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import scipy.sparse as sp
 import torch
 
-from gcsr.data.condensed import (
-    STORED_DTYPES,
-    CondensedGraph,
-    matrix_bytes,
-    size_note,
-    stored_matrix_bytes,
-)
+from gcsr.data.condensed import STORED_DTYPES, CondensedGraph, size_note
 from gcsr.data.features import select_rows
-from gcsr.data.graph import Graph, StoredParts, real_bytes
+from gcsr.data.graph import Graph
+from gcsr.data.sizes import StoredParts, real_bytes
 from gcsr.data.views import Target, VisibleGraph
 from gcsr.evaluation.intervals import Accuracy, compare
 from gcsr.evaluation.origin import (
@@ -280,9 +273,7 @@ def random_subset(visible: VisibleGraph, budget: int, *, itemsize: int, seed: in
         shares = class_budget(visible.train_labels, visible.num_classes, nodes)
         parts = [own[:count] for own, count in zip(by_class, shares.tolist(), strict=True)]
         chosen = torch.cat(parts).sort().values
-        ids = np.asarray(chosen)
-        adjacency = sp.csr_array(visible.adjacency[ids][:, ids])
-        x = select_rows(visible.x, chosen)
+        adjacency, x = visible.among(chosen), select_rows(visible.x, chosen)
         if itemsize == 2:
             # The condensed graph is stored in half precision too.
             x = x.half().float()
@@ -455,15 +446,11 @@ def _same_numbers(first: CondensedGraph, second: CondensedGraph) -> bool:
 def _form(
     stored: CondensedGraph, shape: str, dtype: str, accuracy: Accuracy, in_file: bool
 ) -> StoredForm:
-    itemsize = 2 if stored.half else 4
-    a = stored.adjacency
-    labels = stored.y.nbytes
-    features = stored_matrix_bytes(stored.x, itemsize, labels)
-    dense, _ = matrix_bytes(a, itemsize, features + labels)
-    sparse = stored_matrix_bytes(a, itemsize, features + labels)
-    edges = dense if shape == "dense" else sparse
-    total = features + edges + labels
-    return StoredForm(shape, dtype, features, edges, labels, total, accuracy, in_file)
+    size = stored.stored_parts
+    if shape == "dense":
+        size = replace(size, adjacency=stored.adjacency.numel() * (2 if stored.half else 4))
+    parts = size.features, size.adjacency, size.labels
+    return StoredForm(shape, dtype, *parts, size.total, accuracy, in_file)
 
 
 def condense_seconds(small: CondensedGraph) -> float | None:

@@ -12,13 +12,14 @@ import sys
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
-from gcsr.utils.errors import require
+from gcsr.utils.errors import InputError, require
 
 T = TypeVar("T")
 # Any file may unfold to this much, a larger one to so many times its bytes: a little more than the
@@ -30,6 +31,7 @@ _LONGEST_REASON = 200
 # torch raise while they are parsed.
 UNREADABLE: tuple[type[Exception], ...] = (
     ArithmeticError,
+    AssertionError,
     AttributeError,
     EOFError,
     LookupError,
@@ -39,11 +41,35 @@ UNREADABLE: tuple[type[Exception], ...] = (
     SyntaxError,
     TypeError,
     ValueError,
+    Warning,
     struct.error,
     tokenize.TokenError,
     zipfile.BadZipFile,
     zlib.error,
 )
+
+
+@contextmanager
+def parsing(refusal: str, *also: type[Exception]) -> Iterator[None]:
+    """Turn whatever a cut, corrupt or hostile file makes its reader raise into one sentence.
+
+    It is ``refusal`` and the reason; sentences of this library stay as they are.
+    """
+    try:
+        yield
+    except InputError:
+        raise
+    except (*UNREADABLE, *also) as error:
+        raise InputError(f"{refusal} ({reason(error)}).") from None
+
+
+@contextmanager
+def naming(place: object) -> Iterator[None]:
+    """Begin the sentences of errors with the file that they are about."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{place}: {error}") from None
 
 
 def allowed_bytes(file_bytes: int) -> int:
