@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Collection
 from dataclasses import MISSING, asdict, fields
 from inspect import getdoc
@@ -106,10 +105,8 @@ def _defaults(method: type[Condenser]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for field in fields(method):
         if field.name in settable:
-            value = None if field.default is MISSING else field.default
-            found[field.name] = (
-                value if field.default_factory is MISSING else field.default_factory()
-            )
+            made = None if field.default_factory is MISSING else field.default_factory()
+            found[field.name] = made if field.default is MISSING else field.default
     return found
 
 
@@ -127,15 +124,12 @@ def _texts(method: type[Condenser]) -> str:
 _MATH = re.compile(r":math:`([^`]*)`")
 _ROLE = re.compile(r":[a-z:]+:`~?([^`]*)`")
 _LITERAL = re.compile(r"``([^`]*)``")
-_HAT = re.compile(r"\\hat\s*(?:\{(\w)\}|(\w))")
-_COMMAND = re.compile(r"\\([A-Za-z]+)")
-_SPACE = re.compile(r"\\[,;! ]")
 _ENTRY = re.compile(r" {4}(?P<names>\w+(?:, \w+)*): ")
 
 
 def plain_text(document: str, settable: Collection[str]) -> str:
     """A docstring without markup; of its arguments only those in ``settable``, as settings."""
-    text = _MATH.sub(lambda found: _formula(found[1]), document)
+    text = _MATH.sub(r"\1", document)
     text = _ROLE.sub(lambda found: found[1].rsplit(".", 1)[-1], text)
     text = _LITERAL.sub(r"'\1'", text)
     head, arguments, entries = text.partition("Args:\n")
@@ -152,14 +146,3 @@ def plain_text(document: str, settable: Collection[str]) -> str:
         if wanted:
             kept.append(line)
     return "\n".join([f"{head}Settings:", *kept]) if kept else head.rstrip()
-
-
-def _formula(text: str) -> str:
-    """LaTeX as plain text: letters keep their hats, commands lose their backslash."""
-
-    def hatted(found: re.Match[str]) -> str:
-        letter = found[1] or found[2]
-        return unicodedata.normalize("NFC", f"{letter}\N{COMBINING CIRCUMFLEX ACCENT}")
-
-    spaced = _SPACE.sub(" ", _HAT.sub(hatted, text))
-    return _COMMAND.sub(lambda found: {"dots": "..."}.get(found[1], found[1]), spaced)

@@ -65,7 +65,6 @@ def _series(points: dict[str, Points], kinds: dict[str, str]) -> list[Series]:
     """A line per method; those that rank best have a color of their own."""
     order = sorted(points, key=lambda label: label in kinds)
     lines = [Series(label, points[label], kinds.get(label, OTHERS), True) for label in order]
-    # The last name of a style is that of the legend.
     return [*lines, *([Series("others", (), OTHERS)] if set(points) - set(kinds) else [])]
 
 

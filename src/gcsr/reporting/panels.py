@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from gcsr.analysis.analysis import ordered_matrices
 from gcsr.analysis.privacy import COLUMNS, STATEMENT
 from gcsr.analysis.statistics import GraphStatistics
 from gcsr.data.condensed import stored_matrix_bytes
@@ -194,7 +195,7 @@ def _objects(values: dict[str, Any], name: str) -> list[dict[str, Any]]:
 # -- accuracy, the graph, statistics -----------------------------------------------------------------
 
 
-def accuracy_panel(scores: Sequence[Score], untested: str) -> Panel:
+def accuracy(scores: Sequence[Score], untested: str) -> Panel:
     """Accuracies of networks trained on the result and on what it is compared with."""
     if not scores:
         return Panel("Accuracy", html.absent(untested or "Nothing was trained."))
@@ -225,11 +226,6 @@ def _comparisons(scores: Sequence[Score]) -> Iterator[str]:
             f"{one.name} {one.evaluation.std:.1f}" for one in scores if one.kind != LABELS
         )
         yield f"Standard deviation over all runs, which papers report: {stds}."
-
-
-def accuracy(found: Result) -> Panel:
-    """Condensed graph, random subsets and whole graph side by side."""
-    return accuracy_panel(found.scores, found.untested)
 
 
 def graph(found: Result) -> Panel:
@@ -325,7 +321,7 @@ def _within(values: np.ndarray) -> str:
 
 def matrices(found: Result) -> Panel:
     """Heat maps of A' and X'X'ᵀ."""
-    ordered = found.matrices
+    ordered = ordered_matrices(found.small) if found.analysis is None else found.analysis.matrices
     data = heat_data(ordered)
     lead = "Rows and columns class by class."
     if data["adjacency"]["size"] < data["nodes"]:

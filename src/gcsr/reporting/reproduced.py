@@ -16,7 +16,7 @@ from gcsr.benchmarking.work import Outcome, recalled
 from gcsr.paper.experiments import EXPERIMENTS, Axis, Experiment
 from gcsr.paper.figures import rows_file
 from gcsr.paper.tables import NUMERIC, SPREAD, Compared, Number, compare, reasons, size, text_table
-from gcsr.reporting.charts import KINDS, Dot, Series, line_chart, scatter
+from gcsr.reporting.charts import KINDS, Series, line_chart, scatter
 from gcsr.reporting.page import Banner, Page, Panel, Tile, html
 from gcsr.utils.errors import require
 from gcsr.utils.formatting import counted
@@ -228,10 +228,11 @@ def _scatter(one: Table) -> Markup | None:
         for kind, number in zip(KINDS, line.numbers, strict=False):
             if number.mean is not None and published is not None:
                 name = f"{where.dataset}{nodes}, {where.label}"
-                dots.append(Dot(published, number.mean, name, kind))
+                dots.append(Series(name, [(published, number.mean)], kind, marked=True))
     if len(dots) < FEWEST_DOTS:
         return None
-    return scatter(dots, {"first": "ours", "second": "ours, without leak"})
+    names = {"first": "ours", "second": "ours, without leak"}
+    return scatter(dots, names, x="published, %", y="Ours over published accuracy, %")
 
 
 def _curves(one: Table, axis: Axis) -> Iterator[Markup]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from gcsr.reporting.charts import Dot, Series, line_chart, scatter
+from gcsr.reporting.charts import Series, line_chart, scatter
 from gcsr.reporting.page import Banner, Page, Panel, Tile, html, joined
 from gcsr.reporting.text import NOTHING, decimal, pairs, seconds, written
 from gcsr.tuning.architecture import RANDOM, SMALL, WHOLE, Ranking, SearchResult
@@ -102,13 +102,11 @@ def _agreement(found: SearchResult) -> Iterator[Panel]:
     for name, kind in ((SMALL, "first"), (RANDOM, "second")):
         scores = zip(whole.validation, found.rankings[name].validation, strict=True)
         names = [pairs(one, DIGITS) for one in found.configurations]
-        dots = [Dot(a, b, each, kind) for each, (a, b) in zip(names, scores, strict=True)]
-        chart = scatter(
-            dots,
-            {kind: "configuration"},
-            x="validation on the whole graph, %",
-            y=f"Validation, trained on the {NAMES[name]}, %",
-        )
+        dots = [
+            Series(each, [at], kind, marked=True) for each, at in zip(names, scores, strict=True)
+        ]
+        x, y = "validation on the whole graph, %", f"Validation, trained on the {NAMES[name]}, %"
+        chart = scatter(dots, {kind: "configuration"}, x=x, y=y)
         lead = "Configurations that are in the same order on both are ranked alike."
         yield Panel(f"Ranking on the {NAMES[name]}", chart, lead, half=True)
 
