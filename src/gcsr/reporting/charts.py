@@ -37,17 +37,18 @@ def _range(values: Sequence[float]) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Series:
-    """A line of a chart; ``kind`` is its style."""
+    """A line of a chart, or dots that are not ``joined``; ``kind`` is its style."""
 
     name: str
     points: Points
     kind: str = "first"
     marked: bool = False
+    joined: bool = True
     highlighted: float | None = None
 
 
 def scatter(dots: Sequence[Series], names: dict[str, str], *, x: str, y: str) -> Markup:
-    """Dots, each a series of one point; equal numbers are on the diagonal."""
+    """Dots with names, each a series of one point; equal numbers are on the diagonal."""
     low, high = _range([value for dot in dots for value in dot.points[0]])
     equal = Series("equal", [(low, low), (high, high)], "published")
     kinds = {dot.kind for dot in dots}

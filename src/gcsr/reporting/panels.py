@@ -212,20 +212,18 @@ def _comparisons(scores: Sequence[Score]) -> Iterator[str]:
     """The result, or the one that validates best, against every other row; and all deviations."""
     fair = [one for one in scores if one.kind == SMALL and not one.evaluation.leaks_test_labels]
     first = max(fair or scores, key=lambda one: one.validation)
-    others = [one for one in scores if one is not first and one.kind != LABELS]
-    words = [
-        (one.name, compare(first.evaluation.accuracy, one.evaluation.accuracy)) for one in others
-    ]
-    if first.evaluation.accuracy.interval is not None:
-        told = "; ".join(f"{name}: {found.word} ({found})" for name, found in words)
-        yield (
-            f"{first.name} less each other row, in points with the 95 % interval of the difference:"
-            f" {told}."
-        )
-        stds = ", ".join(
-            f"{one.name} {one.evaluation.std:.1f}" for one in scores if one.kind != LABELS
-        )
-        yield f"Standard deviation over all runs, which papers report: {stds}."
+    own = first.evaluation.accuracy
+    if own.interval is None:
+        return
+    trained = [one for one in scores if one.kind != LABELS]
+    less = [(one.name, compare(own, one.evaluation.accuracy)) for one in trained if one != first]
+    told = "; ".join(f"{name}: {found.word} ({found})" for name, found in less)
+    yield (
+        f"{first.name} less each other row, in points with the 95 % interval of the difference:"
+        f" {told}."
+    )
+    stds = ", ".join(f"{one.name} {one.evaluation.std:.1f}" for one in trained)
+    yield f"Standard deviation over all runs, which papers report: {stds}."
 
 
 def graph(found: Result) -> Panel:
@@ -315,8 +313,9 @@ def side_by_side(tables: list[Markup], found: Result) -> Markup:
 
 
 def _within(values: np.ndarray) -> str:
-    own = np.nanmean(np.diag(values)) if np.isfinite(np.diag(values)).any() else np.nan
-    return f"Mean within classes {decimal(float(own), 2)}."
+    own = np.diag(values)
+    mean = np.nanmean(own).item() if np.isfinite(own).any() else None
+    return f"Mean within classes {decimal(mean, 2)}."
 
 
 def matrices(found: Result) -> Panel:
