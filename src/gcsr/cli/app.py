@@ -48,21 +48,15 @@ app = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"gcsr {__version__}")
-        raise typer.Exit
-
-
 @app.callback(invoke_without_command=True)
 def _start(
     context: typer.Context,
-    version: Annotated[
-        bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
-    ] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
     """Condense a graph into a tiny one that trains a GNN about as well; `gcsr demo` shows it."""
+    if version:
+        typer.echo(f"gcsr {__version__}")
+        raise typer.Exit
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 

@@ -181,13 +181,13 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-# A name and its text, of several lines, in the ``Args`` of a docstring.
-_ENTRY = re.compile(r"^ {4}(\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)
+# A name, or several, and its text of several lines in the ``Args`` of a docstring.
+ENTRY = re.compile(r"^ {4}(\w+(?:, \w+)*): (.+(?:\n {8}.+)*)\n?", re.MULTILINE)
 
 
 def _helps(documented: object) -> dict[str, str]:
     _, _, entries = (inspect.getdoc(documented) or "").partition("Args:\n")
-    return {name: " ".join(text.split()) for name, text in _ENTRY.findall(entries)}
+    return {name: " ".join(text.split()) for name, text in ENTRY.findall(entries)}
 
 
 def _declared(name: str, default: Any, hint: Any, text: str | None) -> Any:
