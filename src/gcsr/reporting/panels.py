@@ -216,7 +216,9 @@ def _comparisons(scores: Sequence[Score]) -> Iterator[str]:
     if own.interval is None:
         return
     trained = [one for one in scores if one.kind != LABELS]
-    less = [(one.name, compare(own, one.evaluation.accuracy)) for one in trained if one != first]
+    less = [
+        (one.name, compare(own, one.evaluation.accuracy)) for one in trained if one is not first
+    ]
     told = "; ".join(f"{name}: {found.word} ({found})" for name, found in less)
     yield (
         f"{first.name} less each other row, in points with the 95 % interval of the difference:"

@@ -163,20 +163,14 @@ def report(
             untested="" if scores else NOT_ASKED,
         )
         if graph is not None:
-            common: dict[str, Any] = {
-                "seed": seed,
-                "check_origin": check_origin,
-                "progress": progress,
-            }
+            how: dict[str, Any] = {"seed": seed, "check_origin": check_origin, "progress": progress}
             near = min(NEAREST, int(graph.train.numel()))
             shown = 0 if several else tsne_nodes
-            analysis = analyze(small, graph, nearest=near, tsne_nodes=shown, **common)
+            analysis = analyze(small, graph, nearest=near, tsne_nodes=shown, **how)
             result = replace(result, analysis=analysis)
             if privacy and not several:
-                found_out = attack(
-                    small, graph, model=model, recipe=recipe, device=device, **common
-                )
-                result = replace(result, privacy=found_out)
+                attacked = attack(small, graph, model=model, recipe=recipe, device=device, **how)
+                result = replace(result, privacy=attacked)
         found.append(result)
     if not several:
         page = single_page(found[0], full_epochs)
