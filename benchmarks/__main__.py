@@ -11,7 +11,7 @@ import typer
 
 from gcsr.cli import options
 from gcsr.cli.app import run as run_app
-from gcsr.cli.output import console, print_json, progress_bars, table
+from gcsr.cli.output import print_json, print_table, progress_bars
 from gcsr.utils.errors import require
 from gcsr.utils.formatting import byte_count, parse_bytes
 from gcsr.utils.progress import prefixed
@@ -148,9 +148,8 @@ def _tied(rows: Sequence[Any], device: torch.device) -> list[dict[str, Any]]:
 
 def _tell_scale(rows: Sequence[ScaleRow]) -> None:
     numbers = ("nodes", "seconds", "processor seconds", "peak memory", "exponent")
-    shown = table("stage", *numbers, numbers=numbers)
-    for row in rows:
-        shown.add_row(
+    cells = [
+        (
             row.what,
             "\n".join(f"{size:,}" for size in row.sizes),
             "\n".join(f"{seconds:.1f}" for seconds in row.seconds),
@@ -158,15 +157,16 @@ def _tell_scale(rows: Sequence[ScaleRow]) -> None:
             "\n".join(byte_count(peak) for peak in row.peak_bytes),
             "" if row.exponent is None else f"{row.exponent:.2f}",
         )
-    console().print(shown)
+        for row in rows
+    ]
+    print_table(("stage", *numbers), cells, numbers)
     print(rows[0].fixed)
 
 
 def _tell(rows: Sequence[BenchRow]) -> None:
     numbers = ("reference", "engine", "ratio", "loss error", "gradient error")
-    shown = table("case", "device", "unit", *numbers, numbers=numbers)
-    for row in rows:
-        shown.add_row(
+    cells = [
+        (
             row.case,
             row.device,
             row.unit,
@@ -176,16 +176,17 @@ def _tell(rows: Sequence[BenchRow]) -> None:
             f"{row.loss_error:.1e}",
             f"{row.gradient_error:.1e}",
         )
-    console().print(shown)
+        for row in rows
+    ]
+    print_table(("case", "device", "unit", *numbers), cells, numbers)
     for row in rows:
         print(f"{row.case}: {row.note}")
 
 
 def _tell_growth(rows: Sequence[GrowthRow]) -> None:
     numbers = ("exponent", "sizes", "times")
-    shown = table("what", "against", *numbers, "fixed", numbers=numbers)
-    for row in rows:
-        shown.add_row(
+    cells = [
+        (
             row.what,
             row.against,
             f"{row.exponent:.2f}",
@@ -193,14 +194,15 @@ def _tell_growth(rows: Sequence[GrowthRow]) -> None:
             " ".join(_duration(ms) for ms in row.ms),
             row.fixed,
         )
-    console().print(shown)
+        for row in rows
+    ]
+    print_table(("what", "against", *numbers, "fixed"), cells, numbers)
 
 
 def _tell_checkpoints(rows: Sequence[CheckpointRow]) -> None:
     numbers = ("without", "with", "states", "writing", "share of time", "overhead", "state")
-    shown = table("case", "device", *numbers, "same bytes", numbers=numbers)
-    for row in rows:
-        shown.add_row(
+    cells = [
+        (
             row.case,
             row.device,
             _duration(1e3 * row.seconds_without),
@@ -212,7 +214,9 @@ def _tell_checkpoints(rows: Sequence[CheckpointRow]) -> None:
             byte_count(row.state_bytes),
             "yes" if row.same_bytes else "NO",
         )
-    console().print(shown)
+        for row in rows
+    ]
+    print_table(("case", "device", *numbers, "same bytes"), cells, numbers)
     for row in rows:
         print(f"{row.case}: {row.note}")
 

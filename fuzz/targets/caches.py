@@ -17,7 +17,7 @@ from gcsr.benchmarking.store import Store
 from gcsr.benchmarking.work import Outcome, recalled
 from gcsr.paper.experiments import EXPERIMENTS
 from gcsr.paper.tables import compare, csv_text, markdown
-from gcsr.reporting.report import folder_report
+from gcsr.reporting.reproduced import reproduced_page
 from gcsr.training.expert_cache import ExpertCache
 
 _LIKE = (torch.empty(2, 3, 2, 2), torch.empty(2, 3, 2))
@@ -80,7 +80,7 @@ def _read_rows(data: bytes, folder: Path) -> object:
 
 def _read_folder(data: bytes, folder: Path) -> object:
     written(folder, "rows.jsonl", data)
-    return folder_report(folder)
+    return reproduced_page(folder).render()
 
 
 _WORDS = (

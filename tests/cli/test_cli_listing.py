@@ -63,7 +63,7 @@ def test_a_method_is_explained_in_plain_text(gcsr: Run, name: str) -> None:
 
 
 def test_markup_becomes_plain_text() -> None:
-    document = r"""Centers of :math:`\hat A^k X, \dots, \mu`; see :class:`~gcsr.condense.Condenser`.
+    document = """Centers of :math:`A^k X`; see :class:`~gcsr.condense.Condenser`.
 
     It takes ``k``.
 
@@ -74,7 +74,7 @@ def test_markup_becomes_plain_text() -> None:
         a, b: numbers.
     """
     assert plain_text(cleandoc(document), {"k", "b"}) == (
-        "Centers of Â^k X, ..., mu; see Condenser.\n\nIt takes 'k'.\n\nSettings:\n"
+        "Centers of A^k X; see Condenser.\n\nIt takes 'k'.\n\nSettings:\n"
         "    k: hops (views).\n    a, b: numbers."
     )
 

@@ -14,7 +14,7 @@ import pytest
 from report_helpers import EVIL, FAST, data_of, dense_result, evil
 
 from gcsr import CondensedGraph, Graph, report
-from gcsr.reporting.report import folder_report
+from gcsr.reporting.reproduced import reproduced_page
 
 Visit = Callable[..., Any]
 
@@ -235,7 +235,7 @@ def test_compared_and_reproduced_pages(
     visit: Visit, graph: Graph, small: CondensedGraph, reproduced: Path
 ) -> None:
     compared = report([small, small], graph, names=["a", "b"], evaluate=False)
-    for page in (compared, folder_report(reproduced)):
+    for page in (compared, reproduced_page(reproduced).render()):
         for width in (1280, 375):
             browser = visit(page, width=width)
             assert ready(browser) and complaints(browser) == []

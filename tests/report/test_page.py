@@ -298,7 +298,7 @@ def test_curves_and_ticks() -> None:
 
 def test_the_cost_sheet(graph: Graph, small: CondensedGraph) -> None:
     found = analyze(small, graph, tsne_nodes=0)
-    shown = Result("a", small, found.condensed, found.matrices, found, ())
+    shown = Result("a", small, found)
     rows = {name: cells for name, *cells in cost_rows(shown)}
     n, d = small.x.shape
     for name, itemsize in (("float32", 4), ("float16", 2)):

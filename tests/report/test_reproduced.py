@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gcsr.benchmarking.cells import Protocol
 from gcsr.paper.experiments import EXPERIMENTS
-from gcsr.reporting.report import folder_report
+from gcsr.reporting.reproduced import reproduced_page
 
 
 def rows(folder: Path, protocol: Protocol, dataset: str = "cora") -> list[dict]:
@@ -36,17 +36,17 @@ def test_tables_of_every_protocol_and_what_belongs_to_none(tmp_path: Path) -> No
     rows(tmp_path, Protocol(1, 1, quick=True))
     with (tmp_path / "rows.jsonl").open("a", encoding="utf-8") as stream:
         stream.write('{"key": "of another version", "method": "gcsr", "dataset": "cora"}\n')
-    page = folder_report(tmp_path)
+    page = reproduced_page(tmp_path).render()
     for words in ("table5 5x10", "table5 2x3", "table5 (quick) 1x1"):
         assert words in page, words
     assert "1 row of other settings or versions" in page
     assert "Quick smoke runs." in page
-    assert page == folder_report(tmp_path)
+    assert page == reproduced_page(tmp_path).render()
 
 
 def test_differences_and_progress_are_told(tmp_path: Path) -> None:
     told = rows(tmp_path, Protocol(5, 10))
-    page = folder_report(tmp_path)
+    page = reproduced_page(tmp_path).render()
     lines = [line for line in EXPERIMENTS["table5"].lines if line.dataset == "cora"]
     mean = {row["key"]: row["mean"] for row in told}
     for line in lines:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -86,25 +86,22 @@ def analyze(
         print(f"wrote {path}")
 
 
-def _rows(analysis: gcsr.Analysis) -> Iterator[tuple[str, str, str]]:
-    original, condensed = analysis.original, analysis.condensed
-
-    def both(name: str, text: Callable[[GraphStatistics], str]) -> tuple[str, str, str]:
-        return name, text(original), text(condensed)
-
-    yield both("nodes", lambda side: f"{side.nodes:,}")
-    yield both("without a label", lambda side: f"{side.balance.unlabeled:,}")
-    yield both("class shares, %", _classes)
-    yield both("entries of A", lambda side: f"{side.entries:,}")
-    yield both("density nnz/N², %", lambda side: _percent(side.density))
+def _rows(analysis: gcsr.Analysis) -> Iterator[tuple[str, ...]]:
+    condensed = analysis.condensed
+    both = (analysis.original, condensed)
+    yield "nodes", *(f"{side.nodes:,}" for side in both)
+    yield "without a label", *(f"{side.balance.unlabeled:,}" for side in both)
+    yield "class shares, %", *map(_classes, both)
+    yield "entries of A", *(f"{side.entries:,}" for side in both)
+    yield "density nnz/N², %", *(_percent(side.density) for side in both)
     yield "sparsity 2m/N², %", _percent(analysis.paper_sparsity), "-"
     yield f"density above {condensed.threshold:g}, %", "-", _percent(condensed.density_above)
-    yield both("edge homophily", lambda side: _number(side.edge_homophily))
-    yield both("  by weight", lambda side: _number(side.weighted_edge_homophily))
-    yield both("node homophily", lambda side: _number(side.node_homophily))
-    yield both("degree", lambda side: _spread(side.degrees))
-    yield both("edge weight", lambda side: _spread(side.weights))
-    yield both("CCNS within classes", _diagonal)
+    yield "edge homophily", *(_number(side.edge_homophily) for side in both)
+    yield "  by weight", *(_number(side.weighted_edge_homophily) for side in both)
+    yield "node homophily", *(_number(side.node_homophily) for side in both)
+    yield "degree", *(_spread(side.degrees) for side in both)
+    yield "edge weight", *(_spread(side.weights) for side in both)
+    yield "CCNS within classes", *map(_diagonal, both)
     yield "silhouette of X'", "-", _number(analysis.silhouette)
     yield "  first three classes", "-", _number(analysis.silhouette_three)
 

@@ -48,21 +48,15 @@ app = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"gcsr {__version__}")
-        raise typer.Exit
-
-
 @app.callback(invoke_without_command=True)
 def _start(
     context: typer.Context,
-    version: Annotated[
-        bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
-    ] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
     """Condense a graph into a tiny one that trains a GNN about as well; `gcsr demo` shows it."""
+    if version:
+        typer.echo(f"gcsr {__version__}")
+        raise typer.Exit
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
@@ -101,17 +95,13 @@ def run(commands: typer.Typer, argv: Sequence[str] | None, prog_name: str) -> in
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     forget_written()
-    command = typer.main.get_command(commands)
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", InputWarning)
-        warnings.showwarning = partial(show_warning, warnings.showwarning)
-        return _run(command, argv, prog_name)
-
-
-def _run(command: Any, argv: Sequence[str] | None, prog_name: str) -> int:
-    arguments = None if argv is None else list(argv)
+    arguments = sys.argv[1:] if argv is None else list(argv)
     try:
-        code = command.main(args=arguments, prog_name=prog_name, standalone_mode=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", InputWarning)
+            warnings.showwarning = partial(show_warning, warnings.showwarning)
+            command = typer.main.get_command(commands)
+            code = command.main(args=arguments, prog_name=prog_name, standalone_mode=False)
         sys.stdout.flush()
     except InputError as error:
         return _refuse(str(error))
@@ -131,7 +121,7 @@ def _run(command: Any, argv: Sequence[str] | None, prog_name: str) -> int:
         # Usage errors: typer has moved their class between versions, the method stayed.
         if not hasattr(error, "format_message"):
             raise
-        return _refuse(_sentence(error, sys.argv[1:] if arguments is None else arguments))
+        return _refuse(_sentence(error, arguments))
     if code == INTERRUPTED:
         print(interrupted(), file=sys.stderr)
     return code if isinstance(code, int) else 0

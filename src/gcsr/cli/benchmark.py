@@ -210,7 +210,7 @@ def _print_estimate(
         print_json([dict(zip(names, line, strict=True)) for line in lines])
         return
     head = ("method", "cells to measure", "seconds of condensing", "cells of unknown seconds")
-    print_table(head, [(a, str(b), f"{c:,.0f}", str(d)) for a, b, c, d in lines], head[1:])
+    print_table(head, [(a, b, f"{c:,.0f}", d) for a, b, c, d in lines], head[1:])
     total = sum(seconds or 0 for _, seconds in found)
     print(
         f"about {total:,.0f} seconds in one process: those of rows of OUT where there are any, else an"

@@ -13,16 +13,9 @@ import gcsr
 from gcsr.cli import options
 from gcsr.cli.data import load_graph, on_file, output_paths, replaced, write_graphs
 from gcsr.cli.options import checked_device, parse_settings
-from gcsr.cli.output import (
-    new_notes,
-    print_json,
-    print_leak,
-    progress_bars,
-    remember_unfinished,
-    uninterrupted,
-)
-from gcsr.utils.errors import InputError, require, require_one_of
-from gcsr.utils.formatting import byte_count, counted, parse_bytes, printable
+from gcsr.cli.output import new_notes, print_json, print_leak, progress_bars, remember_unfinished
+from gcsr.utils.errors import require, require_one_of
+from gcsr.utils.formatting import byte_count, counted, printable
 from gcsr.utils.progress import prefixed
 
 if TYPE_CHECKING:
@@ -99,7 +92,6 @@ def condense(
     build(method, {"nodes": nodes, "ratio": ratio, **settings})
     stored_dtype = cast("StoredDtype | None", dtype)
     Sparsifier(rule=rule, dtype=stored_dtype)
-    bound = None if memory is None else parse_bytes("--memory", memory)
     target = checked_device(device, cluster)
     here = pick_device(device if cluster is None else "auto")
     checkpoint = None
@@ -114,7 +106,7 @@ def condense(
         require_one_of("features", loading.features, ("auto", *FEATURE_SCALINGS))
     with progress_bars() as progress:
         kept = replace(loading, features="keep") if loading.features == "auto" else loading
-        graph = load_graph(data, kept, progress, memory=bound)
+        graph = load_graph(data, kept, progress, memory=memory)
         if only_estimate:
             condenser, _ = make_condenser(
                 graph, nodes=nodes, ratio=ratio, method=method, preset=preset, settings=settings
@@ -149,7 +141,7 @@ def condense(
                 for done, small in enumerate(made)
             ]
     lost = [line for one, path in zip(made, paths, strict=True) if (line := replaced(path, one))]
-    _write(made, paths, checkpoint)
+    write_graphs(made, paths, checkpoint)
     summary = _summary(out, paths, made, lost)
     if as_json:
         print_json(summary)
@@ -250,53 +242,28 @@ def _print_estimate(found: Estimate, ahead: Forecast | None, as_json: bool) -> N
         print(f"{ahead.sentence} (measured in {ahead.calibration_seconds:.1f} s).")
 
 
-def _write(
-    made: Sequence[gcsr.CondensedGraph], paths: Sequence[Path], checkpoint: gcsr.Checkpoint | None
-) -> None:
-    """Write the results, then remove the checkpoint."""
-    if checkpoint is None:
-        write_graphs(made, paths)
-        return
-    with uninterrupted():
-        try:
-            write_graphs(made, paths, checkpoint.stage)
-        except InputError:
-            if not checkpoint.exists:
-                checkpoint.discard()
-            raise
-        checkpoint.discard()
-
-
 def _summary(
     out: Path, paths: Sequence[Path], made: Sequence[gcsr.CondensedGraph], lost: list[str]
 ) -> dict[str, Any]:
     records = [one.provenance for one in made]
     first = records[0]
+    notes = (note for one in made for note in (*one.provenance["notes"], *one.size_note))
     return {
         "out": str(out),
         "files": [str(path) for path in paths],
         "replaced": lost,
-        "method": first["method"],
+        **{key: first[key] for key in ("method", "preset", "settings", "ratio", "bytes", "device")},
         "chosen": [one["automatic"]["chosen"] for one in records if "automatic" in one],
-        "preset": first["preset"],
-        "settings": first["settings"],
         "dataset": first["dataset"]["name"],
         "features": first["dataset"]["features"],
         "scaling": first.get("scaling"),
         "nodes": made[0].num_nodes,
-        "ratio": first["ratio"],
         "graphs": len(made),
         "seeds": [one["seed"] for one in records],
         "seconds": sum(one["measured"]["seconds"] for one in records),
-        "bytes": first["bytes"],
         "stored": [one.get("stored") for one in records],
-        "device": first["device"],
         "leaks_test_labels": any(graph.leaks_test_labels for graph in made),
-        "notes": list(
-            dict.fromkeys(
-                note for one in made for note in (*one.provenance["notes"], *one.size_note)
-            )
-        ),
+        "notes": list(dict.fromkeys(notes)),
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,11 +12,10 @@ from gcsr.cli.data import load_graph
 from gcsr.cli.output import print_json, progress_bars
 from gcsr.utils.errors import require
 from gcsr.utils.formatting import byte_count
-from gcsr.utils.progress import Progress
 from gcsr.utils.safe_io import expanded
 
 if TYPE_CHECKING:
-    from gcsr.data.folder import Manifest
+    from gcsr.datasets.convert import Tables
 
 LISTS = ("--node-features", "--node-labels", "--train", "--val", "--test")
 
@@ -51,17 +50,29 @@ def convert(
         verify: Read every byte of the folder and compare it with its hashes.
     """
     require(out is not None or verify, "OUT is needed: the folder to write, or give --verify.")
-    lists = dict(zip(LISTS, (node_features, node_labels, train, val, test), strict=True))
-    given = ", ".join(option for option, value in lists.items() if value is not None)
+    files = (node_features, node_labels, train, val, test)
+    lists = {option: file for option, file in zip(LISTS, files, strict=True) if file is not None}
+    given = ", ".join(lists)
     require(out is not None or not given, f"{given} cannot be used with --verify alone.")
 
     from gcsr.data.folder import Manifest, write_folder
     from gcsr.data.folder import verify as verify_folder
+    from gcsr.data.graph import scaling_name
+    from gcsr.datasets.convert import convert_tables
 
     folder = Path(source) if out is None else out
     with progress_bars() as progress:
-        if out is not None and _is_table(source, given):
-            _convert(source, out, lists, name, loading, progress)
+        tables = None if out is None else _tables(source, lists)
+        if out is not None and tables is not None:
+            convert_tables(
+                tables,
+                out,
+                name=name or expanded(source).stem,
+                undirected=loading.undirected,
+                inductive=bool(loading.inductive),
+                scaling=scaling_name(loading.features or "keep"),
+                progress=progress,
+            )
         elif out is not None:
             graph = load_graph(source, loading, progress)
             write_folder(graph.renamed(name) if name else graph, out)
@@ -72,7 +83,17 @@ def convert(
     manifest = Manifest.read(folder)
     size = sum(path.stat().st_size for path in folder.glob("*.npy"))
     if as_json:
-        print_json(_summary(folder, manifest, size, verify))
+        kept = ("name", "nodes", "edges", "weighted", "inductive", "scaling", "content_hash")
+        print_json(
+            {
+                "folder": str(folder),
+                **{key: getattr(manifest, key) for key in kept},
+                "features": manifest.feature_count,
+                "classes": manifest.num_classes,
+                "bytes": size,
+                "verified": verify,
+            }
+        )
         return
     print(
         f"{manifest.name}: {manifest.nodes:,} nodes, {manifest.edges:,} edges,"
@@ -85,64 +106,22 @@ def convert(
         print(f"wrote {folder}")
 
 
-def _is_table(source: str, given: str) -> bool:
-    """Whether SOURCE is a list of edges or an OGB archive, which are converted in blocks."""
-    from gcsr.datasets.convert import EDGE_SUFFIXES
+def _tables(source: str, lists: dict[str, Path]) -> Tables | None:
+    """The tables of a list of edges or an OGB archive, which are converted in blocks."""
+    from gcsr.datasets.convert import EDGE_SUFFIXES, from_lists, from_ogb
     from gcsr.datasets.registry import names
 
     path = expanded(source)
-    is_list = source not in names() and path.suffix in EDGE_SUFFIXES
-    require(is_list or not given, f"{given} can only be used with a list of edges, got {source}.")
-    is_archive = path.suffix == ".zip" or (path / "raw").is_dir()
-    return is_list or (is_archive and source not in names())
-
-
-def _convert(
-    source: str,
-    out: Path,
-    lists: dict[str, Path | None],
-    name: str | None,
-    loading: options.Loading,
-    progress: Progress,
-) -> None:
-    from gcsr.data.graph import scaling_name
-    from gcsr.datasets.convert import EDGE_SUFFIXES, convert_tables, from_lists, from_ogb
-
-    path = expanded(source)
-    scaling = scaling_name(loading.features or "keep")
-    if path.suffix in EDGE_SUFFIXES:
-        missing = ", ".join(option for option, value in lists.items() if value is None)
+    is_file = source not in names()
+    if is_file and path.suffix in EDGE_SUFFIXES:
+        missing = ", ".join(option for option in LISTS if option not in lists)
         require(not missing, f"{missing} is needed with a list of edges.")
         files = {
-            option.removeprefix("--").removeprefix("node-"): cast("Path", value)
-            for option, value in lists.items()
+            option.removeprefix("--").removeprefix("node-"): file for option, file in lists.items()
         }
-        tables = from_lists(path, **files)
-    else:
-        tables = from_ogb(path)
-    convert_tables(
-        tables,
-        out,
-        name=name or path.stem,
-        undirected=loading.undirected,
-        inductive=bool(loading.inductive),
-        scaling=scaling,
-        progress=progress,
-    )
-
-
-def _summary(folder: Path, manifest: Manifest, size: int, verified: bool) -> dict[str, Any]:
-    return {
-        "folder": str(folder),
-        "name": manifest.name,
-        "nodes": manifest.nodes,
-        "edges": manifest.edges,
-        "features": manifest.feature_count,
-        "classes": manifest.num_classes,
-        "weighted": manifest.weighted,
-        "inductive": manifest.inductive,
-        "scaling": manifest.scaling,
-        "bytes": size,
-        "content_hash": manifest.content_hash,
-        "verified": verified,
-    }
+        return from_lists(path, **files)
+    given = ", ".join(lists)
+    require(not given, f"{given} can only be used with a list of edges, got {source}.")
+    if is_file and (path.suffix == ".zip" or (path / "raw").is_dir()):
+        return from_ogb(path)
+    return None

@@ -12,7 +12,7 @@ import gcsr
 from gcsr.cli.options import Loading
 from gcsr.cli.output import progress_bars, remember_written, uninterrupted
 from gcsr.utils.errors import InputError, require
-from gcsr.utils.formatting import counted, printable
+from gcsr.utils.formatting import counted, parse_bytes, printable
 from gcsr.utils.progress import Progress
 from gcsr.utils.safe_io import part
 
@@ -28,20 +28,21 @@ def load_graph(
     loading: Loading,
     progress: Progress,
     *,
-    memory: int | None = None,
+    memory: str | None = None,
     made: Sequence[gcsr.CondensedGraph] = (),
 ) -> gcsr.Graph:
     """Load a graph; what is not given is as it was when the graphs ``made`` from it were."""
     from gcsr.data.folder import is_folder
     from gcsr.datasets.loading import load
 
+    bound = None if memory is None else parse_bytes("--memory", memory)
     source = _recorded_dataset(made, loading.root) if data is None else data
     require(
         memory is None or is_folder(source),
         f"--memory is for graph folders, got {source}; gcsr convert makes a folder of it.",
     )
     progress(f"loading {source}", 0, 0)
-    graph = load(source, memory=memory, **vars(as_recorded(loading, made)))
+    graph = load(source, memory=bound, **vars(as_recorded(loading, made)))
     progress(f"loading {source}", 1, 1)
     return graph
 
@@ -184,27 +185,32 @@ def _require_writable(field: str, folder: Path) -> None:
 
 
 def write_graphs(
-    graphs: Sequence[gcsr.CondensedGraph], paths: Sequence[Path], stage: Path | None = None
+    graphs: Sequence[gcsr.CondensedGraph],
+    paths: Sequence[Path],
+    checkpoint: gcsr.Checkpoint | None = None,
 ) -> None:
     """All files appear, or none: they are written beside their places and then moved.
 
-    ``stage`` is a folder to write them in, which the caller removes.
+    A checkpoint is removed then; where they cannot be written, it stays if it has a state.
     """
     folder = paths[0].parent
+    stage = folder if checkpoint is None else checkpoint.stage
+    written = False
     with uninterrupted():
         try:
-            if stage is not None:
-                stage.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(
-                dir=stage or folder, prefix=f".{paths[0].name}."
-            ) as made:
+            stage.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=stage, prefix=f".{paths[0].name}.") as made:
                 staged = [Path(made) / path.name for path in paths]
                 for graph, place in zip(graphs, staged, strict=True):
                     graph.save(place)
                 for place, path in zip(staged, paths, strict=True):
                     place.replace(path)
+            written = True
         except OSError as error:
             raise InputError(f"out: {folder} cannot be written ({error.strerror}).") from None
+        finally:
+            if checkpoint is not None and (written or not checkpoint.exists):
+                checkpoint.discard()
         remember_written(paths)
 
 

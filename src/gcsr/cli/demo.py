@@ -71,7 +71,17 @@ def demo(
         print_json({"dataset": graph.name, "model": "gcn", "out": str(path), "rows": rows})
         return
     numbers = ("test accuracy", "nodes", "bytes", "condensing", "training per network")
-    texts = [_texts(row, score) for row, score in zip(rows, scores, strict=True)]
+    texts = [
+        (
+            row["trained_on"],
+            score.evaluation.accuracy,
+            f"{row['nodes']:,}",
+            byte_count(row["bytes"]) if row["bytes"] else "-",
+            f"{row['condensing_seconds']:.1f} s" if row["condensing_seconds"] else "-",
+            f"{row['network_seconds']:.2f} s" if row["network_seconds"] else "-",
+        )
+        for row, score in zip(rows, scores, strict=True)
+    ]
     title = f"GCN trained on ... and tested on {graph.name} ({counted(runs, 'run')} per graph)"
     print_table(("trained on", *numbers), texts, numbers, title)
     if runs > 1:
@@ -101,14 +111,3 @@ def _row(score: Score, condensing_seconds: float) -> dict[str, Any]:
         "training_seconds": one.seconds,
         "network_seconds": score.seconds_each,
     }
-
-
-def _texts(row: dict[str, Any], score: Score) -> tuple[str, ...]:
-    return (
-        row["trained_on"],
-        str(score.evaluation.accuracy),
-        f"{row['nodes']:,}",
-        byte_count(row["bytes"]) if row["bytes"] else "-",
-        f"{row['condensing_seconds']:.1f} s" if row["condensing_seconds"] else "-",
-        f"{row['network_seconds']:.2f} s" if row["network_seconds"] else "-",
-    )

@@ -14,7 +14,7 @@ from gcsr.cli import options
 from gcsr.cli.data import load_graph, print_found
 from gcsr.cli.output import print_json, print_leak, print_table, progress_bars
 from gcsr.utils.errors import require
-from gcsr.utils.formatting import counted, parse_bytes, printable
+from gcsr.utils.formatting import counted, printable
 
 METRICS = {
     "micro_f1": "micro-F1",
@@ -69,10 +69,9 @@ def evaluate(
     if dropout is not None:
         given["recipe"] = replace(given["recipe"], dropout=dropout)
     small = [gcsr.CondensedGraph.load(path) for path in files or []]
-    bound = None if memory is None else parse_bytes("--memory", memory)
     groups = same_settings(small)
     with progress_bars(training.runs * max(1, len(small))) as progress:
-        graph = load_graph(data, loading, progress, memory=bound, made=small)
+        graph = load_graph(data, loading, progress, memory=memory, made=small)
         given["progress"] = progress
         if full:
             results = [gcsr.evaluate_full(graph, pseudo_labels=pseudo_labels, **given)]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Collection
+from collections.abc import Set
 from dataclasses import MISSING, asdict, fields
 from inspect import getdoc
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +12,7 @@ import typer
 
 from gcsr.cli import options
 from gcsr.cli.options import SIZES
-from gcsr.cli.output import print_json, print_table
+from gcsr.cli.output import ENTRY, print_json, print_table
 
 if TYPE_CHECKING:
     from gcsr.methods.base import Condenser
@@ -90,7 +89,7 @@ def _explained(method: type[Condenser]) -> str:
 
     ours = [one for one in method.__mro__ if issubclass(one, Base) and one is not Base]
     settable = setting_kinds(method)
-    documents = [plain_text(getdoc(one) or "", settable) for one in ours if one.__doc__]
+    documents = [plain_text(getdoc(one) or "", settable.keys()) for one in ours if one.__doc__]
     head = f"{method.name}: {method.summary}\nsettings: {_texts(method)}"
     if method.delegates:
         others = ", ".join(other.name for other in method.delegates)
@@ -106,10 +105,8 @@ def _defaults(method: type[Condenser]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for field in fields(method):
         if field.name in settable:
-            value = None if field.default is MISSING else field.default
-            found[field.name] = (
-                value if field.default_factory is MISSING else field.default_factory()
-            )
+            made = None if field.default_factory is MISSING else field.default_factory()
+            found[field.name] = made if field.default is MISSING else field.default
     return found
 
 
@@ -127,39 +124,17 @@ def _texts(method: type[Condenser]) -> str:
 _MATH = re.compile(r":math:`([^`]*)`")
 _ROLE = re.compile(r":[a-z:]+:`~?([^`]*)`")
 _LITERAL = re.compile(r"``([^`]*)``")
-_HAT = re.compile(r"\\hat\s*(?:\{(\w)\}|(\w))")
-_COMMAND = re.compile(r"\\([A-Za-z]+)")
-_SPACE = re.compile(r"\\[,;! ]")
-_ENTRY = re.compile(r" {4}(?P<names>\w+(?:, \w+)*): ")
 
 
-def plain_text(document: str, settable: Collection[str]) -> str:
+def plain_text(document: str, settable: Set[str]) -> str:
     """A docstring without markup; of its arguments only those in ``settable``, as settings."""
-    text = _MATH.sub(lambda found: _formula(found[1]), document)
+    text = _MATH.sub(r"\1", document)
     text = _ROLE.sub(lambda found: found[1].rsplit(".", 1)[-1], text)
     text = _LITERAL.sub(r"'\1'", text)
     head, arguments, entries = text.partition("Args:\n")
-    if not arguments:
-        return text
-    kept: list[str] = []
-    wanted = True
-    for line in entries.splitlines():
-        entry = _ENTRY.match(line)
-        if entry is not None:
-            wanted = any(name in settable for name in entry["names"].split(", "))
-        elif not line.startswith(" "):
-            wanted = True  # the list has ended
-        if wanted:
-            kept.append(line)
-    return "\n".join([f"{head}Settings:", *kept]) if kept else head.rstrip()
 
+    def wanted(entry: re.Match[str]) -> str:
+        return entry[0] if settable & set(entry[1].split(", ")) else ""
 
-def _formula(text: str) -> str:
-    """LaTeX as plain text: letters keep their hats, commands lose their backslash."""
-
-    def hatted(found: re.Match[str]) -> str:
-        letter = found[1] or found[2]
-        return unicodedata.normalize("NFC", f"{letter}\N{COMBINING CIRCUMFLEX ACCENT}")
-
-    spaced = _SPACE.sub(" ", _HAT.sub(hatted, text))
-    return _COMMAND.sub(lambda found: {"dots": "..."}.get(found[1], found[1]), spaced)
+    kept = ENTRY.sub(wanted, entries).rstrip()
+    return f"{head}Settings:\n{kept}" if arguments and kept else head.rstrip()

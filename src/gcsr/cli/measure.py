@@ -191,6 +191,7 @@ def search(
         require_writable([out])
 
     from gcsr.reporting.searched import CLOCK, NAMES, clock_row
+    from gcsr.reporting.text import pairs
     from gcsr.tuning.architecture import SAMPLERS, Architectures
     from gcsr.tuning.space import import_optuna
     from gcsr.utils.devices import pick_device
@@ -229,11 +230,7 @@ def search(
     )
     rows = [(NAMES[name], *clock_row(one)) for name, one in found.rankings.items()]
     print_table(("searched on", *CLOCK), rows, CLOCK)
-    chosen = ", ".join(
-        f"{name}={value:.3g}" if isinstance(value, float) else f"{name}={value}"
-        for name, value in found.settings.items()
-    )
-    print(f"winner: {chosen}")
+    print(f"winner: {pairs(found.settings, 3)}")
     test = "" if small.test is None else f", test {small.test:.1f} %"
     print(f"trained on the whole graph: validation {small.finalists[small.winner]:.1f} %{test}")
     print(f"{found.verdict}.")

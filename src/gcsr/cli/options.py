@@ -187,33 +187,30 @@ def parse_settings(method: str, assignments: Sequence[str] | None) -> dict[str, 
     from gcsr.methods.registry import setting_kinds, value_of
 
     kinds = setting_kinds(find_method(method))
-    settings: dict[str, Any] = {}
-    for given, key, text in split_assignments(assignments, "key=value (for example alpha=0.5)"):
+    found = _split(assignments, "key=value (for example alpha=0.5)")
+    for key, (given, _) in found.items():
         require(key not in SIZES, f"--set does not take {given!r}; use --{key}.")
-        require(key not in settings, f"--set must have every setting once, got {given!r} twice.")
-        settings[key] = value_of(given, text, kinds[key]) if key in kinds else text
-    return settings
-
-
-def split_assignments(
-    assignments: Sequence[str] | None, accepted: str
-) -> list[tuple[str, str, str]]:
-    """The name as given, the name of the setting, and the text of every ``--set``."""
-    from gcsr.methods.registry import setting_name
-
-    found = []
-    for assignment in assignments or ():
-        given, equals, text = (part.strip() for part in assignment.partition("="))
-        require(bool(equals and given), f"--set must be {accepted}, got {assignment!r}.")
-        found.append((given, setting_name(given), text))
-    return found
+    return {
+        key: value_of(given, text, kinds[key]) if key in kinds else text
+        for key, (given, text) in found.items()
+    }
 
 
 def parse_dimensions(assignments: Sequence[str] | None) -> dict[str, object]:
     """What ``--set`` searches or fixes, as text by the name of the setting."""
-    changes: dict[str, object] = {}
-    syntax = "name=low..high, name=a,b,c or name=value"
-    for given, name, text in split_assignments(assignments, syntax):
-        require(name not in changes, f"--set must have every setting once, got {given!r} twice.")
-        changes[name] = text
-    return changes
+    found = _split(assignments, "name=low..high, name=a,b,c or name=value")
+    return {name: text for name, (_, text) in found.items()}
+
+
+def _split(assignments: Sequence[str] | None, accepted: str) -> dict[str, tuple[str, str]]:
+    """The name as given and the text of every ``--set`` by the name of the setting."""
+    from gcsr.methods.registry import setting_name
+
+    found: dict[str, tuple[str, str]] = {}
+    for assignment in assignments or ():
+        given, equals, text = (part.strip() for part in assignment.partition("="))
+        require(bool(equals and given), f"--set must be {accepted}, got {assignment!r}.")
+        name = setting_name(given)
+        require(name not in found, f"--set must have every setting once, got {given!r} twice.")
+        found[name] = given, text
+    return found

@@ -27,7 +27,6 @@ from gcsr.utils.progress import Progress, shown
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
 LEAK = "leaks test labels: the class prior counts every label (paper's Eq. 5); not a fair score"
 # Wide enough that no row of a table is folded.
@@ -37,8 +36,8 @@ QUIET_SECONDS = 10.0
 _written: list[Path] = []
 _unfinished: list[Path] = []
 _warned: list[str] = []
-QUIET, NORMAL, VERBOSE = -1, 0, 1
-_verbosity = NORMAL
+# Its level is that of --quiet (errors only) and of --verbose (everything) while a command runs.
+_log = logging.getLogger("gcsr")
 
 
 @contextmanager
@@ -73,8 +72,6 @@ def remember_unfinished(folder: Path) -> None:
 
 def forget_written() -> None:
     """A new command begins."""
-    global _verbosity  # noqa: PLW0603
-    _verbosity = NORMAL
     _written.clear()
     _unfinished.clear()
     _warned.clear()
@@ -84,13 +81,11 @@ def show_warning(
     usual: Callable[..., None], message: Warning | str, category: type[Warning], *place: Any
 ) -> None:
     """Print a warning about the input as one sentence on stderr; show any other as usual."""
-    if issubclass(category, InputWarning):
-        if _verbosity == QUIET:
-            return
+    if not issubclass(category, InputWarning):
+        usual(message, category, *place)
+    elif _log.isEnabledFor(logging.WARNING):
         _warned.append(str(message))
         print("warning:", printable(message), file=sys.stderr)
-    else:
-        usual(message, category, *place)
 
 
 def new_notes(notes: Iterable[str]) -> list[str]:
@@ -100,29 +95,27 @@ def new_notes(notes: Iterable[str]) -> list[str]:
 
 def interrupted() -> str:
     """The message after Ctrl-C."""
-    left = [folder for folder in _unfinished if any(folder.glob("*.part"))]
-    if left and not _written:
-        return f"interrupted; the same command continues from {left[0]}"
-    if not _written:
-        return "interrupted; nothing was written"
-    return f"interrupted; written before that: {', '.join(map(str, _written))}"
+    if _written:
+        return f"interrupted; written before that: {', '.join(map(str, _written))}"
+    for folder in _unfinished:
+        if any(folder.glob("*.part")):
+            return f"interrupted; the same command continues from {folder}"
+    return "interrupted; nothing was written"
 
 
-class RunLines:
+def _lines(runs: int) -> Progress:
     """One line on stderr per finished run, once a command takes longer than ``QUIET_SECONDS``."""
+    began, before = time.monotonic(), 0
 
-    def __init__(self, runs: int) -> None:
-        self._runs, self._done, self._began = runs, 0, time.monotonic()
+    def report(stage: str, done: int, total: int) -> None:
+        nonlocal before
+        if stage.startswith("training") and total:
+            finished, seconds = done * runs // total, time.monotonic() - began
+            if finished > before and seconds >= QUIET_SECONDS:
+                print(f"{stage}: {finished} of {runs} runs, {seconds:.0f} s", file=sys.stderr)
+            before = finished
 
-    def __call__(self, stage: str, done: int, total: int) -> None:
-        """Print a line where another run is finished."""
-        if not stage.startswith("training") or not total:
-            return
-        finished = done * self._runs // total
-        seconds = time.monotonic() - self._began
-        if finished > self._done and seconds >= QUIET_SECONDS:
-            print(f"{stage}: {finished} of {self._runs} runs, {seconds:.0f} s", file=sys.stderr)
-        self._done = finished
+    return report
 
 
 @contextmanager
@@ -132,8 +125,8 @@ def progress_bars(runs: int = 0) -> Iterator[Progress]:
     Nothing with ``--quiet``, and none with ``--verbose``, which logs every stage.
     """
     option: Progress | bool = False
-    if _verbosity == NORMAL:
-        option = sys.stderr.isatty() or (RunLines(runs) if runs else False)
+    if _log.isEnabledFor(logging.WARNING) and not _log.isEnabledFor(logging.DEBUG):
+        option = sys.stderr.isatty() or (_lines(runs) if runs else False)
     with shown(option) as progress:
         yield progress
 
@@ -168,22 +161,19 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def run(*args: Any, quiet: bool, verbose: bool, **given: Any) -> None:
-        global _verbosity  # noqa: PLW0603 - of the command that runs
         require(not (quiet and verbose), "--quiet cannot be used with --verbose.")
-        _verbosity = QUIET if quiet else VERBOSE if verbose else NORMAL
-        log = logging.getLogger("gcsr")
-        handler, level = logging.StreamHandler(), log.level
+        handler, level = logging.StreamHandler(), _log.level
         handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
-        if _verbosity != NORMAL:
-            log.setLevel(logging.ERROR if quiet else logging.DEBUG)
-            log.addHandler(handler)
+        if quiet or verbose:
+            _log.setLevel(logging.ERROR if quiet else logging.DEBUG)
+            _log.addHandler(handler)
         for name, group in groups.items():
             given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
         try:
             command(*args, **given)
         finally:
-            log.removeHandler(handler)
-            log.setLevel(level)
+            _log.removeHandler(handler)
+            _log.setLevel(level)
 
     run.__doc__ = (inspect.getdoc(command) or "").partition("Args:\n")[0].rstrip()
     vars(run)["__signature__"] = signature.replace(parameters=parameters)
@@ -191,13 +181,13 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-# A name and its text, of several lines, in the ``Args`` of a docstring.
-_ENTRY = re.compile(r"^ {4}(\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)
+# A name, or several, and its text of several lines in the ``Args`` of a docstring.
+ENTRY = re.compile(r"^ {4}(\w+(?:, \w+)*): (.+(?:\n {8}.+)*)\n?", re.MULTILINE)
 
 
 def _helps(documented: object) -> dict[str, str]:
     _, _, entries = (inspect.getdoc(documented) or "").partition("Args:\n")
-    return {name: " ".join(text.split()) for name, text in _ENTRY.findall(entries)}
+    return {name: " ".join(text.split()) for name, text in ENTRY.findall(entries)}
 
 
 def _declared(name: str, default: Any, hint: Any, text: str | None) -> Any:
@@ -220,27 +210,21 @@ def console(pipe_width: int = PIPE_WIDTH) -> Console:
     return Console(width=width, markup=False, highlight=False)
 
 
-def table(*columns: str, numbers: Sequence[str] = (), title: str | None = None) -> Table:
-    """A table without frames; the columns in ``numbers`` are flush right."""
-    from rich import box
-    from rich.table import Table
-
-    made = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
-    for column in columns:
-        made.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
-    return made
-
-
 def print_table(
     columns: Sequence[str],
-    rows: Iterable[Iterable[str]],
+    rows: Iterable[Iterable[object]],
     numbers: Sequence[str] = (),
     title: str | None = None,
 ) -> None:
-    """Print a table; the columns in ``numbers`` are flush right."""
-    shown = table(*columns, numbers=numbers, title=title)
+    """Print a table without frames; the columns in ``numbers`` are flush right."""
+    from rich import box
+    from rich.table import Table
+
+    shown = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
+    for column in columns:
+        shown.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
     for row in rows:
-        shown.add_row(*row)
+        shown.add_row(*map(str, row))
     console().print(shown)
 
 

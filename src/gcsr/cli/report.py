@@ -49,25 +49,22 @@ def report(
 
     from gcsr.evaluation.origin import require_origin
     from gcsr.reporting.pages import require_one_dataset
-    from gcsr.reporting.report import (
-        NO_DATA,
-        condensed_files,
-        folder_report,
-        is_reproduced,
-        known_dataset,
-        result_names,
-    )
+    from gcsr.reporting.report import NO_DATA, condensed_files, known_dataset
 
-    if len(results) == 1 and is_reproduced(results[0]):
+    if len(results) == 1 and any(results[0].glob("rows*.jsonl")):
+        from gcsr.reporting.reproduced import reproduced_page
+
         require(not compare, f"--compare needs several results, got the folder {results[0]}.")
-        _write(out, folder_report(results[0]), results, as_json, leaks=False)
+        _write(out, reproduced_page(results[0]).render(), results, as_json, leaks=False)
         return
     files = condensed_files(results, SUFFIX)
     require(len(files) > 1 or not compare, "--compare needs at least two results, got one.")
     require(len(files) == 1 or not privacy, "--privacy is for a single result, got several.")
     trained = training.arguments()
     small = [gcsr.CondensedGraph.load(path) for path in files]
-    names = result_names(files)
+    names = [path.name for path in files]
+    if len(set(names)) < len(names):
+        names = [str(path) for path in files]
     require_one_dataset(list(zip(names, small, strict=True)))
     loading = as_recorded(loading, small)
     graph: gcsr.Graph | None = None

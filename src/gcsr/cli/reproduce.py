@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -131,18 +131,12 @@ def reproduce(
 
 
 def _list(experiments: Sequence[Experiment], as_json: bool) -> None:
-    described: list[dict[str, Any]] = [
-        {"name": e.name, "title": e.title, "datasets": e.datasets, "cells": len(e.cells)}
-        for e in experiments
-    ]
+    rows = [(e.name, e.title, len(e.cells), e.datasets) for e in experiments]
+    names = ("name", "title", "cells", "datasets")
     if as_json:
-        print_json(described)
+        print_json([dict(zip(names, row, strict=True)) for row in rows])
         return
-    rows = [
-        (one["name"], one["title"], str(one["cells"]), ", ".join(one["datasets"]))
-        for one in described
-    ]
-    print_table(("name", "title", "cells", "datasets"), rows, ("cells",))
+    print_table(names, [(*row, ", ".join(datasets)) for *row, datasets in rows], ("cells",))
 
 
 def _print_compared(

@@ -21,7 +21,7 @@ LABELER_EPOCHS = 200
 
 @dataclass(frozen=True, kw_only=True)
 class Clusters(Condenser):
-    r"""Centers of groups of :math:`\hat A^k X` within each class, without edges (A' = I).
+    """Centers of groups of Â^k X within each class, without edges (A' = I).
 
     It learns nothing itself and takes seconds; GCSR and MTT can start from it
     (``init="clusters"``).

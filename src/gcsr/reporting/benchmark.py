@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
@@ -65,7 +66,6 @@ def _series(points: dict[str, Points], kinds: dict[str, str]) -> list[Series]:
     """A line per method; those that rank best have a color of their own."""
     order = sorted(points, key=lambda label: label in kinds)
     lines = [Series(label, points[label], kinds.get(label, OTHERS), True) for label in order]
-    # The last name of a style is that of the legend.
     return [*lines, *([Series("others", (), OTHERS)] if set(points) - set(kinds) else [])]
 
 
@@ -101,11 +101,7 @@ def _front(
         if not front or y > front[-1][1]:
             front.append((x, y))
     steps = [corner for (a, b), (c, d) in pairwise(front) for corner in ((a, b), (c, b), (c, d))]
-    dots = [
-        Series(line.name, [*line.points[place : place + 1]], line.kind, marked=True)
-        for line in _series(dict(points), kinds)
-        for place in range(max(1, len(line.points)))
-    ]
+    dots = [replace(line, joined=False) for line in _series(dict(points), kinds)]
     return _chart([Series("", steps or front, OTHERS), *dots], axis, name)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
 
 import numpy as np
 from markupsafe import Markup
+from scipy.ndimage import median_filter
 
 from gcsr.reporting.page import html
 from gcsr.reporting.results import Score
@@ -37,42 +37,25 @@ def _range(values: Sequence[float]) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Series:
-    """A line of a chart; ``kind`` is its style."""
+    """A line of a chart, or dots that are not ``joined``; ``kind`` is its style."""
 
     name: str
     points: Points
     kind: str = "first"
     marked: bool = False
+    joined: bool = True
     highlighted: float | None = None
 
 
-@dataclass(frozen=True)
-class Dot:
-    """A published number and ours."""
-
-    published: float
-    ours: float
-    name: str
-    kind: str
-
-
-def scatter(
-    dots: Sequence[Dot],
-    names: dict[str, str],
-    x: str = "published, %",
-    y: str = "Ours over published accuracy, %",
-) -> Markup:
-    """Ours over the published numbers, or two other numbers; equal ones are on the diagonal."""
-    low, high = _range([value for dot in dots for value in (dot.published, dot.ours)])
+def scatter(dots: Sequence[Series], names: dict[str, str], *, x: str, y: str) -> Markup:
+    """Dots with names, each a series of one point; equal numbers are on the diagonal."""
+    low, high = _range([value for dot in dots for value in dot.points[0]])
     equal = Series("equal", [(low, low), (high, high)], "published")
-    kept = [(kind, name) for kind, name in names.items() if any(d.kind == kind for d in dots)]
-    return line_chart(
-        [equal, *(Series(name, (), kind) for kind, name in kept)],
-        x=x,
-        y=y,
-        described=f"{y}: the table has the numbers",
-        dots=dots,
-    )
+    kinds = {dot.kind for dot in dots}
+    # The last name of a style is that of the legend.
+    legend = [Series(name, (), kind) for kind, name in names.items() if kind in kinds]
+    described = f"{y}: the table has the numbers"
+    return line_chart([equal, *dots, *legend], x=x, y=y, described=described, square=True)
 
 
 def line_chart(
@@ -82,7 +65,7 @@ def line_chart(
     y: str,
     described: str,
     names: Sequence[str] = (),
-    dots: Sequence[Dot] = (),
+    square: bool = False,
 ) -> Markup:
     """Curves on one pair of axes; ``names`` replaces the numbers below whole places."""
     points = [point for line in lines for point in line.points]
@@ -97,7 +80,7 @@ def line_chart(
     below = [(t, f"{t:,g}") for t in ticks(left, left + span, 4)]
     return html.line_chart(
         lines=lines,
-        dots=dots,
+        square=square,
         x=x,
         y=y,
         described=described,
@@ -113,12 +96,8 @@ def line_chart(
 
 def smoothed(points: Points) -> Points:
     """Running medians of a noisy curve."""
-    half = WINDOW // 2
-    values = [value for _, value in points]
-    return [
-        (place, median(values[max(0, i - half) : i + half + 1]))
-        for i, (place, _) in enumerate(points)
-    ]
+    places, values = zip(*points, strict=True)
+    return list(zip(places, median_filter(values, WINDOW, mode="nearest").tolist(), strict=True))
 
 
 def heat_table(values: np.ndarray, caption: str) -> Markup:

@@ -6,9 +6,10 @@ import base64
 from typing import Any
 
 import numpy as np
+from sklearn.metrics.pairwise import cosine_similarity
 
 from gcsr.analysis.analysis import Analysis, OrderedMatrices
-from gcsr.analysis.nearest import Nearest, NodeMap
+from gcsr.analysis.nearest import NodeMap
 from gcsr.data.condensed import CondensedGraph
 
 # -- Where the nodes of a condensed graph are drawn --------------------------------------------------
@@ -29,11 +30,19 @@ def arranged(weights: np.ndarray, classes: np.ndarray) -> np.ndarray:
     attract by their weight, and nodes are drawn a little towards the middle of their class.
     """
     n = classes.size
-    points = _start(classes)
+    groups = [np.flatnonzero(classes == c) for c in np.unique(classes)]
+    points = np.zeros((n, 2), dtype=np.float32)
+    for place, members in enumerate(groups):
+        angle = 2 * np.pi * place / len(groups)
+        seeds = np.arange(members.size)
+        # A sunflower: even inside a disc, and never two at one place.
+        radius = 0.35 * np.sqrt((seeds + 0.5) / members.size)
+        turn = seeds * np.pi * (3 - np.sqrt(5)) + angle
+        points[members, 0] = np.cos(angle) + radius * np.cos(turn)
+        points[members, 1] = np.sin(angle) + radius * np.sin(turn)
     if n == 1:
         return points
-    pull = _strongest(weights, STRONGEST)
-    groups = [np.flatnonzero(classes == c) for c in np.unique(classes)]
+    pull = _attraction(weights)
     ideal = np.float32(np.sqrt(4.0 / n))
     rounds = int(np.clip(PAIRS_IN_ALL / n**2, LEAST_ROUNDS, MOST_ROUNDS))
     for i in range(rounds):
@@ -52,44 +61,26 @@ def arranged(weights: np.ndarray, classes: np.ndarray) -> np.ndarray:
     return points
 
 
-def _start(classes: np.ndarray) -> np.ndarray:
-    present = np.unique(classes)
-    points = np.zeros((classes.size, 2), dtype=np.float32)
-    for place, c in enumerate(present):
-        members = np.flatnonzero(classes == c)
-        angle = 2 * np.pi * place / present.size
-        i = np.arange(members.size)
-        # A sunflower: even inside a disc, and never two at one place.
-        radius = 0.35 * np.sqrt((i + 0.5) / members.size)
-        turn = i * np.pi * (3 - np.sqrt(5)) + angle
-        points[members, 0] = np.cos(angle) + radius * np.cos(turn)
-        points[members, 1] = np.sin(angle) + radius * np.sin(turn)
-    return points
-
-
-def _strongest(weights: np.ndarray, count: int) -> np.ndarray:
-    """Relative weights of edges that are among the strongest of one of their ends; others 0."""
+def _attraction(weights: np.ndarray) -> np.ndarray:
+    """How strongly two nodes attract each other; 0 without an edge that is among the strongest."""
     w = np.array(weights, dtype=np.float32)
     w = np.maximum(w, w.T)
     np.fill_diagonal(w, 0)
     high = float(w.max())
     if not high > 0:
         return w
-    kept = min(count, w.shape[0] - 1)
-    order = np.argsort(-w, axis=1, kind="stable")[:, :kept]
-    mask = np.zeros(w.shape, dtype=bool)
-    np.put_along_axis(mask, order, True, axis=1)
-    pull = np.where(mask | mask.T, np.sqrt(w / high), 0)
+    pull = np.where(_among_strongest(w, STRONGEST), np.sqrt(w / high), 0)
     # A node with many neighbors attracts each of them less.
     total = np.sqrt(np.maximum(pull.sum(1), 1e-9))
     return np.asarray(PULL * pull / np.outer(total, total), dtype=np.float32)
 
 
-def similar_rows(x: np.ndarray) -> np.ndarray:
-    """Cosines between rows, negative ones as 0: used in place of edges where there are none."""
-    x = x.astype(np.float64)
-    unit = x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
-    return np.asarray(np.maximum(unit @ unit.T, 0))
+def _among_strongest(weights: np.ndarray, count: int) -> np.ndarray:
+    """Which edges are among the ``count`` strongest of one of their ends."""
+    order = np.argsort(-weights, axis=1, kind="stable")[:, : min(count, weights.shape[0] - 1)]
+    mask = np.zeros(weights.shape, dtype=bool)
+    np.put_along_axis(mask, order, True, axis=1)
+    return np.asarray(mask | mask.T)
 
 
 # -- arrays as text that a browser reads: little-endian, base64 --------------------------------------
@@ -146,8 +137,18 @@ def graph_data(small: CondensedGraph, analysis: Analysis | None) -> dict[str, An
     weights = np.maximum(weights, weights.T)
     classes = small.classes.detach().cpu().numpy()
     rows, columns, values, total = strongest_edges(weights)
-    pull = weights if total else similar_rows(small.x.detach().cpu().numpy())
-    nearest = None if analysis is None else analysis.nearest
+    # Where there are no edges, nodes with similar features attract.
+    x = small.x.detach().cpu().double().numpy()
+    pull = weights if total else np.maximum(cosine_similarity(x), 0)
+    nearest = None
+    if analysis is not None:
+        near = analysis.nearest
+        nearest = {
+            "count": int(near.nodes.shape[1]),
+            "nodes": packed(near.nodes, "u4"),
+            "classes": packed(near.classes, "i2"),
+            "distances": packed(near.distances, "f4"),
+        }
     return {
         "nodes": small.num_nodes,
         "places": packed_points(fitted(arranged(pull, classes))),
@@ -158,7 +159,7 @@ def graph_data(small: CondensedGraph, analysis: Analysis | None) -> dict[str, An
         "edges": int(rows.size),
         "edges_in_all": total,
         "diagonal": packed(np.diag(weights), "f4"),
-        "nearest": None if nearest is None else _nearest(nearest),
+        "nearest": nearest,
     }
 
 
@@ -166,30 +167,11 @@ def strongest_edges(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nda
     """Ends and weights of the edges that are drawn, strongest first; and how many edges there are."""
     rows, columns = np.nonzero(np.triu(weights, 1))
     values = weights[rows, columns]
-    total = int(values.size)
     # Equal weights: in the order of their ends.
     order = np.lexsort((columns, rows, -values))
-    kept = np.zeros(total, dtype=bool)
-    kept[order[:MOST_EDGES]] = True
-    if total > MOST_EDGES:
-        place = np.full(weights.shape, -1)
-        place[rows, columns] = np.arange(total)
-        place = np.maximum(place, place.T)
-        bare = weights - np.diag(np.diag(weights))
-        own = np.argsort(-bare, axis=1, kind="stable")[:, :OF_EVERY_NODE]
-        found = np.take_along_axis(place, own, 1).ravel()
-        kept[found[found >= 0]] = True
-    order = order[kept[order]]
-    return rows[order], columns[order], values[order], total
-
-
-def _nearest(nearest: Nearest) -> dict[str, Any]:
-    return {
-        "count": int(nearest.nodes.shape[1]),
-        "nodes": packed(nearest.nodes, "u4"),
-        "classes": packed(nearest.classes, "i2"),
-        "distances": packed(nearest.distances, "f4"),
-    }
+    own = _among_strongest(weights - np.diag(np.diag(weights)), OF_EVERY_NODE)[rows, columns]
+    order = order[own[order] | (np.arange(order.size) < MOST_EDGES)]
+    return rows[order], columns[order], values[order], int(values.size)
 
 
 def heat_data(matrices: OrderedMatrices) -> dict[str, Any]:
@@ -197,11 +179,14 @@ def heat_data(matrices: OrderedMatrices) -> dict[str, Any]:
     a, starts = shrunk(_drawable(matrices.adjacency), MOST_ROWS)
     gram, _ = shrunk(_drawable(matrices.gram), MOST_ROWS)
     high, most = _beside_diagonal(a), _beside_diagonal(gram)
+    low = float(gram.min())
+    # Both signs around zero, or from the least entry up where none is negative.
+    scale = (-most, most) if low < 0 else (low, max(most, low))
     common = {"classes": packed(matrices.classes[starts], "i2")}
     return {
         "nodes": int(matrices.order.size),
         "adjacency": {**gray(a, 0.0, high), **common},
-        "gram": {**gray(gram, *_signed_scale(gram, most)), **common},
+        "gram": {**gray(gram, *scale), **common},
         "order": packed(matrices.order[starts], "u2"),
     }
 
@@ -210,12 +195,6 @@ def _drawable(matrix: np.ndarray) -> np.ndarray:
     """Products of huge features are infinite: they become the largest number that a page can hold."""
     most = float(np.finfo(np.float32).max)
     return np.clip(np.nan_to_num(matrix.astype(np.float64)), -most, most)
-
-
-def _signed_scale(matrix: np.ndarray, most: float) -> tuple[float, float]:
-    """Both signs around zero, or from the least entry up where none is negative."""
-    low = float(matrix.min())
-    return (-most, most) if low < 0 else (low, max(most, low))
 
 
 def _beside_diagonal(matrix: np.ndarray) -> float:

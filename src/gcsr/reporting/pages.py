@@ -17,37 +17,10 @@ from gcsr.utils.formatting import byte_count, counted
 from gcsr.utils.safe_io import part
 
 FEW_RUNS = 5
-SINGLE_PANELS = (
-    panels.accuracy,
-    panels.graph,
-    panels.beside,
-    panels.similarity,
-    panels.matrices,
-    panels.node_map,
-    panels.training,
-    panels.classes,
-    panels.cost,
-)
 
 
 def single_page(found: Result, full_epochs: int) -> Page:
     """Everything about one result; ``full_epochs`` is how long the protocol trains networks."""
-    small, made = found.small, found.small.provenance
-    name = text(part(made, "dataset"), "name", "an unnamed graph")
-    automatic = [panels.candidates] if part(made, "automatic") else []
-    return Page(
-        title=f"{name} in {counted(small.num_nodes, 'node')}",
-        lead=_lead(found),
-        banners=list(_banners([found], found.scores, full_epochs)),
-        tiles=list(_single_tiles(found)),
-        panels=[
-            make(found) for make in (*SINGLE_PANELS, *automatic, panels.privacy, panels.settings)
-        ],
-        data={"classes": small.num_classes},
-    )
-
-
-def _lead(found: Result) -> str:
     small, made = found.small, found.small.provenance
     nodes = number(part(made, "dataset"), "num_nodes")
     ratio = number(made, "ratio")
@@ -55,10 +28,28 @@ def _lead(found: Result) -> str:
     of = "" if nodes is None else f" of {nodes:,.0f}"
     chosen = part(part(made, "automatic"), "chosen")
     by = f", which chose {text(chosen, 'method')}" if chosen else ""
-    return (
-        f"Condensed by {text(made, 'method')}{by}: {small.num_nodes:,}{of} nodes{share},"
+    return Page(
+        title=f"{found.dataset} in {counted(small.num_nodes, 'node')}",
+        lead=f"Condensed by {text(made, 'method')}{by}: {small.num_nodes:,}{of} nodes{share},"
         f" {small.x.shape[1]:,} features, {small.num_classes} classes."
-        f" File: {found.name}, seed {made.get('seed', '?')}."
+        f" File: {found.name}, seed {made.get('seed', '?')}.",
+        banners=list(_banners([found], found.scores, full_epochs)),
+        tiles=list(_single_tiles(found)),
+        panels=[
+            panels.accuracy(found.scores, found.untested),
+            panels.graph(found),
+            panels.beside(found),
+            panels.similarity(found),
+            panels.matrices(found),
+            panels.node_map(found),
+            panels.training(found),
+            panels.classes(found),
+            panels.cost(found),
+            *([panels.candidates(found)] if part(made, "automatic") else []),
+            panels.privacy(found),
+            panels.settings(found),
+        ],
+        data={"classes": small.num_classes},
     )
 
 
@@ -134,8 +125,7 @@ def require_one_dataset(results: Sequence[tuple[str, CondensedGraph]]) -> None:
 def comparison_page(found: Sequence[Result], scores: Sequence[Score], full_epochs: int) -> Page:
     """Accuracy, structure, cost and settings of several results."""
     first = found[0]
-    name = text(part(first.small.provenance, "dataset"), "name", "an unnamed graph")
-    accuracy = panels.accuracy_panel(scores, first.untested or first.absent)
+    accuracy = panels.accuracy(scores, first.untested or first.absent)
     commands = html.commands([(one.name, command(one.small, one.name)) for one in found])
     again = Panel("To make them again", commands, short="Commands")
     shown = [accuracy, _table(found), _settings(found), again]
@@ -147,7 +137,7 @@ def comparison_page(found: Sequence[Result], scores: Sequence[Score], full_epoch
         lead = f"Without edges, and so without similarities: {alone}." if alone else ""
         shown.insert(2, Panel("CCNS", panels.side_by_side(tables, first), lead))
     return Page(
-        title=f"{name}: {len(found)} results compared",
+        title=f"{first.dataset}: {len(found)} results compared",
         lead=", ".join(one.name for one in found),
         banners=list(_banners(found, scores, full_epochs)),
         tiles=list(_compared_tiles(scores)),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from gcsr.analysis.analysis import ordered_matrices
 from gcsr.analysis.privacy import COLUMNS, STATEMENT
 from gcsr.analysis.statistics import GraphStatistics
 from gcsr.data.condensed import stored_matrix_bytes
@@ -194,7 +195,7 @@ def _objects(values: dict[str, Any], name: str) -> list[dict[str, Any]]:
 # -- accuracy, the graph, statistics -----------------------------------------------------------------
 
 
-def accuracy_panel(scores: Sequence[Score], untested: str) -> Panel:
+def accuracy(scores: Sequence[Score], untested: str) -> Panel:
     """Accuracies of networks trained on the result and on what it is compared with."""
     if not scores:
         return Panel("Accuracy", html.absent(untested or "Nothing was trained."))
@@ -211,25 +212,20 @@ def _comparisons(scores: Sequence[Score]) -> Iterator[str]:
     """The result, or the one that validates best, against every other row; and all deviations."""
     fair = [one for one in scores if one.kind == SMALL and not one.evaluation.leaks_test_labels]
     first = max(fair or scores, key=lambda one: one.validation)
-    others = [one for one in scores if one is not first and one.kind != LABELS]
-    words = [
-        (one.name, compare(first.evaluation.accuracy, one.evaluation.accuracy)) for one in others
+    own = first.evaluation.accuracy
+    if own.interval is None:
+        return
+    trained = [one for one in scores if one.kind != LABELS]
+    less = [
+        (one.name, compare(own, one.evaluation.accuracy)) for one in trained if one is not first
     ]
-    if first.evaluation.accuracy.interval is not None:
-        told = "; ".join(f"{name}: {found.word} ({found})" for name, found in words)
-        yield (
-            f"{first.name} less each other row, in points with the 95 % interval of the difference:"
-            f" {told}."
-        )
-        stds = ", ".join(
-            f"{one.name} {one.evaluation.std:.1f}" for one in scores if one.kind != LABELS
-        )
-        yield f"Standard deviation over all runs, which papers report: {stds}."
-
-
-def accuracy(found: Result) -> Panel:
-    """Condensed graph, random subsets and whole graph side by side."""
-    return accuracy_panel(found.scores, found.untested)
+    told = "; ".join(f"{name}: {found.word} ({found})" for name, found in less)
+    yield (
+        f"{first.name} less each other row, in points with the 95 % interval of the difference:"
+        f" {told}."
+    )
+    stds = ", ".join(f"{one.name} {one.evaluation.std:.1f}" for one in trained)
+    yield f"Standard deviation over all runs, which papers report: {stds}."
 
 
 def graph(found: Result) -> Panel:
@@ -319,13 +315,14 @@ def side_by_side(tables: list[Markup], found: Result) -> Markup:
 
 
 def _within(values: np.ndarray) -> str:
-    own = np.nanmean(np.diag(values)) if np.isfinite(np.diag(values)).any() else np.nan
-    return f"Mean within classes {decimal(float(own), 2)}."
+    own = np.diag(values)
+    mean = np.nanmean(own).item() if np.isfinite(own).any() else None
+    return f"Mean within classes {decimal(mean, 2)}."
 
 
 def matrices(found: Result) -> Panel:
     """Heat maps of A' and X'X'ᵀ."""
-    ordered = found.matrices
+    ordered = ordered_matrices(found.small) if found.analysis is None else found.analysis.matrices
     data = heat_data(ordered)
     lead = "Rows and columns class by class."
     if data["adjacency"]["size"] < data["nodes"]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
-from gcsr.analysis.analysis import analyze, ordered_matrices
+from gcsr.analysis.analysis import analyze
 from gcsr.analysis.privacy import privacy as attack
-from gcsr.analysis.statistics import LabeledGraph, statistics_of
 from gcsr.data.condensed import CondensedGraph
 from gcsr.data.graph import Graph
 from gcsr.datasets.registry import catalogue
@@ -40,11 +41,6 @@ class HtmlReport(str):
     scores: tuple[Score, ...] = ()
 
 
-def is_reproduced(folder: Path) -> bool:
-    """Whether a folder holds rows of ``gcsr reproduce``."""
-    return any(folder.glob("rows*.jsonl"))
-
-
 def condensed_files(paths: Sequence[Path], suffix: str) -> list[Path]:
     """Files as they are; of folders the condensed graphs in them, by name."""
     files: list[Path] = []
@@ -58,12 +54,6 @@ def condensed_files(paths: Sequence[Path], suffix: str) -> list[Path]:
     for path in files:
         require(files.count(path) == 1, f"{path} is given twice.")
     return files
-
-
-def result_names(files: Sequence[Path]) -> list[str]:
-    """The files' names, with their folders where names alone are not enough."""
-    names = [path.name for path in files]
-    return names if len(set(names)) == len(names) else [str(path) for path in files]
 
 
 def known_dataset(small: CondensedGraph, root: Path | None) -> tuple[str | None, str]:
@@ -143,7 +133,7 @@ def report(
         require_integer("num_classes", small.num_classes, most=MOST_CLASSES)
     pairs = list(zip(_names(graphs, names), graphs, strict=True))
     require_one_dataset(pairs)
-    full = TrainingRecipe()
+    full_epochs = TrainingRecipe().epochs
     scores: list[Score] = []
     if graph is not None:
         graph = require_origin(graphs, graph, check_origin)
@@ -157,66 +147,43 @@ def report(
                 progress=progress,
                 model=model,
                 runs=runs,
-                recipe=recipe or full,
+                recipe=recipe or TrainingRecipe(),
                 seed=seed,
                 device=pick_device(device),
             )
     own = [one for one in scores if one.kind == SMALL]
     shared = [one for one in scores if one.kind != SMALL]
-    untested = "" if scores else NOT_ASKED
     found = []
     for place, (name, small) in enumerate(pairs):
-        if graph is None:
-            statistics = statistics_of(LabeledGraph.of_condensed(small), 0.01)
-            matrices = ordered_matrices(small)
-            found.append(Result(name, small, statistics, matrices, None, (), absent, untested))
-            continue
-        analysis = analyze(
+        result = Result(
+            name,
             small,
-            graph,
-            nearest=min(NEAREST, int(graph.train.numel())),
-            tsne_nodes=0 if several else tsne_nodes,
-            seed=seed,
-            check_origin=check_origin,
-            progress=progress,
+            scores=(own[place], *shared) if scores else (),
+            absent=absent if graph is None else "",
+            untested="" if scores else NOT_ASKED,
         )
-        of_one = (own[place], *shared) if scores else ()
-        parts = (analysis.condensed, analysis.matrices, analysis)
-        attacked = None
-        if privacy and not several:
-            attacked = attack(
-                small,
-                graph,
-                model=model,
-                recipe=recipe,
-                seed=seed,
-                device=device,
-                check_origin=check_origin,
-                progress=progress,
-            )
-        found.append(Result(name, small, *parts, of_one, untested=untested, privacy=attacked))
-    page = HtmlReport(_render(found, scores, several, full.epochs))
-    page.scores = tuple(scores)
-    return page
-
-
-def _render(found: list[Result], scores: list[Score], several: bool, epochs: int) -> str:
+        if graph is not None:
+            how: dict[str, Any] = {"seed": seed, "check_origin": check_origin, "progress": progress}
+            near = min(NEAREST, int(graph.train.numel()))
+            shown = 0 if several else tsne_nodes
+            analysis = analyze(small, graph, nearest=near, tsne_nodes=shown, **how)
+            result = replace(result, analysis=analysis)
+            if privacy and not several:
+                attacked = attack(small, graph, model=model, recipe=recipe, device=device, **how)
+                result = replace(result, privacy=attacked)
+        found.append(result)
     if not several:
-        return single_page(found[0], epochs).render()
-    if scores:
-        scores.sort(key=lambda one: (one.kind != SMALL, one.kind == SMALL and -one.validation))
-        found.sort(key=lambda one: -one.scores[0].validation)
+        page = single_page(found[0], full_epochs)
     else:
-        found.sort(key=lambda one: (one.small.num_nodes, one.name))
-    return comparison_page(found, scores, epochs).render()
-
-
-def folder_report(folder: str | Path) -> str:
-    """The page of a folder that ``gcsr reproduce`` wrote; nothing is computed."""
-    # The tables of the paper take a moment to import.
-    from gcsr.reporting.reproduced import reproduced_page  # noqa: PLC0415
-
-    return reproduced_page(Path(folder)).render()
+        if scores:
+            scores.sort(key=lambda one: (one.kind != SMALL, one.kind == SMALL and -one.validation))
+            found.sort(key=lambda one: -one.scores[0].validation)
+        else:
+            found.sort(key=lambda one: (one.small.num_nodes, one.name))
+        page = comparison_page(found, scores, full_epochs)
+    written = HtmlReport(page.render())
+    written.scores = tuple(scores)
+    return written
 
 
 def _names(graphs: Sequence[CondensedGraph], names: Sequence[str] | None) -> list[str]:

@@ -15,8 +15,8 @@ from gcsr.benchmarking.store import Row, Store
 from gcsr.benchmarking.work import Outcome, recalled
 from gcsr.paper.experiments import EXPERIMENTS, Axis, Experiment
 from gcsr.paper.figures import rows_file
-from gcsr.paper.tables import NUMERIC, SPREAD, Compared, Number, compare, reasons, size, text_table
-from gcsr.reporting.charts import KINDS, Dot, Series, line_chart, scatter
+from gcsr.paper.tables import NUMERIC, SPREAD, Compared, compare, reasons, size, text_table
+from gcsr.reporting.charts import KINDS, Series, line_chart, scatter
 from gcsr.reporting.page import Banner, Page, Panel, Tile, html
 from gcsr.utils.errors import require
 from gcsr.utils.formatting import counted
@@ -29,7 +29,7 @@ FEWEST_DOTS = 4
 
 @dataclass(frozen=True)
 class Table:
-    """One experiment of the folder under one protocol, and how many of its lines are done."""
+    """One experiment of the folder under one protocol, with the lines of datasets that were begun."""
 
     experiment: Experiment
     protocol: Protocol
@@ -41,11 +41,6 @@ class Table:
     def done(self) -> int:
         """Lines that have our number."""
         return sum(one.ours.state == "done" for one in self.compared)
-
-    @property
-    def total(self) -> int:
-        """Lines in all, those of datasets without a number included."""
-        return len(self.experiment.lines)
 
     @property
     def name(self) -> str:
@@ -68,10 +63,16 @@ def reproduced_page(folder: Path) -> Page:
         f"{folder}: its {counted(len(rows), 'row')} belong to no table of this version.",
     )
     shown = frozenset().union(*(one.keys for one in found))
-    gaps = [g for one in found if not one.protocol.quick for g in _gaps(one.compared)]
+    gaps = [
+        line.ours.difference
+        for one in found
+        if not one.protocol.quick
+        for line in one.compared
+        if line.ours.difference is not None and line.line.published_std is not None
+    ]
     panels = [_panel(one) for one in found]
     progress = [
-        (one.name, panel.anchor, one.done, one.total)
+        (one.name, panel.anchor, one.done, len(one.experiment.lines))
         for one, panel in zip(found, panels, strict=True)
     ]
     return Page(
@@ -128,44 +129,28 @@ def _protocols(store: Store) -> list[Protocol]:
     return [Protocol(graphs, runs, quick) for graphs, runs in sorted(found, reverse=True)]
 
 
-def _gaps(compared: Sequence[Compared]) -> list[float]:
-    return [
-        one.ours.difference
-        for one in compared
-        if one.ours.difference is not None and one.line.published_std is not None
-    ]
-
-
 def _banners(found: Sequence[Table], unknown: int) -> Iterator[Banner]:
     quick = [one.name for one in found if one.protocol.quick]
     if quick:
-        yield (
-            "warn",
-            "Quick smoke runs.",
-            f"{', '.join(quick)}: one graph, few iterations and epochs. These numbers are no results.",
-        )
+        runs = f"{', '.join(quick)}: one graph, few iterations and epochs."
+        yield "warn", "Quick smoke runs.", f"{runs} These numbers are no results."
     if any(number.leaks for one in found for c in one.compared for number in c.numbers):
-        yield (
-            "bad",
-            "Some rows leak test labels.",
-            "Rows marked † use the paper's prior, which counts every label; beside them stands the"
-            " same without the leak.",
-        )
+        marked = "Rows marked † use the paper's prior, which counts every label"
+        beside = "beside them stands the same without the leak."
+        yield "bad", "Some rows leak test labels.", f"{marked}; {beside}"
     if unknown:
         rows = f"{counted(unknown, 'row')} of other settings or versions"
         yield ("note", "Not shown.", f"{rows} belong to no table of this version.")
 
 
 def _tiles(found: Sequence[Table], gaps: Sequence[float]) -> Iterator[Tile]:
-    done, total = sum(one.done for one in found), sum(one.total for one in found)
+    done = sum(one.done for one in found)
+    total = sum(len(one.experiment.lines) for one in found)
     yield ("Lines done", f"{done:,}", f"of {total:,} in {counted(len(found), 'table')}")
     if gaps:
         yield ("Mean difference", f"{fmean(gaps):+.2f}", "points, ours minus published")
-        yield (
-            "Mean distance",
-            f"{fmean(map(abs, gaps)):.2f}",
-            f"points, {counted(len(gaps), 'number')}",
-        )
+        distance = f"{fmean(map(abs, gaps)):.2f}"
+        yield ("Mean distance", distance, f"points, {counted(len(gaps), 'number')}")
 
 
 def _panel(one: Table) -> Panel:
@@ -187,7 +172,7 @@ def _panel(one: Table) -> Panel:
     graphs, runs, quick = one.protocol.graphs, one.protocol.runs, one.protocol.quick
     cells = f"; {size(graphs, runs)} per cell" if one.experiment.drawn else ""
     warning = "Quick smoke run, no results. " if quick else ""
-    lead = f"{warning}{one.done} of {counted(one.total, 'line')} done{cells}."
+    lead = f"{warning}{one.done} of {counted(len(one.experiment.lines), 'line')} done{cells}."
     title = f"{one.name}: {one.experiment.title}"
     return Panel(title, body, lead, short=f"{one.name} {graphs}x{runs}")
 
@@ -196,10 +181,11 @@ def _table(one: Table, lines: Sequence[Compared]) -> Markup:
     names, cells = text_table(lines)
     bars = one.experiment.drawn  # in points of accuracy
     about = f"; bars: difference without leak, up to ±{FULL_BAR:g} points" if bars else ""
-    rows = [
-        (row, _bar(line.ours if line.without_leak is None else line.without_leak), _undone(line))
-        for row, line in zip(cells, lines, strict=True)
-    ]
+    rows = []
+    for row, line in zip(cells, lines, strict=True):
+        gap = (line.without_leak or line.ours).difference
+        share = None if gap is None else min(max(50 * gap / FULL_BAR, -50.0), 50.0)
+        rows.append((row, share, _undone(line)))
     numeric = [place for place, name in enumerate(names) if name in NUMERIC]
     caption = f"{one.experiment.title}{about}"
     return html.compared_table(f"Table {one.name}", caption, names, rows, numeric, bars)
@@ -207,15 +193,6 @@ def _table(one: Table, lines: Sequence[Compared]) -> Markup:
 
 def _undone(line: Compared) -> bool:
     return all(number.state != "done" for number in line.numbers)
-
-
-def _bar(number: Number) -> tuple[str, float, float] | None:
-    """Class, left end and width in percent."""
-    if number.difference is None:
-        return None
-    share = min(50.0, 50 * abs(number.difference) / FULL_BAR)
-    up = number.difference >= 0
-    return "up" if up else "down", 50.0 if up else 50 - share, max(share, 0.8)
 
 
 def _scatter(one: Table) -> Markup | None:
@@ -228,10 +205,11 @@ def _scatter(one: Table) -> Markup | None:
         for kind, number in zip(KINDS, line.numbers, strict=False):
             if number.mean is not None and published is not None:
                 name = f"{where.dataset}{nodes}, {where.label}"
-                dots.append(Dot(published, number.mean, name, kind))
+                dots.append(Series(name, [(published, number.mean)], kind, marked=True))
     if len(dots) < FEWEST_DOTS:
         return None
-    return scatter(dots, {"first": "ours", "second": "ours, without leak"})
+    names = {"first": "ours", "second": "ours, without leak"}
+    return scatter(dots, names, x="published, %", y="Ours over published accuracy, %")
 
 
 def _curves(one: Table, axis: Axis) -> Iterator[Markup]:

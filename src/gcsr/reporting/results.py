@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from statistics import fmean
 from typing import Any
 
-from gcsr.analysis.analysis import Analysis, OrderedMatrices
+from gcsr.analysis.analysis import Analysis
 from gcsr.analysis.privacy import Privacy
-from gcsr.analysis.statistics import GraphStatistics
+from gcsr.analysis.statistics import GraphStatistics, LabeledGraph, statistics_of
 from gcsr.api import condense_many
 from gcsr.data.condensed import CondensedGraph
 from gcsr.data.graph import Graph
@@ -17,9 +18,11 @@ from gcsr.data.views import View
 from gcsr.evaluation.networks import Evaluation
 from gcsr.evaluation.origin import labeler_of, used_pseudo_labels
 from gcsr.evaluation.protocol import evaluate, evaluate_full
+from gcsr.reporting.text import text
 from gcsr.training.fit import TrainingRecipe
 from gcsr.utils.formatting import counted
 from gcsr.utils.progress import Progress, prefixed, silent
+from gcsr.utils.safe_io import part
 
 SMALL, RANDOM, WHOLE = "condensed", "random", "whole"
 PSEUDO, LABELS = "pseudo", "labels"
@@ -76,20 +79,30 @@ class Score:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """A condensed graph, its statistics, and where there is a real graph, how it compares.
+    """A condensed graph, and where there is a real graph, how it compares.
 
     ``absent`` says why there is no real graph; ``untested`` why there are no accuracies.
     """
 
     name: str
     small: CondensedGraph
-    condensed: GraphStatistics
-    matrices: OrderedMatrices
-    analysis: Analysis | None
-    scores: tuple[Score, ...]
+    analysis: Analysis | None = None
+    scores: tuple[Score, ...] = ()
     absent: str = ""
     untested: str = ""
     privacy: Privacy | None = None
+
+    @cached_property
+    def condensed(self) -> GraphStatistics:
+        """Statistics of the condensed graph."""
+        if self.analysis is not None:
+            return self.analysis.condensed
+        return statistics_of(LabeledGraph.of_condensed(self.small), 0.01)
+
+    @property
+    def dataset(self) -> str:
+        """The name of the graph that was condensed."""
+        return text(part(self.small.provenance, "dataset"), "name", "an unnamed graph")
 
     @property
     def original_bytes(self) -> float | None:

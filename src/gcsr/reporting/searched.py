@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from gcsr.reporting.charts import Dot, Series, line_chart, scatter
-from gcsr.reporting.page import Banner, Page, Panel, Tile, html, joined
+from gcsr.reporting.charts import KINDS, Series, line_chart, scatter
+from gcsr.reporting.page import Page, Panel, Tile, html, joined
 from gcsr.reporting.text import NOTHING, decimal, pairs, seconds, written
 from gcsr.tuning.architecture import RANDOM, SMALL, WHOLE, Ranking, SearchResult
 from gcsr.utils.formatting import byte_count, counted
@@ -14,6 +14,7 @@ from gcsr.utils.formatting import byte_count, counted
 # Of the settings that are shown.
 DIGITS = 3
 NAMES = {SMALL: "condensed graph", RANDOM: "random subset", WHOLE: "whole graph"}
+LEAK = ("bad", "Leaks test labels.", "Test labels went into the condensed graph.")
 
 
 def search_page(found: SearchResult) -> Page:
@@ -25,15 +26,10 @@ def search_page(found: SearchResult) -> Page:
         lead=f"{counted(count, 'configuration')} ({found.sampler}, seed {found.seed}),"
         f" {counted(found.runs, 'network')} each, {counted(epochs, 'epoch')}, on {found.machine}."
         f" {found.verdict[0].upper()}{found.verdict[1:]}.",
-        banners=list(_banners(found)),
+        banners=[LEAK] if found.leaks_test_labels else [],
         tiles=list(_tiles(found)),
         panels=[_clock(found), *_agreement(found), _course(found), _configurations(found)],
     )
-
-
-def _banners(found: SearchResult) -> Iterator[Banner]:
-    if found.leaks_test_labels:
-        yield "bad", "Leaks test labels.", "Test labels went into the condensed graph."
 
 
 def _tiles(found: SearchResult) -> Iterator[Tile]:
@@ -102,22 +98,18 @@ def _agreement(found: SearchResult) -> Iterator[Panel]:
     for name, kind in ((SMALL, "first"), (RANDOM, "second")):
         scores = zip(whole.validation, found.rankings[name].validation, strict=True)
         names = [pairs(one, DIGITS) for one in found.configurations]
-        dots = [Dot(a, b, each, kind) for each, (a, b) in zip(names, scores, strict=True)]
-        chart = scatter(
-            dots,
-            {kind: "configuration"},
-            x="validation on the whole graph, %",
-            y=f"Validation, trained on the {NAMES[name]}, %",
-        )
+        dots = [
+            Series(each, [at], kind, marked=True) for each, at in zip(names, scores, strict=True)
+        ]
+        x, y = "validation on the whole graph, %", f"Validation, trained on the {NAMES[name]}, %"
+        chart = scatter(dots, {kind: "configuration"}, x=x, y=y)
         lead = "Configurations that are in the same order on both are ranked alike."
         yield Panel(f"Ranking on the {NAMES[name]}", chart, lead, half=True)
 
 
 def _course(found: SearchResult) -> Panel:
     lines = []
-    for (name, one), kind in zip(
-        found.rankings.items(), ("first", "second", "third"), strict=False
-    ):
+    for (name, one), kind in zip(found.rankings.items(), KINDS, strict=False):
         clock = itertools.accumulate(one.seconds, initial=one.condense_seconds or 0.0)
         best = itertools.accumulate(one.validation, max)
         lines.append(Series(NAMES[name], list(zip(list(clock)[1:], best, strict=True)), kind, True))
@@ -143,13 +135,8 @@ def _configurations(found: SearchResult) -> Panel:
         scores = [f"{one.validation[i]:.1f}" for one in rankings]
         took = [f"{one.seconds[i]:.2g}" for one in rankings]
         rows.append((f"{i}{mark}", *values, *scores, *took))
-    shown = [NAMES[name] for name in found.rankings]
-    heads = (
-        "configuration",
-        *names,
-        *(f"{one}, %" for one in shown),
-        *(f"{one}, s" for one in shown),
-    )
+    columns = [f"{NAMES[name]}, {unit}" for unit in "%s" for name in found.rankings]
+    heads = ("configuration", *names, *columns)
     table = html.data_table(heads, rows, "Configurations", range(1 + len(names), len(heads)))
     remark = html.remark("Validation accuracy and seconds of all runs, by the graph trained on.")
     return Panel("Configurations", joined(table, remark))
