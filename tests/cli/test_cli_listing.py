@@ -21,6 +21,7 @@ from gcsr.version import __version__
 
 def test_version(gcsr: Run) -> None:
     assert gcsr("--version").out == f"gcsr {__version__}\n"
+    assert gcsr("--version", "no-command").out == f"gcsr {__version__}\n"
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ from gcsr import (
 )
 from gcsr.analysis.nearest import NodeMap
 from gcsr.evaluation.origin import PSEUDO_LABELS_NOTE
+from gcsr.reporting.charts import smoothed
 from gcsr.reporting.drawing import (
     MOST_EDGES,
     arranged,
@@ -363,3 +364,10 @@ def test_pseudo_labels_are_two_more_rows(page: str, graph: Graph, small: Condens
     # Without networks there is nothing to compare with.
     untested = report(helped, graph, evaluate=False, tsne_nodes=0)
     assert "<strong>pseudo-labels themselves" not in untested
+
+
+def test_the_ends_of_a_smoothed_curve_are_medians_too() -> None:
+    values = [9.0, 1.0, 1.0, 1.0, 1.0, 5.0, 5.0, 5.0, 5.0, 5.0]
+    curve = smoothed(list(enumerate(values)))
+    assert [value for _, value in curve][:2] == [1.0, 1.0]
+    assert curve[-1] == (9, 5.0)

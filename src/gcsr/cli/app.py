@@ -48,15 +48,22 @@ app = typer.Typer(
 )
 
 
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"gcsr {__version__}")
+        raise typer.Exit
+
+
 @app.callback(invoke_without_command=True)
 def _start(
     context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
 ) -> None:
     """Condense a graph into a tiny one that trains a GNN about as well; `gcsr demo` shows it."""
-    if version:
-        typer.echo(f"gcsr {__version__}")
-        raise typer.Exit
+    del version  # the callback has printed it
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
@@ -95,7 +102,8 @@ def run(commands: typer.Typer, argv: Sequence[str] | None, prog_name: str) -> in
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     forget_written()
-    arguments = sys.argv[1:] if argv is None else list(argv)
+    # click itself reads the arguments of the program: on Windows it expands patterns of files.
+    arguments = None if argv is None else list(argv)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always", InputWarning)
@@ -121,7 +129,7 @@ def run(commands: typer.Typer, argv: Sequence[str] | None, prog_name: str) -> in
         # Usage errors: typer has moved their class between versions, the method stayed.
         if not hasattr(error, "format_message"):
             raise
-        return _refuse(_sentence(error, arguments))
+        return _refuse(_sentence(error, sys.argv[1:] if arguments is None else arguments))
     if code == INTERRUPTED:
         print(interrupted(), file=sys.stderr)
     return code if isinstance(code, int) else 0

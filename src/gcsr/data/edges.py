@@ -145,7 +145,8 @@ class EdgeBlocks:
 
     def __init__(self, folder: Path, nodes: int) -> None:
         require(0 < nodes < 2**31, f"nodes must be 1..{2**31 - 1}, got {nodes}.")
-        self._folder, self._nodes, self._kind = folder, nodes, _PLAIN
+        self._folder, self._nodes = folder, nodes
+        self._kind: np.dtype | None = None  # of records; the first edges tell
         self._shift = np.int64(max(1, (nodes - 1).bit_length()))
         self._rows = -(-nodes // max(BUCKETS, nodes >> NODES_PER_BUCKET))
 
@@ -155,10 +156,13 @@ class EdgeBlocks:
         """Add edges, all of them with or without weights; loops and zero weights are dropped."""
         require_node_ids(self._nodes, sources, targets)
         keep = sources != targets
+        kind = _PLAIN if weights is None else _WEIGHTED
         if weights is not None:
             require_weights(weights)
             keep &= weights != 0
-            self._kind = _WEIGHTED
+        if self._kind not in (None, kind):
+            raise RuntimeError("all edges have weights, or none")
+        self._kind = kind
         there, back = sources[keep].astype(np.int64), targets[keep].astype(np.int64)
         # The lowest bit tells an edge from its reverse.
         keys = np.concatenate(
@@ -168,7 +172,7 @@ class EdgeBlocks:
             ]
         )
         if weights is not None:
-            records: np.ndarray = np.empty(keys.size, self._kind)
+            records: np.ndarray = np.empty(keys.size, kind)
             records["key"], records["weight"] = keys, np.tile(weights[keep], 2)
             records = records[np.argsort(keys, kind="stable")]
             keys = records["key"]
@@ -220,11 +224,12 @@ class EdgeBlocks:
     ) -> tuple[np.ndarray, np.ndarray | None, int]:
         """Distinct pairs of a bucket in order, their weights, and how many have no equal reverse."""
         path = self._bucket(bucket)
-        records: np.ndarray = np.empty(0, self._kind)
+        kind = _PLAIN if self._kind is None else self._kind
+        records: np.ndarray = np.empty(0, kind)
         if path.is_file():
-            records = np.fromfile(path, self._kind)
+            records = np.fromfile(path, kind)
         path.unlink(missing_ok=True)
-        if self._kind is _PLAIN:
+        if kind is _PLAIN:
             pairs = np.unique(records) >> np.int64(1)
             distinct = np.unique(pairs)
             # A pair that came in both directions is there twice.

@@ -105,16 +105,16 @@ def _members(archive: zipfile.ZipFile, only: Collection[str] | None) -> dict[str
 
 
 def _member(archive: zipfile.ZipFile, name: str, info: zipfile.ZipInfo) -> np.ndarray:
-    with archive.open(info) as stream:
-        try:
+    try:
+        with archive.open(info) as stream:
             npy_header(stream, info.file_size)
-        except InputError:
-            raise
-        except UNREADABLE as error:
-            raise ValueError(f"{name}: {reason(error)}") from None
-    with archive.open(info) as stream, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about the text in the header
-        return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
+        with archive.open(info) as stream, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about the text in the header
+            return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
+    except InputError:
+        raise
+    except UNREADABLE as error:
+        raise ValueError(f"{name}: {reason(error)}") from None
 
 
 def read_npz(

@@ -104,9 +104,12 @@ def _table(files: OgbFiles, name: str, dtype: type) -> np.ndarray:
 
 
 def _bounded(text: io.TextIOWrapper, most: int) -> Iterator[str]:
-    """The lines of a text; more than so many characters are an error."""
+    """The lines of a text; none, or more than so many characters, are an error."""
+    started = most
     while line := text.readline(most + 1):
         most -= len(line)
         if most < 0:
             raise ValueError("it unpacks to far more than a table of numbers does")
         yield line
+    if most == started:
+        raise ValueError("it is empty")
