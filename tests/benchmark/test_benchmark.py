@@ -265,3 +265,14 @@ def test_the_page_of_the_leaderboard_has_its_rows():
         text=True,
     )
     assert page.read_text(encoding="utf-8") == made.stdout, "run benchmarks/leaderboard_page.py"
+
+
+def test_rows_of_other_epochs_are_said_and_one_network_compares_nothing(tmp_path: Path) -> None:
+    out = tmp_path / "rows.jsonl"
+    for method, epochs in (("random", 3), ("clusters", 4)):
+        results = gcsr.benchmark(
+            data=["digits"], methods=[method], nodes=[20], seeds=1, runs=1, epochs=epochs, out=out
+        )
+    assert set(results.epochs) == {3, 4}
+    assert "different epochs" in results.markdown()
+    assert all(not results.best(case) for case in results.cases())

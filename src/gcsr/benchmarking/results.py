@@ -125,11 +125,14 @@ class Results:
         if not scores:
             return set()
         first = max(scores.values(), key=lambda one: one.mean)
+        compared = {label: compare(first, one) for label, one in scores.items()}
+        if len(scores) > 1 and not any(one.interval for one in compared.values()):
+            return set()  # a single graph and network tells nothing
         return {
             label
             for label, one in scores.items()
             if one.mean == first.mean
-            or (compare(first, one).interval is not None and compare(first, one).sign == 0)
+            or (compared[label].interval is not None and compared[label].sign == 0)
         }
 
     def common_cases(self) -> list[Case]:
@@ -246,8 +249,24 @@ class Results:
             yield "Average ranks", self.rank_sentence, self.rank_table()
             yield "Wins", WINS, self.win_table()
 
+    @cached_property
+    def epochs(self) -> dict[int, list[str]]:
+        """Epochs of test networks, and whose rows have them."""
+        found: dict[int, list[str]] = {}
+        for row in self.rows:
+            labels = found.setdefault((row.get("recipe") or {}).get("epochs", 0), [])
+            if row["label"] not in labels:
+                labels.append(row["label"])
+        found.pop(0, None)  # pseudo-labels and failures train no test network
+        return found
+
     def remarks(self) -> Iterator[tuple[str, list[str]]]:
-        """Titles and sentences: changed settings, and failures."""
+        """Titles and sentences: rows that are not comparable, changed settings, and failures."""
+        if len(self.epochs) > 1:
+            lines = [
+                f"{epochs} epochs: {', '.join(labels)}" for epochs, labels in self.epochs.items()
+            ]
+            yield "Not comparable: test networks trained for different epochs", lines
         if self.changed:
             lines = [f"{label}: {settings}" for label, settings in self.changed.items()]
             yield "Settings that are not the defaults", lines

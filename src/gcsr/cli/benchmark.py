@@ -114,21 +114,27 @@ def benchmark(
         if estimate:
             _print_estimate(grid, out, root, download, as_json)
             return
-        with progress_bars() as progress:
-            results = run(
-                grid,
-                out=out,
-                root=root,
-                device=device,
-                jobs=jobs,
-                cluster=cluster,
-                time_limit=time_limit,
-                cell_limit=cell_limit,
-                retry=retry,
-                keep_graphs=keep_graphs,
-                download=download,
-                progress=progress,
-            )
+        rows = out.stat().st_size if out.is_file() else 0
+        try:
+            with progress_bars() as progress:
+                results = run(
+                    grid,
+                    out=out,
+                    root=root,
+                    device=device,
+                    jobs=jobs,
+                    cluster=cluster,
+                    time_limit=time_limit,
+                    cell_limit=cell_limit,
+                    retry=retry,
+                    keep_graphs=keep_graphs,
+                    download=download,
+                    progress=progress,
+                )
+        except KeyboardInterrupt:
+            if out.is_file() and out.stat().st_size > rows:
+                remember_written([out])
+            raise
     files = write_outputs(results, out)
     remember_written([out, *files])
     if as_json:
@@ -178,6 +184,9 @@ def _print_results(results: Results, files: Sequence[Path]) -> None:
         print(
             "*: best, or not distinguishable from it (95 %); ±: 95 % interval; † leaks test labels"
         )
+    if len(results.epochs) > 1:
+        found = [f"{epochs} ({', '.join(labels)})" for epochs, labels in results.epochs.items()]
+        print(f"not comparable: test networks trained for different epochs: {'; '.join(found)}")
     if results.ranks:
         head, *lines = results.rank_table()
         print_table(head, lines, head[1:], "average ranks")
