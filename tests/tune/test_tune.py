@@ -140,6 +140,23 @@ def test_an_interrupted_trial_leaves_no_trace(whole, tmp_path, optuna):
     assert story(search(trials=4, study=path)) == story(whole)[:4]
 
 
+def test_an_interrupt_right_after_a_score_was_told_keeps_it(whole, tmp_path, optuna, monkeypatch):
+    path, tell = tmp_path / "study.sqlite", optuna.Study.tell
+
+    def interrupted(study, trial, values=None, **options):
+        told = tell(study, trial, values, **options)
+        if values is not None:
+            raise KeyboardInterrupt
+        return told
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(optuna.Study, "tell", interrupted)
+        search(trials=9, study=path)
+    kept = optuna.load_study(study_name="gcsr", storage=f"sqlite:///{path}").get_trials()
+    assert [trial.state.name for trial in kept] == ["COMPLETE"]
+    assert story(search(trials=3, study=path)) == story(whole)[:3]
+
+
 def test_a_killed_process_can_be_continued(whole, tmp_path, optuna):
     path = tmp_path / "study.sqlite"
     program = (

@@ -335,7 +335,8 @@ class Search:
             trial.set_user_attr(NOTE, str(error).strip() or type(error).__name__)
             study.tell(trial, state=state.PRUNED)
         except BaseException:
-            study.tell(trial, state=state.FAIL)
+            # Ctrl-C may come when the score has just been told.
+            study.tell(trial, state=state.FAIL, skip_if_finished=True)
             raise
 
     def _score(self, values: Mapping[str, Value], watch: _Pruning, progress: Progress) -> float:
