@@ -187,7 +187,7 @@ FAULTS = (
     ),
     Fault(
         "herding forgets what it has chosen",
-        "methods/herding.py",
+        "methods/selection.py",
         "missing = missing + mean - rows[newest]",
         "missing = missing + mean",
         ("tests/condense/test_selection.py",),

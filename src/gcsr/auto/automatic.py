@@ -27,8 +27,7 @@ from gcsr.engines.result import CondensationResult, Context
 from gcsr.methods.base import Condenser
 from gcsr.methods.bilevel import QUICK, QUICK_HIDDEN, Bilevel, Targets, few_labels, labeler_of
 from gcsr.methods.distributed import run_tasks, run_units
-from gcsr.methods.herding import Herding
-from gcsr.methods.random import Random
+from gcsr.methods.selection import Herding, Random
 from gcsr.outofcore.estimate import Work
 from gcsr.outofcore.real import real_graph
 from gcsr.starts.sample import Start, class_budget

@@ -1,4 +1,4 @@
-"""The base classes of methods that select training nodes."""
+"""Methods that select training nodes: their base classes, Random and Herding."""
 
 from __future__ import annotations
 
@@ -124,6 +124,22 @@ class SelectionCondenser(Condenser):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Random(SelectionCondenser):
+    """A class-balanced random subset of the training nodes, and the edges among them."""
+
+    name: ClassVar[str] = "random"
+    summary: ClassVar[str] = "a random subset of the training nodes, class by class"
+
+    def _work(self, nodes: int) -> Work:
+        return Work(nodes)
+
+    def _picker(
+        self, ctx: Context, seed: int, generator: torch.Generator, progress: Progress
+    ) -> Pick:
+        return lambda places, count: torch.randperm(places.numel(), generator=generator)[:count]
+
+
+@dataclass(frozen=True, kw_only=True)
 class EmbeddedSelection(SelectionCondenser):
     """Chooses nodes by the class scores that a GCN, trained with the condensing seed, gives them.
 
@@ -160,3 +176,36 @@ class EmbeddedSelection(SelectionCondenser):
             progress=progress,
         ).cpu()
         return picked_by(self._choose, embeddings, ctx.view.visible)
+
+
+def herd(embeddings: Tensor, count: int) -> Tensor:
+    r"""Indices of ``count`` rows whose running mean stays near the mean of all (Welling, 2009).
+
+    The i-th choice, i = 1, 2, ..., is the unused row e that minimizes
+    :math:`\| i \mu - \sum_{chosen} e' - e \|_2`, where :math:`\mu` is the mean of all rows. Ties go
+    to the first row.
+    """
+    if count > embeddings.shape[0]:
+        raise ValueError(f"{count} rows cannot be chosen from {embeddings.shape[0]}")
+    rows = embeddings.double()
+    mean = rows.mean(0)
+    used = torch.zeros(rows.shape[0], dtype=torch.bool, device=rows.device)
+    missing = mean.clone()
+    chosen: list[int] = []
+    for _ in range(count):
+        distance = (missing - rows).square().sum(1).masked_fill(used, torch.inf)
+        newest = int(distance.argmin())
+        chosen.append(newest)
+        used[newest] = True
+        missing = missing + mean - rows[newest]
+    return torch.tensor(chosen, dtype=torch.long)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Herding(EmbeddedSelection):
+    """Real training nodes, chosen so that their mean stays near the mean of their class."""
+
+    name: ClassVar[str] = "herding"
+    summary: ClassVar[str] = "training nodes whose mean embedding is that of their class"
+
+    _choose = staticmethod(herd)
