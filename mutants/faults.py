@@ -455,7 +455,7 @@ FAULTS = (
     ),
     Fault(
         "classes on disk are those of the last expert",
-        "outofcore/prior.py",
+        "outofcore/predict.py",
         "(total / len(experts)).argmax(1).cpu()",
         "prediction.argmax(1).cpu()",
         ("tests/blocks/test_same_bytes.py",),
