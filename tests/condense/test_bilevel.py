@@ -23,7 +23,7 @@ from gcsr.engines.bilevel.window import InnerAdam, SmallGraph, Students, Window,
 from gcsr.engines.iterates import QuickScore
 from gcsr.engines.result import Context
 from gcsr.engines.structure import SelfExpressiveStructure
-from gcsr.methods.bilevel import Targets
+from gcsr.methods.bilevel import known_labels
 from gcsr.models.sparse import SparseOperator
 from gcsr.outofcore.real import real_graph
 from gcsr.training.fit import TrainingRecipe
@@ -443,8 +443,8 @@ def test_the_real_loss_is_that_of_the_plain_formulas(models, sparse):
     students = some_students(2, 3, (graph.num_features, 5, 4), ages=[[1, 2, 3], [4, 5, 6]])
     seen = real_graph(visible, CPU, torch.float64)
     real = RealLoss(seen, shares[nodes], nodes, models, 5, dtype=torch.float64)
-    (batch,) = real._batches
-    assert all(isinstance(one.inputs, SparseOperator) == sparse for one in batch.prepared)
+    ((prepared, _),) = real._batches
+    assert all(isinstance(one.inputs, SparseOperator) == sparse for one in prepared)
     losses, gradients = real.losses_and_gradients(students, 7)
 
     a, x = dense(graph.adjacency), graph.x.double()
@@ -469,7 +469,7 @@ def test_minibatches_take_turns_among_the_nodes_asked_for(graph):
     some = {"batch_nodes": 16, "batches": 2, "dtype": torch.float64}
     seen = real_graph(visible, CPU, torch.float64)
     real = RealLoss(seen, numbered[nodes], nodes, ["gcn"], 4, **some)
-    drawn = [batch.targets[:, 0].long().tolist() for batch in real._batches]
+    drawn = [targets[:, 0].long().tolist() for _, targets in real._batches]
     assert [len(set(batch)) for batch in drawn] == [14, 14]
     assert not set(drawn[0]) & set(drawn[1]) and set(drawn[0]) | set(drawn[1]) <= set(range(5, 60))
     everyone = [nodes[part].tolist() for part in minibatches(nodes, 16, 4)]
@@ -479,7 +479,7 @@ def test_minibatches_take_turns_among_the_nodes_asked_for(graph):
     losses = [float(real.losses_and_gradients(students, number)[0]) for number in range(4)]
     assert losses[0] == losses[2] != losses[1] == losses[3]
     whole = RealLoss(seen, numbered[nodes[:16]], nodes[:16], ["gcn"], 4, **some)
-    assert [batch.targets[:, 0].tolist() for batch in whole._batches] == [list(range(5, 21))]
+    assert [targets[:, 0].tolist() for _, targets in whole._batches] == [list(range(5, 21))]
 
 
 def test_students_side_by_side_come_apart_in_their_order():
@@ -524,7 +524,7 @@ def test_a_start_that_was_scored_is_not_scored_again(graph, monkeypatch):
     )
     ctx = Context(view, 9, [0], CPU, silent)
     method = Bilevel(**TINY)
-    starts = method.starts(ctx, Targets.of(method, ctx))
+    starts = method.starts(ctx, known_labels(method, ctx))
     (start,) = Bilevel(**TINY | {"iterations": 0}).run(ctx, starts)
     assert len(scored) == 1
     (made,) = method.run(ctx, starts)

@@ -88,7 +88,7 @@ def test_embedding_is_what_the_trained_network_computes(inductive):
 
 def test_hidden_layer_leads_to_the_scores(monkeypatch):
     """The hidden rows are those that the second layer reads, at the training nodes."""
-    module = importlib.import_module("gcsr.methods.selection")
+    module = importlib.import_module("gcsr.training.fit")
     view = View(planted_graph()).condensing()
     kept = []
     fit = module.fit

@@ -25,11 +25,12 @@ from gcsr.engines.iterates import QuickScore
 from gcsr.engines.loop import RUN_ERRORS, reason_of
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.methods.base import Condenser
-from gcsr.methods.bilevel import QUICK, QUICK_HIDDEN, Bilevel, Targets, few_labels, labeler_of
+from gcsr.methods.bilevel import QUICK, QUICK_HIDDEN, Bilevel, few_labels, known_labels, labeler_of
 from gcsr.methods.distributed import run_tasks, run_units
 from gcsr.methods.selection import Herding, Random
 from gcsr.outofcore.estimate import Work
 from gcsr.outofcore.real import real_graph
+from gcsr.starts.pseudo_labels import LabelShares
 from gcsr.starts.sample import Start, class_budget
 from gcsr.utils.errors import InputError, Rate, require, require_one_of
 from gcsr.utils.progress import silent
@@ -265,10 +266,10 @@ class Automatic(Condenser):
         # Candidates run side by side: what they share is computed before.
         if ctx.cluster is None:
             real_graph(view.visible, device, progress=progress).propagate(max(1, *plan.hops))
-        known: Shared | Targets | None = None
+        known: Shared | LabelShares | None = None
         # If pseudo-labels fail every candidate that needs them tells why.
         with suppress(*RUN_ERRORS):
-            known = Targets.of(self._bilevel(nodes), ctx)
+            known = known_labels(self._bilevel(nodes), ctx)
         if ctx.cluster is not None:
             known = Shared(ctx.cluster.ray.put(known))
         methods: list[Condenser] = [Random(nodes=nodes), Herding(nodes=nodes, **BRIEF_EMBEDDING)]
@@ -315,7 +316,7 @@ class Automatic(Condenser):
         self,
         ctx: Context,
         plan: Plan,
-        known: Shared | Targets | None,
+        known: Shared | LabelShares | None,
         starts: Mapping[int, Candidate | None],
     ) -> dict[int, Outcome]:
         """Bilevel condensation from the start of every seed, by the seed's place in ``ctx.seeds``.
@@ -385,14 +386,18 @@ class Automatic(Condenser):
 
 
 def _made(
-    method: Condenser, seed: int, known: Shared | Targets | None, start: Start | None, ctx: Context
+    method: Condenser,
+    seed: int,
+    known: Shared | LabelShares | None,
+    start: Start | None,
+    ctx: Context,
 ) -> Outcome:
     """The task: what a method makes of one seed; bilevel condensation without a start makes one."""
     part = replace(ctx, seeds=[seed], progress=ctx.progress if start else silent)
     outcome: Outcome
     try:
         if isinstance(method, Bilevel):
-            known = (known.read() if isinstance(known, Shared) else known) or Targets.of(
+            known = (known.read() if isinstance(known, Shared) else known) or known_labels(
                 method, part
             )
             begun = start or method.starts(part, known)[0]

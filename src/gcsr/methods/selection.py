@@ -15,11 +15,9 @@ from gcsr.engines.result import CondensationResult, Context
 from gcsr.methods.base import Condenser
 from gcsr.models.gcn import GCN
 from gcsr.outofcore.estimate import Work
-from gcsr.outofcore.parts import trained_places, validation_part
-from gcsr.outofcore.real import real_graph
+from gcsr.outofcore.parts import trained_places
 from gcsr.starts.sample import Pick, block_labels, class_budget, pick_training_rows
-from gcsr.training.classification import targets_of
-from gcsr.training.fit import TrainingRecipe, fit
+from gcsr.training.fit import TrainingRecipe, fit_on_real
 from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import Count, Weight
 from gcsr.utils.parallel import part_of
@@ -46,20 +44,11 @@ def embed_training_nodes(
     multi-label graph the probabilities of every label) or the activations of its ``hidden`` layer,
     without dropout.
     """
-    visible, validation = view.visible, validation_part(view.validation)
     model = GCN(hidden_channels=hidden_channels)
-    nodes = visible.train[trained_places(visible)]
-    real = real_graph(visible, device)
-    train = real.prepared(model, nodes)
-    validate = real_graph(validation, device).prepared(model, validation.nodes)
-    targets = targets_of(visible.labels[nodes], visible.num_classes)
-    fitted = fit(
+    fitted, train, _ = fit_on_real(
         model,
-        train,
-        targets.to(device),
-        validate,
-        validation.labels.to(device),
-        features=int(visible.x.shape[1]),
+        view,
+        device=device,
         recipe=TrainingRecipe(epochs=epochs, weight_decay=weight_decay, dropout=0.5),
         networks=range(1),
         seed=seed,
@@ -70,7 +59,7 @@ def embed_training_nodes(
             (outer,) = train.outer
             return outer.pick(model.activations(fitted.params, train))[0]
         logits = model.logits(fitted.params, train)[0]
-        return logits.sigmoid() if visible.multi_label else logits.log_softmax(-1)
+        return logits.sigmoid() if view.visible.multi_label else logits.log_softmax(-1)
 
 
 def picked_by(
