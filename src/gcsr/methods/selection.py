@@ -16,6 +16,7 @@ from gcsr.methods.base import Condenser
 from gcsr.models.gcn import GCN
 from gcsr.outofcore.estimate import Work
 from gcsr.outofcore.parts import trained_places
+from gcsr.outofcore.real import real_graph
 from gcsr.starts.sample import Pick, block_labels, class_budget, pick_training_rows
 from gcsr.training.fit import TrainingRecipe, fit_on_real
 from gcsr.utils.devices import make_generator
@@ -45,10 +46,10 @@ def embed_training_nodes(
     without dropout.
     """
     model = GCN(hidden_channels=hidden_channels)
-    fitted, train, _ = fit_on_real(
+    fitted, train = fit_on_real(
         model,
+        real_graph(view.visible, device),
         view,
-        device=device,
         recipe=TrainingRecipe(epochs=epochs, weight_decay=weight_decay, dropout=0.5),
         networks=range(1),
         seed=seed,

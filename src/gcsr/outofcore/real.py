@@ -6,7 +6,7 @@ Features that do not fit the device stay on the host, and only rows that are rea
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from weakref import WeakValueDictionary
 
@@ -121,9 +121,7 @@ class GraphInMemory:
 
     def limited(self, nodes: Tensor) -> Limited:
         """Eq. 2 where only its output at some nodes is wanted."""
-        wanted = nodes.cpu().numpy()
-        rows = self.topology.normalized.matrix[wanted]
-        return limited_rows(rows, wanted, self.device, self.topology.dtype)
+        return replace(self.topology.normalized, device=self.device).limited_to(nodes)
 
     def prepared(self, model: Model, nodes: Tensor | None) -> Prepared:
         """``model.prepare`` for some nodes."""

@@ -17,6 +17,7 @@ from torch import Tensor
 from gcsr.data.views import CondensingView, ViewCache, VisibleGraph
 from gcsr.models.registry import testing_model
 from gcsr.outofcore.parts import is_large, known_nodes, validation_part
+from gcsr.outofcore.real import real_graph
 from gcsr.starts.consistent import consistent_prediction
 from gcsr.training.classification import probabilities, score_of, targets_of
 from gcsr.training.fit import TrainingRecipe, fit_on_real
@@ -185,16 +186,16 @@ def _networks(
     progress: Progress,
 ) -> Tensor:
     """The mean prediction of networks trained on training labels, for some nodes or for all."""
-    model = testing_model(name, HIDDEN)
-    fitted, _, real = fit_on_real(
+    model, real = testing_model(name, HIDDEN), real_graph(view.visible, device)
+    fitted = fit_on_real(
         model,
+        real,
         view,
-        device=device,
         recipe=RECIPE,
         networks=range(NETWORKS),
         seed=seed,
         on_epoch=lambda epoch: progress(f"training {name} pseudo-labelers", epoch, RECIPE.epochs),
-    )
+    )[0]
     total = torch.zeros(())
     for i, scores in enumerate(real.scores(model, fitted.params, nodes)):
         predicted = probabilities(scores, view.visible.multi_label)

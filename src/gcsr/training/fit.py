@@ -169,20 +169,20 @@ def fit(
 
 def fit_on_real(
     model: Model,
+    real: RealGraph,
     view: CondensingView,
     *,
-    device: torch.device,
     recipe: TrainingRecipe,
     networks: Sequence[int],
     seed: int,
     on_epoch: Callable[[int], None],
-) -> tuple[Fitted, Prepared, RealGraph]:
-    """Train a batch of networks on the graph that is condensed; also what it was trained on.
+) -> tuple[Fitted, Prepared]:
+    """Train a batch of networks on the graph that is condensed, and what they were trained on.
 
     Of very many training or validation nodes a random part is used (:mod:`gcsr.outofcore.parts`).
     """
     visible, validation = view.visible, validation_part(view.validation)
-    nodes, real = visible.train[trained_places(visible)], real_graph(visible, device)
+    nodes, device = visible.train[trained_places(visible)], real.device
     train = real.prepared(model, nodes)
     fitted = fit(
         model,
@@ -196,7 +196,7 @@ def fit_on_real(
         seed=seed,
         on_epoch=on_epoch,
     )
-    return fitted, train, real
+    return fitted, train
 
 
 class Run:

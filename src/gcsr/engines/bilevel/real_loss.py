@@ -12,7 +12,7 @@ Of a multi-label graph the loss is binary cross-entropy.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import scipy.sparse as sp
 import torch
@@ -24,7 +24,7 @@ from gcsr.models.registry import testing_model
 from gcsr.models.sparse import SparseOperator
 from gcsr.models.topology import Limited
 from gcsr.outofcore.predict import hops_of
-from gcsr.outofcore.real import RealGraph, prepare_rows, support_of
+from gcsr.outofcore.real import ReadSparse, RealGraph, prepare_rows, support_of
 from gcsr.training.classification import training_loss
 from gcsr.utils.devices import make_generator
 
@@ -67,20 +67,26 @@ class RealLoss:
         batch_nodes: int = BATCH_NODES,
         batches: int = BATCHES,
     ) -> None:
-        self._real, self._dtype, self._multi_label = real, dtype, multi_label
+        self._multi_label = multi_label
         self._models = tuple(testing_model(name, hidden_channels) for name in models)
-        # Rows after some hops, sparse where that is less work.
+        # Rows after some hops, sparse where that is less work. They are freed with this call.
         hops = (0, 1) if "gcn" in models else (0,)
-        self._sparse = {hop: real.sparse_rows(hop) for hop in hops if real.prefers_sparse}
-        self._dense = {hop: real.rows(hop) for hop in hops if not real.prefers_sparse}
+        sparse = {hop: real.sparse_rows(hop) for hop in hops if real.prefers_sparse}
+        dense = {hop: real.rows(hop) for hop in hops if not real.prefers_sparse}
 
         def batch(places: Tensor) -> tuple[_Batch, int]:
-            prepared = [self._prepared(model, nodes[places]) for model in self._models]
+            own = nodes[places]
+            prepared = [
+                prepare_sparse(model, real, own, sparse, dtype)
+                if real.prefers_sparse
+                else prepare_rows(model, real, own, dense)
+                for model in self._models
+            ]
             inputs = [one.inputs for one in prepared]
             # Stored numbers of the features.
             stored = [x.numel() if isinstance(x, Tensor) else int(x.matrix.nnz) for x in inputs]
-            own = targets[places.to(targets.device)].to(real.device, dtype)
-            return (prepared, own), sum(stored)
+            wanted = targets[places.to(targets.device)].to(real.device, dtype)
+            return (prepared, wanted), sum(stored)
 
         parts = minibatches(nodes, batch_nodes, batches)
         first, numbers = batch(parts[0])
@@ -125,22 +131,28 @@ class RealLoss:
         gradients = torch.autograd.grad(losses.sum(), params)
         return losses.detach().view_as(students.age), gradients
 
-    def _prepared(self, model: Model, nodes: Tensor) -> Prepared:
-        """What a student model needs to predict some nodes."""
-        if not self._real.prefers_sparse:
-            return prepare_rows(model, self._real, nodes, self._dense)
-        chain: list[Limited] = []
-        for _ in range(1 if model.name == "gcn" else hops_of(model)):
-            chain.append(self._real.limited(nodes))
-            nodes = support_of(chain[-1])
-        rows = self._sparse[1 if model.name == "gcn" else 0](nodes.numpy())
-        inputs: Tensor | SparseOperator
-        if rows.nnz * 10 >= rows.shape[0] * rows.shape[1]:
-            # Propagated features may be dense although the features are not.
-            inputs = torch.from_numpy(rows.toarray()).to(self._real.device, self._dtype)
-        else:
-            inputs = SparseOperator(sp.csr_array(rows), self._real.device, self._dtype)
-        return Prepared(inputs, outer=tuple(reversed(chain)))
+
+def prepare_sparse(
+    model: Model,
+    real: RealGraph,
+    nodes: Tensor,
+    rows: Mapping[int, ReadSparse],
+    dtype: torch.dtype,
+) -> Prepared:
+    """What a student model needs to predict some nodes; ``rows`` are sparse, by number of hops."""
+    hops = 1 if model.name == "gcn" else 0
+    chain: list[Limited] = []
+    for _ in range(hops or hops_of(model)):
+        chain.append(real.limited(nodes))
+        nodes = support_of(chain[-1])
+    found = rows[hops](nodes.numpy())
+    inputs: Tensor | SparseOperator
+    if found.nnz * 10 >= found.shape[0] * found.shape[1]:
+        # Propagated features may be dense although the features are not.
+        inputs = torch.from_numpy(found.toarray()).to(real.device, dtype)
+    else:
+        inputs = SparseOperator(sp.csr_array(found), real.device, dtype)
+    return Prepared(inputs, outer=tuple(reversed(chain)))
 
 
 def minibatches(nodes: Tensor, size: int, most: int) -> list[Tensor]:
