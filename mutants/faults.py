@@ -139,7 +139,7 @@ FAULTS = (
     Fault(
         "all students are replaced in the same iteration",
         "engines/bilevel/engine.py",
-        "offsets = [number * self.life // self.students for",
+        "offsets = [number * life // self.students for",
         "offsets = [0 for",
         (BILEVEL,),
     ),
@@ -153,8 +153,8 @@ FAULTS = (
     Fault(
         "adjoint of Adam's second moment twice too large",
         "engines/bilevel/window.py",
-        "self.second.mul_(BETA2).add_(pushed, alpha=0.5)",
-        "self.second.mul_(BETA2).add_(pushed, alpha=1.0)",
+        "self.bar_second.mul_(BETA2).add_(pushed, alpha=0.5)",
+        "self.bar_second.mul_(BETA2).add_(pushed, alpha=1.0)",
         (BILEVEL,),
     ),
     Fault(
@@ -187,7 +187,7 @@ FAULTS = (
     ),
     Fault(
         "herding forgets what it has chosen",
-        "methods/herding.py",
+        "methods/selection.py",
         "missing = missing + mean - rows[newest]",
         "missing = missing + mean",
         ("tests/condense/test_selection.py",),
@@ -311,8 +311,8 @@ FAULTS = (
     Fault(
         "outer steps begin at the worst start",
         "auto/automatic.py",
-        "self.start = max(self._starts,",
-        "self.start = min(self._starts,",
+        "            max(\n                (one for one in tried if",
+        "            min(\n                (one for one in tried if",
         (AUTOMATIC,),
     ),
     Fault(
@@ -455,7 +455,7 @@ FAULTS = (
     ),
     Fault(
         "classes on disk are those of the last expert",
-        "outofcore/prior.py",
+        "outofcore/predict.py",
         "(total / len(experts)).argmax(1).cpu()",
         "prediction.argmax(1).cpu()",
         ("tests/blocks/test_same_bytes.py",),

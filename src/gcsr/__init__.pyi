@@ -49,11 +49,11 @@ from gcsr.methods.gcsr import GCSR as GCSR
 from gcsr.methods.gdem import GDEM as GDEM
 from gcsr.methods.gecc import GECC as GECC
 from gcsr.methods.geom import GEOM as GEOM
-from gcsr.methods.herding import Herding as Herding
 from gcsr.methods.kcenter import KCenter as KCenter
 from gcsr.methods.krr import KRR as KRR
 from gcsr.methods.mtt import MTT as MTT
-from gcsr.methods.random import Random as Random
+from gcsr.methods.selection import Herding as Herding
+from gcsr.methods.selection import Random as Random
 from gcsr.methods.sfgc import SFGC as SFGC
 from gcsr.methods.sgdd import SGDD as SGDD
 from gcsr.methods.simgc import SimGC as SimGC

@@ -85,7 +85,7 @@ def test_a_benchmark_has_references_rows_and_tables_and_continues(data, capsys, 
 def test_a_class_of_a_module_and_entries_with_settings(data, monkeypatch):
     monkeypatch.chdir(data)
     source = (
-        "from gcsr.methods.random import Random\n"
+        "from gcsr.methods.selection import Random\n"
         "class Mine(Random):\n    name = 'mine'\n    summary = 'a test'\n"
     )
     (data / "my_method.py").write_text(source)

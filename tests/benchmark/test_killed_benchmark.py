@@ -36,7 +36,7 @@ def test_three_methods_on_three_graphs_killed_twice_and_continued_with_two_jobs(
 
 SLEEPER = """
 import time
-from gcsr.methods.random import Random
+from gcsr.methods.selection import Random
 class Sleeper(Random):
     name, summary = "sleeper", "reports nothing"
     def run(self, ctx):

@@ -27,7 +27,7 @@ from gcsr.models.registry import condensing_model
 from gcsr.models.sparse import SparseTopology
 from gcsr.outofcore import hops, parts
 from gcsr.outofcore.hops import Propagated
-from gcsr.outofcore.prior import ClassesInBlocks
+from gcsr.outofcore.predict import ClassesInBlocks
 from gcsr.starts import consistent, pseudo_labels
 from gcsr.training.experts import MeanPrediction
 from gcsr.training.obtain_experts import forget_experts

@@ -19,8 +19,8 @@ from gcsr.auto.automatic import Automatic
 from gcsr.engines.bilevel.window import InnerAdam, Students, Window
 from gcsr.engines.iterates import QuickScore
 from gcsr.methods.bilevel import Bilevel
-from gcsr.methods.herding import Herding
 from gcsr.methods.registry import REMOVED, build
+from gcsr.methods.selection import Herding
 from gcsr.starts.consistent import _Material
 from gcsr.training.fit import TrainingRecipe
 from helpers import CPU, planted_graph

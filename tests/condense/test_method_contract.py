@@ -22,9 +22,8 @@ from gcsr.auto.update import Update
 from gcsr.data.views import View
 from gcsr.engines.iterates import QuickScore
 from gcsr.methods import register
-from gcsr.methods.random import Random
 from gcsr.methods.registry import _REGISTERED, BUILT_IN, build, methods, setting_kinds
-from gcsr.methods.selection import embed_training_nodes
+from gcsr.methods.selection import Random, embed_training_nodes
 from gcsr.training.fit import TrainingRecipe
 from helpers import planted_graph
 

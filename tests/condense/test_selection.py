@@ -9,10 +9,9 @@ import torch
 from torch import Tensor
 
 from gcsr import Herding, InputError, KCenter, Random, View
-from gcsr.methods.herding import herd
 from gcsr.methods.kcenter import k_center
 from gcsr.methods.presets import paper_settings
-from gcsr.methods.selection import embed_training_nodes
+from gcsr.methods.selection import embed_training_nodes, herd
 from helpers import CPU, dense, plain_norm, planted_graph
 
 QUICK = {"epochs": 30, "hidden_channels": 8}
@@ -89,7 +88,7 @@ def test_embedding_is_what_the_trained_network_computes(inductive):
 
 def test_hidden_layer_leads_to_the_scores(monkeypatch):
     """The hidden rows are those that the second layer reads, at the training nodes."""
-    module = importlib.import_module("gcsr.methods.selection")
+    module = importlib.import_module("gcsr.training.fit")
     view = View(planted_graph()).condensing()
     kept = []
     fit = module.fit

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
@@ -25,12 +25,12 @@ from gcsr.engines.iterates import QuickScore
 from gcsr.engines.loop import RUN_ERRORS, reason_of
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.methods.base import Condenser
-from gcsr.methods.bilevel import QUICK, QUICK_HIDDEN, Bilevel, Targets, few_labels, labeler_of
+from gcsr.methods.bilevel import QUICK, QUICK_HIDDEN, Bilevel, few_labels, known_labels, labeler_of
 from gcsr.methods.distributed import run_tasks, run_units
-from gcsr.methods.herding import Herding
-from gcsr.methods.random import Random
+from gcsr.methods.selection import Herding, Random
 from gcsr.outofcore.estimate import Work
 from gcsr.outofcore.real import real_graph
+from gcsr.starts.pseudo_labels import LabelShares
 from gcsr.starts.sample import Start, class_budget
 from gcsr.utils.errors import InputError, Rate, require, require_one_of
 from gcsr.utils.progress import silent
@@ -45,14 +45,16 @@ class Candidate:
     start: Start | None = None
     validation: dict[str, float] = field(default_factory=dict)
 
-    @property
-    def quick(self) -> float:
-        """The score of the first comparison."""
-        return self.validation.get("quick", 0.0)
+
+@dataclass(frozen=True, eq=False)
+class Failed:
+    """A method with its settings, and why it made nothing."""
+
+    method: Condenser
+    reason: str
 
 
-# A candidate, or the reason why there is none.
-Outcome = Candidate | str
+Outcome = Candidate | Failed
 
 
 def validated(made: CondensationResult) -> dict[str, float]:
@@ -264,10 +266,10 @@ class Automatic(Condenser):
         # Candidates run side by side: what they share is computed before.
         if ctx.cluster is None:
             real_graph(view.visible, device, progress=progress).propagate(max(1, *plan.hops))
-        known: Shared | Targets | None = None
+        known: Shared | LabelShares | None = None
         # If pseudo-labels fail every candidate that needs them tells why.
         with suppress(*RUN_ERRORS):
-            known = Targets.of(self._bilevel(nodes), ctx)
+            known = known_labels(self._bilevel(nodes), ctx)
         if ctx.cluster is not None:
             known = Shared(ctx.cluster.ray.put(known))
         methods: list[Condenser] = [Random(nodes=nodes), Herding(nodes=nodes, **BRIEF_EMBEDDING)]
@@ -275,81 +277,139 @@ class Automatic(Condenser):
             # Starts are compared whichever iterate is asked for later.
             method = self._bilevel(nodes, num_hops=hops)
             methods.append(replace(method, iterations=0, iterate="best-val"))
-        tasks = [partial(_candidate, one, seed, known) for seed in ctx.seeds for one in methods]
+        tasks = [partial(_made, one, seed, known, None) for seed in ctx.seeds for one in methods]
         found = run_tasks(ctx, tasks)
-        runs = [
-            _Run(self, plan, seed, methods, found[i * len(methods) : (i + 1) * len(methods)])
-            for i, seed in enumerate(ctx.seeds)
+        # By seed: Random, Herding and the starts; what is learned comes last.
+        outcomes = [found[i : i + len(methods)] for i in range(0, len(found), len(methods))]
+        starts = [
+            # The start that validates best; of equals the one that is tried first.
+            max(
+                (one for one in tried if isinstance(one, Candidate) and one.start is not None),
+                key=lambda one: one.validation.get("quick", 0.0),
+                default=None,
+            )
+            for tried in outcomes
         ]
         if plan.iterations:
             if checkpoint is not None:
                 ctx = replace(ctx, view=replace(view, checkpoint=checkpoint))
-            self._improve([run for run in runs if run.start], ctx, plan, known)
-        finalists = [one for run in runs for one in run.finalists]
-        scores = run_tasks(ctx, [partial(_compared, one.made) for one in finalists])
-        for one, score in zip(finalists, scores, strict=True):
+            for i, learned in self._learn(ctx, plan, known, dict(enumerate(starts))).items():
+                outcomes[i].append(learned)
+        finalists = [
+            [
+                one
+                for one in tried
+                if isinstance(one, Candidate) and (one.start is None or one is start)
+            ]
+            for tried, start in zip(outcomes, starts, strict=True)
+        ]
+        everyone = [one for group in finalists for one in group]
+        scores = run_tasks(ctx, [partial(_compared, one.made) for one in everyone])
+        for one, score in zip(everyone, scores, strict=True):
             one.validation["final"] = score
-        return [run.result() for run in runs]
+        return [
+            self._result(plan, tried, group)
+            for tried, group in zip(outcomes, finalists, strict=True)
+        ]
 
-    def _improve(
-        self, runs: Sequence[_Run], ctx: Context, plan: Plan, known: Shared | Targets | None
-    ) -> None:
-        """Bilevel condensation of every graph; those with the same start settings go together."""
+    def _learn(
+        self,
+        ctx: Context,
+        plan: Plan,
+        known: Shared | LabelShares | None,
+        starts: Mapping[int, Candidate | None],
+    ) -> dict[int, Outcome]:
+        """Bilevel condensation from the start of every seed, by the seed's place in ``ctx.seeds``.
 
-        def method(hops: int) -> Bilevel:
-            chosen = {
-                name: getattr(plan, name) for name in ("iterations", "students", "feature_lr")
-            }
-            return self._bilevel(ctx.nodes, num_hops=hops, **chosen)
-
+        Those whose starts have the same settings go together.
+        """
+        chosen = {name: getattr(plan, name) for name in ("iterations", "students", "feature_lr")}
+        begun = {i: one.start for i, one in starts.items() if one is not None and one.start}
+        methods = {
+            i: self._bilevel(ctx.nodes, num_hops=one.method.num_hops, **chosen)
+            for i, one in starts.items()
+            if one is not None and isinstance(one.method, Bilevel)
+        }
         if ctx.cluster is not None:
-            tasks = [partial(_made, method(r.hops), r.seed, known, r.begun) for r in runs]
-            for run, outcome in zip(runs, run_units(ctx, tasks), strict=True):
-                run.learned(method(run.hops), outcome)
-            return
+            tasks = [partial(_made, methods[i], ctx.seeds[i], known, begun[i]) for i in begun]
+            return dict(zip(begun, run_units(ctx, tasks), strict=True))
         assert not isinstance(known, Shared)
-        by_hops: dict[int, list[_Run]] = {}
-        for run in runs:
-            by_hops.setdefault(run.hops, []).append(run)
-        for hops, group in by_hops.items():
-            together = replace(ctx, seeds=[run.seed for run in group])
+        found: dict[int, Outcome] = {}
+        for method in dict.fromkeys(methods.values()):
+            group = [i for i in begun if methods[i] == method]
+            together = replace(ctx, seeds=[ctx.seeds[i] for i in group])
             try:
-                made = method(hops).run(together, [run.begun for run in group], known)
+                made = method.run(together, [begun[i] for i in group], known)
             except RUN_ERRORS as error:
-                if len(group) == 1:
-                    group[0].learned(method(hops), reason_of(error))
-                    continue
-                # A graph that fails must not take the others with it.
-                for run in group:
-                    self._improve([run], ctx, plan, known)
+                found[group[0]] = Failed(method, reason_of(error))
+                if len(group) > 1:
+                    # A graph that fails must not take the others with it.
+                    for i in group:
+                        found |= self._learn(ctx, plan, known, {i: starts[i]})
                 continue
-            for run, one in zip(group, made, strict=True):
-                run.learned(method(hops), Candidate(method(hops), one, None, validated(one)))
+            for i, one in zip(group, made, strict=True):
+                found[i] = Candidate(method, one, None, validated(one))
+        return found
+
+    def _result(
+        self, plan: Plan, tried: Sequence[Outcome], finalists: Sequence[Candidate]
+    ) -> CondensationResult:
+        """The best finalist, with how it was found."""
+        failed = [one for one in tried if isinstance(one, Failed)]
+        if not finalists:
+            raise InputError(f"no candidate could be made ({failed[0].reason})")
+        # Of equals the last: what was learned.
+        chosen = max(reversed(finalists), key=lambda one: one.validation["final"])
+        notes = [*chosen.made.notes]
+        if not isinstance(chosen.method, Bilevel):
+            notes.append(
+                f"{chosen.method.name} validated best: nothing that was learned beat a choice of real"
+                " nodes"
+            )
+        if plan.least_seconds > self.budget:
+            notes.append(
+                f"without outer steps: everything else is expected to take {plan.least_seconds:.0f} s"
+                f" on one core or GPU, more than the budget of {self.budget:g} s"
+            )
+        found = {
+            "chosen": named(chosen.method),
+            "plan": asdict(plan) | {"hops": list(plan.hops)},
+            "candidates": [
+                {**named(one.method), "validation": one.validation}
+                for one in tried
+                if isinstance(one, Candidate)
+            ],
+            "left_out": [{**named(one.method), "reason": one.reason} for one in failed],
+        }
+        details = {**chosen.made.details, "automatic": found}
+        return replace(chosen.made, notes=tuple(notes), details=details)
 
 
 def _made(
-    method: Condenser, seed: int, known: Shared | Targets | None, start: Start | None, ctx: Context
+    method: Condenser,
+    seed: int,
+    known: Shared | LabelShares | None,
+    start: Start | None,
+    ctx: Context,
 ) -> Outcome:
-    """The task: what a method makes."""
-    ctx = replace(ctx, seeds=[seed])
+    """The task: what a method makes of one seed; bilevel condensation without a start makes one."""
+    part = replace(ctx, seeds=[seed], progress=ctx.progress if start else silent)
+    outcome: Outcome
     try:
-        if not isinstance(method, Bilevel):
-            return Candidate(method, method.run(ctx)[0])
-        known = (known.read() if isinstance(known, Shared) else known) or Targets.of(method, ctx)
-        start = start or method.starts(ctx, known)[0]
-        (made,) = method.run(ctx, [start], known)
-        return Candidate(method, made, start, validated(made))
+        if isinstance(method, Bilevel):
+            known = (known.read() if isinstance(known, Shared) else known) or known_labels(
+                method, part
+            )
+            begun = start or method.starts(part, known)[0]
+            (made,) = method.run(part, [begun], known)
+            outcome = Candidate(method, made, None if start else begun, validated(made))
+        else:
+            outcome = Candidate(method, method.run(part)[0])
     except RUN_ERRORS as error:
-        return reason_of(error)
-
-
-def _candidate(
-    method: Condenser, seed: int, known: Shared | Targets | None, ctx: Context
-) -> Outcome:
-    """The task: Random, Herding or a start."""
-    found = _made(method, seed, known, None, replace(ctx, progress=silent))
-    ctx.progress("starts", 1, 1)
-    return found
+        outcome = Failed(method, reason_of(error))
+    if start is None:
+        ctx.progress("starts", 1, 1)
+    return outcome
 
 
 def _compared(made: CondensationResult, ctx: Context) -> float:
@@ -370,80 +430,3 @@ def _compared(made: CondensationResult, ctx: Context) -> float:
     )
     ctx.progress("comparing", 1, 1)
     return score
-
-
-class _Run:
-    """The search of one graph."""
-
-    def __init__(
-        self,
-        automatic: Automatic,
-        plan: Plan,
-        seed: int,
-        methods: Sequence[Condenser],
-        found: Sequence[Outcome],
-    ) -> None:
-        self._automatic, self._plan, self.seed = automatic, plan, seed
-        self._simple: list[Candidate] = []
-        self._starts: list[Candidate] = []
-        self.candidates: list[Candidate] = []
-        self.left_out: list[tuple[Condenser, str]] = []
-        for method, one in zip(methods, found, strict=True):
-            self._add(method, one, self._starts if isinstance(method, Bilevel) else self._simple)
-        # The start that validates best; of equals the one that is tried first.
-        self.start = max(self._starts, key=lambda one: one.quick, default=None)
-
-    def _add(self, method: Condenser, outcome: Outcome, where: list[Candidate]) -> None:
-        if isinstance(outcome, str):
-            self.left_out.append((method, outcome))
-        else:
-            where.append(outcome)
-
-    def learned(self, method: Condenser, outcome: Outcome) -> None:
-        """Take what bilevel condensation made of the start."""
-        self._add(method, outcome, self.candidates)
-
-    @property
-    def hops(self) -> int:
-        """Of the best start."""
-        return getattr(self.start.method, "num_hops", 0) if self.start else 0
-
-    @property
-    def begun(self) -> Start:
-        """The best start; only where there is one."""
-        assert self.start is not None and self.start.start is not None
-        return self.start.start
-
-    @property
-    def finalists(self) -> list[Candidate]:
-        """The simple ones, the start, and what was learned from it."""
-        return [*self._simple, *([] if self.start is None else [self.start]), *self.candidates]
-
-    def result(self) -> CondensationResult:
-        """The best finalist, with how it was found."""
-        if not self.finalists:
-            raise InputError(f"no candidate could be made ({self.left_out[0][1]})")
-        # Of equals the last: what was learned.
-        chosen = max(reversed(self.finalists), key=lambda one: one.validation["final"])
-        made, plan, budget = chosen.made, self._plan, self._automatic.budget
-        notes = [*made.notes]
-        if chosen in self._simple:
-            notes.append(
-                f"{chosen.method.name} validated best: nothing that was learned beat a choice of real"
-                " nodes"
-            )
-        if plan.least_seconds > budget:
-            notes.append(
-                f"without outer steps: everything else is expected to take {plan.least_seconds:.0f} s"
-                f" on one core or GPU, more than the budget of {budget:g} s"
-            )
-        found = {
-            "chosen": named(chosen.method),
-            "plan": asdict(plan) | {"hops": list(plan.hops)},
-            "candidates": [
-                {**named(one.method), "validation": one.validation}
-                for one in (*self._simple, *self._starts, *self.candidates)
-            ],
-            "left_out": [{**named(method), "reason": why} for method, why in self.left_out],
-        }
-        return replace(made, notes=tuple(notes), details={**made.details, "automatic": found})

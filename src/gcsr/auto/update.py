@@ -32,7 +32,7 @@ from gcsr.data.views import CondensingView, VisibleGraph
 from gcsr.engines.iterates import QuickScore
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.methods.base import RESOURCE, Condenser
-from gcsr.methods.bilevel import QUICK, QUICK_HIDDEN, Bilevel, Targets
+from gcsr.methods.bilevel import QUICK, QUICK_HIDDEN, Bilevel, known_labels
 from gcsr.outofcore.estimate import Work
 from gcsr.starts.sample import Start, class_budget
 from gcsr.training.fit import topology_of
@@ -150,7 +150,7 @@ class Update(Condenser):
         kept, added = old.fitted(view.visible, ctx.nodes)
         new: list[Start | None] = [None for _ in ctx.seeds]
         if added.any():
-            new = [*method.starts(ctx, Targets.of(method, ctx), added)]
+            new = [*method.starts(ctx, known_labels(method, ctx), added)]
         starts = [old.start(kept, one) for one in new]
         made = method.run(ctx, starts)
         score = QuickScore(view.validation, device)

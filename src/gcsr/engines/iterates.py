@@ -141,9 +141,23 @@ class QuickScore:
         recipe: TrainingRecipe = QUICK,
     ) -> float:
         """The same with the numbered networks, each at its best epoch."""
+        found = self.validated(x, a, targets, networks, seed, hidden_channels, recipe)
+        return float(found.mean())
+
+    def validated(
+        self,
+        x: Tensor,
+        a: Tensor,
+        targets: Tensor,
+        networks: Sequence[int],
+        seed: int,
+        hidden_channels: int,
+        recipe: TrainingRecipe,
+    ) -> Tensor:
+        """Validation accuracy of every network at its best epoch, on one graph or one each."""
         model = testing_model("gcn", hidden_channels)
         # Networks are float32 as in evaluation, also where the iterate is float64.
-        fitted = fit(
+        return fit(
             model,
             model.prepare(x.float(), topology_of(a.float())),
             targets.float(),
@@ -153,8 +167,7 @@ class QuickScore:
             recipe=recipe,
             networks=networks,
             seed=seed,
-        )
-        return float(fitted.validation.mean())
+        ).validation
 
 
 def _prepared(validation: Target, device: torch.device) -> tuple[Prepared, Tensor]:
@@ -172,8 +185,10 @@ class BestValidated(Best):
 
     measure = "validation"
 
-    def __init__(self, targets: Tensor, validation: Target, device: torch.device) -> None:
-        super().__init__()
+    def __init__(
+        self, targets: Tensor, validation: Target, device: torch.device, *, latest: bool = False
+    ) -> None:
+        super().__init__(latest=latest)
         self.targets, self._quick = targets, QuickScore(validation, device)
 
     def score(self, x: Tensor, a: Tensor) -> Tensor:
@@ -269,36 +284,21 @@ def choose_edges(
     candidates = {int((edges > value).sum()): value for value in thresholds}
     counts = sorted(candidates)
     each = max(1, AT_ONCE // (n * n * EDGE_NETWORKS))
-    scores = []
+    scores: list[float] = []
     for first in range(0, len(counts), each):
-        binary = torch.stack(
-            [(edges > candidates[count]).float() for count in counts[first : first + each]]
-        )
-        scores += _scores(x, binary, targets, quick, seed)
+        # The same initial weights for all.
+        tried = [(edges > candidates[count]).float() for count in counts[first : first + each]]
+        batch = torch.stack(tried).repeat_interleave(EDGE_NETWORKS, 0)
+        rows, shares = (part.float().expand(len(batch), -1, -1) for part in (x, targets))
+        networks = list(range(EDGE_NETWORKS)) * len(tried)
+        found = quick.validated(rows, batch, shares, networks, seed, EDGE_HIDDEN, EDGE_RECIPE)
+        scores += found.view(len(tried), EDGE_NETWORKS).mean(1).tolist()
     chosen = next(i for i, score in enumerate(scores) if score >= max(scores) - TOLERANCE)
-    tried = [
-        {"edges": count, "validation": score} for count, score in zip(counts, scores, strict=True)
-    ]
     threshold = candidates[counts[chosen]] if counts[chosen] else None
-    return {"threshold": threshold, "tried": tried}
-
-
-def _scores(
-    x: Tensor, adjacency: Tensor, targets: Tensor, quick: QuickScore, seed: int
-) -> list[float]:
-    """Mean validation accuracy on every graph of a batch, with the same initial weights for all."""
-    model, batch = testing_model("gcn", EDGE_HIDDEN), adjacency.shape[0]
-    repeated = adjacency.repeat_interleave(EDGE_NETWORKS, 0)
-    prepared = model.prepare(x.float().expand(len(repeated), -1, -1), topology_of(repeated))
-    fitted = fit(
-        model,
-        prepared,
-        targets.float().expand(len(repeated), -1, -1),
-        quick.validate,
-        quick.labels,
-        features=quick.features,
-        recipe=EDGE_RECIPE,
-        networks=list(range(EDGE_NETWORKS)) * batch,
-        seed=seed,
-    )
-    return [float(score) for score in fitted.validation.view(batch, EDGE_NETWORKS).mean(1)]
+    return {
+        "threshold": threshold,
+        "tried": [
+            {"edges": count, "validation": score}
+            for count, score in zip(counts, scores, strict=True)
+        ],
+    }

@@ -69,8 +69,7 @@ def expressed_operator(
 ) -> tuple[Tensor, Tensor]:
     """Eq. 9, 10 and 2 in one function: the normalized A', differentiable in X'X'ᵀ, and A' itself.
 
-    :func:`gcsr.equations.self_expression` and :func:`gcsr.equations.self_expressive_adjacency` are the
-    plain references; tests compare both.
+    The plain references are in :mod:`gcsr.equations.self_expression`; tests compare both.
     """
     operator, adjacency = _Expressed.apply(  # type: ignore[no-untyped-call]
         gram, prior, history, alpha, beta

@@ -19,21 +19,6 @@ def normalized_adjacency(adjacency: Tensor) -> Tensor:
     return scale.unsqueeze(-1) * looped * scale.unsqueeze(-2)
 
 
-def normalized_sparse_adjacency(adjacency: Tensor) -> Tensor:
-    r"""Eq. 2 for a large graph: the same as :func:`normalized_adjacency`, CSR in and CSR out."""
-    nodes = adjacency.shape[0]
-    coo = adjacency.to_sparse_coo()
-    loops = torch.arange(nodes, device=adjacency.device)
-    indices = torch.cat([coo.indices(), torch.stack([loops, loops])], 1)
-    values = torch.cat([coo.values(), coo.values().new_ones(nodes)])
-    degree = torch.zeros(nodes, dtype=values.dtype, device=values.device)
-    degree = degree.index_add(0, indices[0], values)
-    scale = degree.rsqrt()
-    values = scale[indices[0]] * values * scale[indices[1]]
-    summed = torch.sparse_coo_tensor(indices, values, (nodes, nodes)).coalesce()
-    return summed.to_sparse_csr()
-
-
 def propagate(operator: Tensor, x: Tensor, hops: int) -> Tensor:
     r"""Eq. 3: :math:`\hat X = \hat A^k X`, one product per hop, never a power of the matrix."""
     for _ in range(hops):

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
 
-from gcsr.data.views import CondensingView, RowsByNumber, ViewCache, VisibleGraph
+from gcsr.data.views import CondensingView, ViewCache, VisibleGraph
 from gcsr.engines.bilevel.engine import CHECK_EVERY, BilevelSchedule, BilevelStep
 from gcsr.engines.bilevel.real_loss import BATCH_NODES, BATCHES, STUDENT_MODELS, RealLoss
 from gcsr.engines.bilevel.window import InnerAdam
-from gcsr.engines.iterates import Best, QuickScore, in_order, loss_curves
+from gcsr.engines.iterates import BestLabeled, comparison, loss_curves
 from gcsr.engines.loop import DivergenceGuard, advance_together, optimize, reason_of
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.engines.structure import SelfExpressiveStructure
@@ -32,7 +32,7 @@ from gcsr.starts.sample import (
     block_labels,
     class_budget,
     propagated_features,
-    sample_training_rows,
+    sampled_starts,
     taken,
 )
 from gcsr.training.classification import targets_of
@@ -151,7 +151,7 @@ class Bilevel(Condenser):
         )
 
     def run(
-        self, ctx: Context, starts: Sequence[Start] | None = None, known: Targets | None = None
+        self, ctx: Context, starts: Sequence[Start] | None = None, known: LabelShares | None = None
     ) -> list[CondensationResult]:
         """One condensed graph per seed; ``starts`` and ``known`` labels are made if not given."""
         visible, device = ctx.view.visible, ctx.device
@@ -159,9 +159,14 @@ class Bilevel(Condenser):
             self.structure == "none" or not visible.multi_label,
             f"structure must be 'none' for a multi-label graph, got {self.structure!r}.",
         )
-        known = known or Targets.of(self, ctx)
+        known = known or known_labels(self, ctx)
         starts = self.starts(ctx, known) if starts is None else starts
-        columns = self._columns(visible)
+        features = int(visible.x.shape[1])
+        learned = self.learned_columns(features)
+        # The columns of X' that are learned, where these are not all.
+        columns = None
+        if learned < features and self.iterations:
+            columns = varied_columns_of(visible, learned)
         real = None
         if self.iterations:
             real = RealLoss(
@@ -188,7 +193,6 @@ class Bilevel(Condenser):
                 better(plain, structured) for plain, structured in zip(found, other, strict=True)
             ]
 
-        learned = self.learned_columns(int(visible.x.shape[1]))
         each = self.held_bytes(ctx.nodes, learned, visible.num_classes)
         return advance_together(run, ctx, bytes_each=each)
 
@@ -203,40 +207,32 @@ class Bilevel(Condenser):
         """How many columns of X' are learned; with a structure, which reads all of them, all."""
         return features if self.structure != "none" else min(features, self.max_columns)
 
-    def _columns(self, visible: VisibleGraph) -> Tensor | None:
-        """The columns of X' that are learned; ``None``: all of them."""
-        features = int(visible.x.shape[1])
-        if self.learned_columns(features) == features or not self.iterations:
-            return None
-        return varied_columns_of(visible, self.max_columns)
-
-    def starts(self, ctx: Context, known: Targets, budget: Tensor | None = None) -> list[Start]:
+    def starts(self, ctx: Context, known: LabelShares, budget: Tensor | None = None) -> list[Start]:
         """The start of every seed; ``budget`` are its nodes per class."""
         visible, device = ctx.view.visible, known.shares.device
         if budget is None:
             budget = class_budget(visible.train_strata, visible.num_classes, ctx.nodes)
-
-        @cache
-        def features() -> RowsByNumber:
-            return propagated_features(visible, self.num_hops, device, progress=ctx.progress)
-
-        def start(seed: int) -> Start:
-            if self.init == "sample":
-                labels = block_labels(budget)
-                generator = make_generator(seed, "initial rows")
-                found = sample_training_rows(features(), visible, labels, generator)
-                targets = targets_of(visible.labels[found.nodes], visible.num_classes)
-                return replace(found, x=found.x.to(device), targets=targets.to(device))
-            rows = taken(features(), known.nodes, device)
-            generator = make_generator(seed, "clusters")
-            return cluster_start(
-                rows, known.shares, budget, generator, multi_label=visible.multi_label
-            )
-
-        return [start(seed) for seed in ctx.seeds]
+        features = propagated_features(visible, self.num_hops, device, progress=ctx.progress)
+        if self.init == "sample":
+            starts = sampled_starts(features, visible, block_labels(budget), ctx.seeds)
+            targets = [targets_of(visible.labels[one.nodes], visible.num_classes) for one in starts]
+            return [
+                replace(one, x=one.x.to(device), targets=own.to(device))
+                for one, own in zip(starts, targets, strict=True)
+            ]
+        rows = taken(features, known.nodes, device)
+        generators = [make_generator(seed, "clusters") for seed in ctx.seeds]
+        return [
+            cluster_start(rows, known.shares, budget, one, multi_label=visible.multi_label)
+            for one in generators
+        ]
 
     def _structure(
-        self, visible: VisibleGraph, known: Targets, starts: Sequence[Start], device: torch.device
+        self,
+        visible: VisibleGraph,
+        known: LabelShares,
+        starts: Sequence[Start],
+        device: torch.device,
     ) -> tuple[SelfExpressiveStructure, tuple[Tensor, ...]]:
         """The closed form of GCSR with its prior over true and pseudo-labels (Eq. 5-8)."""
         x = torch.stack([start.x for start in starts])
@@ -253,7 +249,7 @@ class Bilevel(Condenser):
     def _run(
         self,
         ctx: Context,
-        known: Targets,
+        known: LabelShares,
         real: RealLoss | None,
         starts: Sequence[Start],
         structure: tuple[SelfExpressiveStructure, tuple[Tensor, ...]] | None,
@@ -277,8 +273,8 @@ class Bilevel(Condenser):
         step = BilevelStep(x, y, schedule, real, seeds, structure, view.visible.multi_label)
         edges = structure is not None
         keys = [(edges, start) for start in starts]
-        chooser = None if self.iterate == "last" else BestIterate(view, x.device, keys)
-        watch = None if view.watch is None else in_order(view.watch)
+        best = None if self.iterate == "last" else BestIterate(view, x.device, keys)
+        offer = None if best is None else comparison(best, view, seeds, y, x.device)
 
         def features() -> Tensor:
             if columns is None:
@@ -290,14 +286,12 @@ class Bilevel(Condenser):
             return y if iteration == 0 else step.targets()
 
         def compare(iteration: int) -> None:
-            if chooser is None:
-                return
-            scores = chooser.compare(iteration, features(), shares(iteration), step.adjacency())
-            if watch is not None:
-                watch(iteration, dict(zip(seeds, scores.tolist(), strict=True)))
+            assert best is not None and offer is not None
+            best.targets = shares(iteration)
+            offer(iteration, features(), step.adjacency())
 
         name = seeds if structure is None else [*seeds, -1]
-        guard = DivergenceGuard(chooser, view.checkpoint, name, x.device)
+        guard = DivergenceGuard(best, view.checkpoint, name, x.device)
         every = max(1, -(-self.iterations // COMPARISONS))
         losses = optimize(
             step,
@@ -305,18 +299,18 @@ class Bilevel(Condenser):
             guard=guard,
             progress=ctx.progress,
             check_every=CHECK_EVERY,
-            compare=compare,
+            compare=None if best is None else compare,
             compare_at=frozenset(range(0, self.iterations, every)),
         )
         found = (features(), shares(self.iterations), step.adjacency())
-        if chooser is not None:
-            found = chooser.parts(int(initial.shape[-1]))
+        if best is not None and best.a is not None:
+            found = (*best.parts(int(initial.shape[-1])), best.a)
         curves = loss_curves(losses, self.iterations)
         results = []
         for g in range(len(seeds)):
             details = {
                 "real_loss": curves[g],
-                **({} if chooser is None else {chooser.measure: chooser.curve(g)}),
+                **({} if best is None else {best.measure: best.curve(g)}),
                 "bilevel": {"structure": "none" if structure is None else "self-expressive"},
                 **({} if known.provenance is None else {"pseudo_labels": known.provenance}),
                 **parts_read(view, known.nodes),
@@ -345,30 +339,18 @@ def few_labels(visible: VisibleGraph) -> bool:
     return visible.train.numel() < FEW_LABELS * visible.num_nodes
 
 
-@dataclass(frozen=True, eq=False)
-class Targets:
-    """What starts and the outer loss are computed on: nodes, and their class shares ``(m, C)``."""
-
-    nodes: Tensor
-    shares: Tensor
-    provenance: dict[str, Any] | None
-
-    @classmethod
-    def of(cls, method: Bilevel, ctx: Context) -> Targets:
-        """Training labels, and pseudo-labels where the method asks for them."""
-        visible, device = ctx.view.visible, ctx.device
-        labeler = labeler_of(method, visible)
-        if labeler is None:
-            nodes = known_nodes(visible, visible.train)
-            shares = targets_of(visible.labels[nodes], visible.num_classes)
-            return cls(nodes, shares.to(device), None)
-        make = partial(_shares, method.expert_seed)
-        if ctx.cluster is None:
-            labels = make(labeler, ctx)
-        else:
-            names = compared(visible) if labeler == "auto" else (labeler,)
-            labels = best_labels(run_units(ctx, [partial(make, name) for name in names]))
-        return cls(labels.nodes, labels.shares, labels.provenance)
+def known_labels(method: Bilevel, ctx: Context) -> LabelShares:
+    """Training labels, and the pseudo-labels asked for: what starts and the outer loss are made of."""
+    visible, device = ctx.view.visible, ctx.device
+    labeler = labeler_of(method, visible)
+    if labeler is None:
+        nodes = known_nodes(visible, visible.train)
+        return LabelShares(nodes, targets_of(visible.labels[nodes], visible.num_classes).to(device))
+    make = partial(_shares, method.expert_seed)
+    if ctx.cluster is None:
+        return make(labeler, ctx)
+    names = compared(visible) if labeler == "auto" else (labeler,)
+    return best_labels(run_units(ctx, [partial(make, name) for name in names]))
 
 
 def _shares(seed: int, labeler: str, ctx: Context) -> LabelShares:
@@ -379,41 +361,30 @@ def _shares(seed: int, labeler: str, ctx: Context) -> LabelShares:
 _START_SCORES: ViewCache[float] = ViewCache()
 
 
-class BestIterate(Best):
+class BestIterate(BestLabeled):
     """Keeps, for every graph, the iterate on which quickly trained GCNs validate best.
 
     Of equals the latest is kept: its outer loss is lower, and few validation nodes often tie.
     """
 
-    measure = "validation"
-
     def __init__(
         self, view: CondensingView, device: torch.device, starts: Sequence[Hashable]
     ) -> None:
-        super().__init__(latest=True)
-        self._score = QuickScore(view.validation, device)
+        super().__init__(torch.empty(0), view.validation, device, latest=True)
         self._data, self._starts = (view.visible, view.validation), starts
 
-    def compare(self, iteration: int, x: Tensor, y: Tensor, a: Tensor) -> Tensor:
-        """Score every graph of an iterate and keep those that improved."""
+    def score(self, x: Tensor, a: Tensor) -> Tensor:
+        """Validation accuracy of every graph."""
         options: dict[str, Any] = {"hidden_channels": QUICK_HIDDEN, "recipe": QUICK}
         networks, found = range(QUICK_NETWORKS), []
-        for g in range(x.shape[0]):
-            score = partial(self._score.score, x[g], a[g], y[g], networks, 0, **options)
-            if iteration == 0:
-                # The automatic mode has scored the start before.
-                found.append(_START_SCORES.get(*self._data, self._starts[g], score))
-            else:
+        for g, targets in enumerate(self.targets):
+            score = partial(self._quick.score, x[g], a[g], targets, networks, 0, **options)
+            if self.scores:
                 found.append(score())
-        scores = torch.tensor(found, dtype=torch.float64)
-        # Labels change with the features: both are kept, side by side.
-        self.offer(iteration, torch.cat([x, y], -1), a, scores)
-        return scores
-
-    def parts(self, features: int) -> tuple[Tensor, Tensor, Tensor]:
-        """X', Y' and A' that were kept."""
-        assert self.x is not None and self.a is not None
-        return self.x[..., :features], self.x[..., features:], self.a
+            else:
+                # The first iterate is the start, which the automatic mode has scored before.
+                found.append(_START_SCORES.get(*self._data, self._starts[g], score))
+        return torch.tensor(found, dtype=torch.float64)
 
 
 def _targets(start: Start) -> Tensor:

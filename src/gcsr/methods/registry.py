@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound="type[Condenser]")
 # Where every method of this package is, in the order in which they are listed.
 BUILT_IN = {
-    "random": "gcsr.methods.random:Random",
-    "herding": "gcsr.methods.herding:Herding",
+    "random": "gcsr.methods.selection:Random",
+    "herding": "gcsr.methods.selection:Herding",
     "kcenter": "gcsr.methods.kcenter:KCenter",
     "coarsening": "gcsr.methods.coarsening:Coarsening",
     "dcg": "gcsr.methods.gcond:DCG",

@@ -1,4 +1,4 @@
-"""The base classes of methods that select training nodes."""
+"""Methods that select training nodes: their base classes, Random and Herding."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from gcsr.engines.result import CondensationResult, Context
 from gcsr.methods.base import Condenser
 from gcsr.models.gcn import GCN
 from gcsr.outofcore.estimate import Work
-from gcsr.outofcore.parts import trained_places, validation_part
+from gcsr.outofcore.parts import trained_places
 from gcsr.outofcore.real import real_graph
 from gcsr.starts.sample import Pick, block_labels, class_budget, pick_training_rows
-from gcsr.training.classification import targets_of
-from gcsr.training.fit import TrainingRecipe, fit
+from gcsr.training.fit import TrainingRecipe, fit_on_real
 from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import Count, Weight
 from gcsr.utils.parallel import part_of
@@ -46,20 +45,11 @@ def embed_training_nodes(
     multi-label graph the probabilities of every label) or the activations of its ``hidden`` layer,
     without dropout.
     """
-    visible, validation = view.visible, validation_part(view.validation)
     model = GCN(hidden_channels=hidden_channels)
-    nodes = visible.train[trained_places(visible)]
-    real = real_graph(visible, device)
-    train = real.prepared(model, nodes)
-    validate = real_graph(validation, device).prepared(model, validation.nodes)
-    targets = targets_of(visible.labels[nodes], visible.num_classes)
-    fitted = fit(
+    fitted, train = fit_on_real(
         model,
-        train,
-        targets.to(device),
-        validate,
-        validation.labels.to(device),
-        features=int(visible.x.shape[1]),
+        real_graph(view.visible, device),
+        view,
         recipe=TrainingRecipe(epochs=epochs, weight_decay=weight_decay, dropout=0.5),
         networks=range(1),
         seed=seed,
@@ -70,7 +60,7 @@ def embed_training_nodes(
             (outer,) = train.outer
             return outer.pick(model.activations(fitted.params, train))[0]
         logits = model.logits(fitted.params, train)[0]
-        return logits.sigmoid() if visible.multi_label else logits.log_softmax(-1)
+        return logits.sigmoid() if view.visible.multi_label else logits.log_softmax(-1)
 
 
 def picked_by(
@@ -124,6 +114,22 @@ class SelectionCondenser(Condenser):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Random(SelectionCondenser):
+    """A class-balanced random subset of the training nodes, and the edges among them."""
+
+    name: ClassVar[str] = "random"
+    summary: ClassVar[str] = "a random subset of the training nodes, class by class"
+
+    def _work(self, nodes: int) -> Work:
+        return Work(nodes)
+
+    def _picker(
+        self, ctx: Context, seed: int, generator: torch.Generator, progress: Progress
+    ) -> Pick:
+        return lambda places, count: torch.randperm(places.numel(), generator=generator)[:count]
+
+
+@dataclass(frozen=True, kw_only=True)
 class EmbeddedSelection(SelectionCondenser):
     """Chooses nodes by the class scores that a GCN, trained with the condensing seed, gives them.
 
@@ -160,3 +166,36 @@ class EmbeddedSelection(SelectionCondenser):
             progress=progress,
         ).cpu()
         return picked_by(self._choose, embeddings, ctx.view.visible)
+
+
+def herd(embeddings: Tensor, count: int) -> Tensor:
+    r"""Indices of ``count`` rows whose running mean stays near the mean of all (Welling, 2009).
+
+    The i-th choice, i = 1, 2, ..., is the unused row e that minimizes
+    :math:`\| i \mu - \sum_{chosen} e' - e \|_2`, where :math:`\mu` is the mean of all rows. Ties go
+    to the first row.
+    """
+    if count > embeddings.shape[0]:
+        raise ValueError(f"{count} rows cannot be chosen from {embeddings.shape[0]}")
+    rows = embeddings.double()
+    mean = rows.mean(0)
+    used = torch.zeros(rows.shape[0], dtype=torch.bool, device=rows.device)
+    missing = mean.clone()
+    chosen: list[int] = []
+    for _ in range(count):
+        distance = (missing - rows).square().sum(1).masked_fill(used, torch.inf)
+        newest = int(distance.argmin())
+        chosen.append(newest)
+        used[newest] = True
+        missing = missing + mean - rows[newest]
+    return torch.tensor(chosen, dtype=torch.long)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Herding(EmbeddedSelection):
+    """Real training nodes, chosen so that their mean stays near the mean of their class."""
+
+    name: ClassVar[str] = "herding"
+    summary: ClassVar[str] = "training nodes whose mean embedding is that of their class"
+
+    _choose = staticmethod(herd)

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from gcsr.models.sparse import SparseOperator
-from gcsr.models.topology import Limited, Topology
+from gcsr.models.topology import Limited, Operator, Topology
 from gcsr.utils.products import csr_matrix, is_sparse
 
 Params = tuple[Tensor, ...]
@@ -134,16 +134,12 @@ def hidden_layer(
     """``relu(inputs @ weight + bias)`` for every network of the batch."""
     fusible = relu and weight.is_cuda and weight.ndim == 3 and not torch.is_grad_enabled()
     if fusible and isinstance(inputs, Tensor) and inputs.ndim == 2:
-        return _fused_layer(inputs, weight, bias)
+        # One kernel: on a large graph the hidden units are by far the largest tensor.
+        batch, width, channels = weight.shape
+        wide = weight.permute(1, 0, 2).reshape(width, batch * channels)
+        hidden: Tensor = torch._addmm_activation(bias.reshape(-1), inputs, wide)
+        return hidden.view(-1, batch, channels).permute(1, 0, 2)
     return activated(linear(inputs, weight), bias, relu=relu)
-
-
-def _fused_layer(inputs: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """The same in one kernel: on a large graph the hidden units are by far the largest tensor."""
-    batch, width, channels = weight.shape
-    wide = weight.permute(1, 0, 2).reshape(width, batch * channels)
-    hidden: Tensor = torch._addmm_activation(bias.reshape(-1), inputs, wide)
-    return hidden.view(-1, batch, channels).permute(1, 0, 2)
 
 
 def activated(product: Tensor, bias: Tensor, *, relu: bool = True) -> Tensor:
@@ -207,3 +203,22 @@ def first_inputs(x: Tensor, nodes: Tensor | None) -> Tensor | SparseOperator:
 def rows(tensor: Tensor, nodes: Tensor | None) -> Tensor:
     """The rows of ``nodes``, or all of them."""
     return tensor if nodes is None else tensor[..., nodes.to(tensor.device), :]
+
+
+def prepared_hop(
+    x: Tensor,
+    operator: Operator,
+    nodes: Tensor | None,
+    first: Callable[[Tensor], Tensor],
+    *,
+    sparse: bool,
+) -> Prepared:
+    """What a network whose layers propagate once each keeps: what ``first`` makes of the features.
+
+    Propagated sparse features are several times denser. Of these hidden units are propagated instead.
+    """
+    outer = operator.limited_to(nodes)
+    if sparse:
+        inner = operator.limited_to(outer.support)
+        return Prepared(first_inputs(x, inner.support), outer=(outer,), inner=inner)
+    return Prepared(rows(first(x), outer.support), outer=(outer,))

@@ -15,10 +15,9 @@ from gcsr.models.base import (
     Prepared,
     TwoLayers,
     activated,
-    first_inputs,
     hidden_layer,
     linear,
-    rows,
+    prepared_hop,
     uniform_layer,
 )
 from gcsr.models.sage import SAGE
@@ -45,11 +44,7 @@ class PaperCheby(Model):
     def prepare(self, x: Tensor, topology: Topology, nodes: Tensor | None = None) -> Prepared:
         """The sum of the features and their first hop."""
         operator = topology.normalized
-        outer = operator.limited_to(nodes)
-        if is_sparse(x):
-            inner = operator.limited_to(outer.support)
-            return Prepared(first_inputs(x, inner.support), outer=(outer,), inner=inner)
-        return Prepared(rows(x + operator(x), outer.support), outer=(outer,))
+        return prepared_hop(x, operator, nodes, lambda x: x + operator(x), sparse=is_sparse(x))
 
     def logits(self, params: Params, prepared: Prepared, dropout: Dropout | None = None) -> Tensor:
         """Class scores."""

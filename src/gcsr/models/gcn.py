@@ -14,12 +14,11 @@ from gcsr.models.base import (
     Prepared,
     TwoLayers,
     activated,
-    first_inputs,
     hidden_layer,
     in_chunks,
     linear,
     prefers_sparse,
-    rows,
+    prepared_hop,
 )
 from gcsr.models.topology import Topology
 
@@ -38,12 +37,7 @@ class GCN(Model):
     def prepare(self, x: Tensor, topology: Topology, nodes: Tensor | None = None) -> Prepared:
         """Features after one hop, at the nodes and their neighbors."""
         operator = topology.normalized
-        outer = operator.limited_to(nodes)
-        if prefers_sparse(x):
-            # Propagated features are several times denser: propagate hidden units instead.
-            inner = operator.limited_to(outer.support)
-            return Prepared(first_inputs(x, inner.support), outer=(outer,), inner=inner)
-        return Prepared(rows(operator(x), outer.support), outer=(outer,))
+        return prepared_hop(x, operator, nodes, operator, sparse=prefers_sparse(x))
 
     def activations(
         self, params: Params, prepared: Prepared, dropout: Dropout | None = None

@@ -14,10 +14,9 @@ from gcsr.models.base import (
     Params,
     Prepared,
     activated,
-    first_inputs,
     hidden_layer,
     linear,
-    rows,
+    prepared_hop,
     uniform_layer,
 )
 from gcsr.models.topology import Operator, Topology
@@ -44,12 +43,11 @@ class SAGE(Model):
     def prepare(self, x: Tensor, topology: Topology, nodes: Tensor | None = None) -> Prepared:
         """Own features beside those of the neighborhood."""
         operator = self._operator(topology)
-        outer = operator.limited_to(nodes)
-        if is_sparse(x):
-            inner = operator.limited_to(outer.support)
-            return Prepared(first_inputs(x, inner.support), outer=(outer,), inner=inner)
-        both = torch.cat([x, self.sign * operator(x)], -1)
-        return Prepared(rows(both, outer.support), outer=(outer,))
+
+        def first(x: Tensor) -> Tensor:
+            return torch.cat([x, self.sign * operator(x)], -1)
+
+        return prepared_hop(x, operator, nodes, first, sparse=is_sparse(x))
 
     def logits(self, params: Params, prepared: Prepared, dropout: Dropout | None = None) -> Tensor:
         """Class scores."""

@@ -6,7 +6,7 @@ Features that do not fit the device stay on the host, and only rows that are rea
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from weakref import WeakValueDictionary
 
@@ -84,23 +84,21 @@ class GraphInMemory:
         """Whether features are so sparse that networks multiply them that way."""
         return is_sparse(self.x) or (base.prefers_sparse(self.x) and self.device.type == "cpu")
 
-    @property
-    def _home(self) -> torch.device:
-        return self.topology.device
-
     def propagate(self, hops: int) -> None:
         """Compute beforehand what is kept of message passing: files of a graph on disk."""
 
     def rows(self, hops: int) -> RowsByNumber:
         """Rows of Eq. 3 by number; they may be on the host where the device is another."""
         # Sparse features stay on the host.
-        x = self.x.to("cpu" if is_sparse(self.x) else self._home, self.topology.dtype)
+        x = self.x.to("cpu" if is_sparse(self.x) else self.topology.device, self.topology.dtype)
         x = self._propagated(x, hops)
         return features.SparseRows(x, self.device) if is_sparse(x) else x
 
     def ones(self, hops: int) -> Tensor:
         """The same of a column of ones, which carries the biases of a linear network."""
-        ones = torch.ones((self.x.shape[0], 1), device=self._home, dtype=self.topology.dtype)
+        ones = torch.ones(
+            (self.x.shape[0], 1), device=self.topology.device, dtype=self.topology.dtype
+        )
         return self._propagated(ones, hops)
 
     def _propagated(self, signal: Tensor, hops: int) -> Tensor:
@@ -123,14 +121,12 @@ class GraphInMemory:
 
     def limited(self, nodes: Tensor) -> Limited:
         """Eq. 2 where only its output at some nodes is wanted."""
-        wanted = nodes.cpu().numpy()
-        rows = self.topology.normalized.matrix[wanted]
-        return limited_rows(rows, wanted, self.device, self.topology.dtype)
+        return replace(self.topology.normalized, device=self.device).limited_to(nodes)
 
     def prepared(self, model: Model, nodes: Tensor | None) -> Prepared:
         """``model.prepare`` for some nodes."""
         topology = self.topology
-        if self._home != self.device and not isinstance(model, IN_BLOCKS):
+        if self.topology.device != self.device and not isinstance(model, IN_BLOCKS):
             # Such a network needs the whole graph on the device, whether it fits or not.
             topology = SparseTopology(topology.adjacency, self.device, topology.dtype)
         if topology.device == self.device:
@@ -140,8 +136,8 @@ class GraphInMemory:
     def scores(self, model: Model, params: Params, nodes: Tensor | None) -> Iterator[Tensor]:
         """Class scores at some nodes, or at all, one network after the other."""
         # Where the graph is on the host, the networks are applied there.
-        prepared = GraphInMemory(self.x, self.topology, self._home).prepared(model, nodes)
-        weights = [p.detach().to(self._home) for p in params]
+        prepared = GraphInMemory(self.x, self.topology, self.topology.device).prepared(model, nodes)
+        weights = [p.detach().to(self.topology.device) for p in params]
         for i in range(weights[0].shape[0]):
             with torch.no_grad():
                 scores = model.logits(tuple(p[i : i + 1] for p in weights), prepared)[0]
@@ -155,7 +151,7 @@ class GraphInMemory:
         Of some columns of X, each row of which is multiplied by its weight ``(n, 1)``.
         """
         x = features.dense(features.take_columns(self.x, columns))
-        x = x.to(self._home, self.topology.dtype)
+        x = x.to(self.topology.device, self.topology.dtype)
         x = x if weights is None else x * weights.to(x)
         total = x.clone()
         for _ in range(hops):
@@ -166,7 +162,7 @@ class GraphInMemory:
 
     def class_correlation(self, labels: Tensor, num_classes: int) -> Tensor:
         """Eq. 5; nodes of label -1 do not count."""
-        adjacency = csr_tensor(self.topology.adjacency, self._home, torch.float32)
+        adjacency = csr_tensor(self.topology.adjacency, self.topology.device, torch.float32)
         return class_correlation(adjacency, labels, num_classes)
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from functools import cache, partial
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -278,65 +278,53 @@ def _means(values: Tensor, groups: Tensor, count: int) -> Tensor:
     return _centers(values, groups, _column_mean(values).expand(count, -1))
 
 
-@dataclass(frozen=True)
-class Clustering:
-    """How centers are made: settings of every method that may begin at them, by their names there."""
-
-    num_hops: int
-    pseudo_labels: str
-    tempered: bool
-    grouping: str
-    soft_labels: bool
-    expert_seed: int
-
-    @classmethod
-    def of(cls, method: object) -> Clustering:
-        """The settings of a method."""
-        return cls(**{field.name: getattr(method, field.name) for field in fields(cls)})
+# Several methods may begin at the same starts.
+_STARTS: ViewCache[Start] = ViewCache()
 
 
 def class_centers(
-    ctx: Context, budget: Tensor, method: object, dtype: torch.dtype = torch.float32
+    ctx: Context, budget: Tensor, method: Any, dtype: torch.dtype = torch.float32
 ) -> list[Start]:
-    """A clustered start for every seed, by the settings of a method; all use the same pseudo-labels."""
-    view, device, progress, asked = ctx.view, ctx.device, ctx.progress, Clustering.of(method)
+    """A clustered start for every seed; all use the same pseudo-labels.
+
+    ``method`` has the settings ``num_hops``, ``pseudo_labels``, ``tempered``, ``grouping``,
+    ``soft_labels`` and ``expert_seed``.
+    """
+    view, device, progress, labeler = ctx.view, ctx.device, ctx.progress, method.pseudo_labels
     labels = class_shares(
         view,
-        asked.pseudo_labels,
-        seed=asked.expert_seed,
+        labeler,
+        seed=method.expert_seed,
         device=device,
-        tempered=asked.tempered,
+        tempered=method.tempered,
         progress=progress,
     )
-    unlabeled = bool((view.visible.labels < 0).any())
-    labeler = asked.pseudo_labels if unlabeled else None
     # With soft labels and with hard ones the centers are the same.
-    same = (replace(asked, soft_labels=False), str(device), dtype, *budget.tolist())
+    settings = (method.num_hops, labeler, method.tempered, method.grouping, method.expert_seed)
+    same = (*settings, str(device), dtype, *budget.tolist())
+    unlabeled = bool((view.visible.labels < 0).any())
 
     @cache
     def propagated() -> Tensor | SparseRows:
-        rows = propagated_features(view.visible, asked.num_hops, device, dtype, progress)
+        rows = propagated_features(view.visible, method.num_hops, device, dtype, progress)
         return taken(rows, labels.nodes, device)
 
     def start(seed: int) -> Start:
         features = propagated()
         shares, generator = labels.shares.to(device, dtype), make_generator(seed, "clusters")
-        found = cluster_start(features, shares, budget, generator, asked.grouping)
-        return replace(found, temperature=labels.temperature, labeler=labeler)
+        found = cluster_start(features, shares, budget, generator, method.grouping)
+        return replace(
+            found, temperature=labels.temperature, labeler=labeler if unlabeled else None
+        )
 
-    data = view.visible, view.validation
-    found = [_STARTS.get(*data, (seed, *same), partial(start, seed)) for seed in ctx.seeds]
-    return [_handed_out(one, asked.soft_labels) for one in found]
-
-
-# Several methods may begin at the same starts.
-_STARTS: ViewCache[Start] = ViewCache()
-
-
-def _handed_out(start: Start, soft: bool) -> Start:
-    """A copy, which may be written into; with hard labels every center has one class."""
-    shares = start.targets
-    assert shares is not None
-    if not soft:
-        shares = torch.nn.functional.one_hot(shares.argmax(1), shares.shape[1]).to(shares)
-    return replace(start, x=start.x.clone(), targets=shares.clone())
+    starts = []
+    for seed in ctx.seeds:
+        found = _STARTS.get(view.visible, view.validation, (seed, *same), partial(start, seed))
+        shares = found.targets
+        assert shares is not None
+        if not method.soft_labels:
+            # Every center has one class.
+            shares = torch.nn.functional.one_hot(shares.argmax(1), shares.shape[1]).to(shares)
+        # A copy, which may be written into.
+        starts.append(replace(found, x=found.x.clone(), targets=shares.clone()))
+    return starts

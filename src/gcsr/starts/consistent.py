@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from gcsr.data.features import SparseRows, column_variance
-from gcsr.data.views import CondensingView, Target, VisibleGraph
+from gcsr.data.views import CondensingView, VisibleGraph
 from gcsr.equations.trajectory import cross_entropy
 from gcsr.models.base import Dropout, Params, Prepared, init_batch
 from gcsr.models.mlp import MLP
@@ -62,7 +62,14 @@ def consistent_prediction(
     model = MLP(HIDDEN)
     weights = [make_generator(seed, f"weights of consistent {i}") for i in range(NETWORKS)]
     initial = init_batch(model, material.columns.numel(), visible.num_classes, weights)
-    validated = Prepared(material.seen(validation))
+    if validation.adjacency is not visible.adjacency:
+        held_out = real_graph(validation, device)
+        rows = held_out.smoothed(material.columns, HOPS, validation.nodes)
+    elif is_large(visible):
+        rows = material.smoothed(validation.nodes)
+    else:
+        rows = material.undropped[validation.nodes.to(device)]
+    validated = Prepared(rows)
     labels = validation.labels.to(device)
     run = Run(
         tuple(p.to(device).requires_grad_() for p in initial),
@@ -119,25 +126,6 @@ class _Material:
         """Smoothed features of some nodes, or of all."""
         return self._real.smoothed(self.columns, HOPS, nodes, weights)
 
-    def seen(self, target: Target) -> Tensor:
-        """Smoothed features of a target's nodes, in the visible graph or in another one."""
-        if target.adjacency is not self.visible.adjacency:
-            return real_graph(target, self.device).smoothed(self.columns, HOPS, target.nodes)
-        if is_large(self.visible):
-            return self.smoothed(target.nodes)
-        return self.undropped[target.nodes.to(self.device)]
-
-    def minibatch(self) -> tuple[list[Tensor], Tensor]:
-        """Rows of the compared draws, labeled nodes first in each, and the targets of these."""
-        drawn = torch.randperm(DRAWS, generator=self.generator)[:COMPARED].tolist()
-        known = self.targets.shape[0]
-        labeled = torch.randperm(known, generator=self.generator)[:LABELED]
-        size = (min(UNLABELED, self._pooled),)
-        unlabeled = known + torch.randint(self._pooled, size, generator=self.generator)
-        rows = torch.cat([labeled, unlabeled]).to(self.device)
-        inputs = [self._draws[draw][rows] for draw in drawn]
-        return inputs, self.targets[labeled.to(self.device)]
-
     def logits(self, model: MLP, params: Params, rows: Tensor) -> Tensor:
         """Scores of some rows. Each call and each network lacks columns and hidden units of its own."""
         first, *others = params
@@ -150,10 +138,18 @@ class _Material:
 
         Cross-entropy of labeled nodes, and the distance of every draw from a sharper mean of them.
         """
-        inputs, targets = self.minibatch()
-        logits = torch.stack([self.logits(model, params, draw) for draw in inputs], 1)
-        labeled = targets.shape[0]
-        known, unknown = logits.split([labeled, logits.shape[2] - labeled], dim=2)
+        # A minibatch: rows of the compared draws, labeled nodes first in each.
+        drawn = torch.randperm(DRAWS, generator=self.generator)[:COMPARED].tolist()
+        count = self.targets.shape[0]
+        labeled = torch.randperm(count, generator=self.generator)[:LABELED]
+        size = (min(UNLABELED, self._pooled),)
+        unlabeled = count + torch.randint(self._pooled, size, generator=self.generator)
+        rows = torch.cat([labeled, unlabeled]).to(self.device)
+        logits = torch.stack(
+            [self.logits(model, params, self._draws[draw][rows]) for draw in drawn], 1
+        )
+        known, unknown = logits.split([labeled.numel(), unlabeled.numel()], dim=2)
+        targets = self.targets[labeled.to(self.device)]
         supervised = cross_entropy(known, targets).mean(1)
         predicted = unknown.softmax(-1)
         with torch.no_grad():

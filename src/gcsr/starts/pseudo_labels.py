@@ -16,11 +16,11 @@ from torch import Tensor
 
 from gcsr.data.views import CondensingView, ViewCache, VisibleGraph
 from gcsr.models.registry import testing_model
-from gcsr.outofcore.parts import is_large, known_nodes, trained_places, validation_part
+from gcsr.outofcore.parts import is_large, known_nodes, validation_part
 from gcsr.outofcore.real import real_graph
 from gcsr.starts.consistent import consistent_prediction
 from gcsr.training.classification import probabilities, score_of, targets_of
-from gcsr.training.fit import TrainingRecipe, fit
+from gcsr.training.fit import TrainingRecipe, fit_on_real
 from gcsr.utils.errors import require
 from gcsr.utils.progress import Progress, silent
 
@@ -53,8 +53,10 @@ class LabelShares:
     validation: dict[str, float] = field(default_factory=dict)
 
     @property
-    def provenance(self) -> dict[str, Any]:
-        """What a file says of the pseudo-labels."""
+    def provenance(self) -> dict[str, Any] | None:
+        """What a file says of the pseudo-labels; ``None`` where every label is known."""
+        if self.labeler is None:
+            return None
         compared = {"validation": self.validation} if len(self.validation) > 1 else {}
         return {"labeler": self.labeler, "temperature": self.temperature, **compared}
 
@@ -184,23 +186,18 @@ def _networks(
     progress: Progress,
 ) -> Tensor:
     """The mean prediction of networks trained on training labels, for some nodes or for all."""
-    visible, validation = view.visible, view.validation
-    model, real = testing_model(name, HIDDEN), real_graph(visible, device)
-    train = visible.train[trained_places(visible)]
-    fitted = fit(
+    model, real = testing_model(name, HIDDEN), real_graph(view.visible, device)
+    fitted = fit_on_real(
         model,
-        real.prepared(model, train),
-        targets_of(visible.labels[train], visible.num_classes).to(device),
-        real_graph(validation, device).prepared(model, validation.nodes),
-        validation.labels.to(device),
-        features=int(visible.x.shape[1]),
+        real,
+        view,
         recipe=RECIPE,
         networks=range(NETWORKS),
         seed=seed,
         on_epoch=lambda epoch: progress(f"training {name} pseudo-labelers", epoch, RECIPE.epochs),
-    )
+    )[0]
     total = torch.zeros(())
     for i, scores in enumerate(real.scores(model, fitted.params, nodes)):
-        predicted = probabilities(scores, visible.multi_label)
+        predicted = probabilities(scores, view.visible.multi_label)
         total = predicted if i == 0 else total + predicted
     return total / NETWORKS

@@ -14,11 +14,14 @@ from typing import Annotated, Literal
 import torch
 from torch import Tensor
 
+from gcsr.data.views import CondensingView
 from gcsr.equations.trajectory import over_labeled
 from gcsr.models.base import Dropout, Model, Params, Prepared, init_batch
 from gcsr.models.topology import DenseTopology, EmptyTopology, Topology
+from gcsr.outofcore.parts import trained_places, validation_part
+from gcsr.outofcore.real import RealGraph, real_graph
 from gcsr.training.adam import fused_adam
-from gcsr.training.classification import predicted, score_of, training_loss
+from gcsr.training.classification import predicted, score_of, targets_of, training_loss
 from gcsr.utils.capture import record, warm_up
 from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import Bounds, Count, Rate, Weight, check_fields
@@ -162,6 +165,38 @@ def fit(
         if on_epoch is not None:
             on_epoch(epoch + 1)
     return Fitted(run.best, run.best_accuracy, run.best_epoch)
+
+
+def fit_on_real(
+    model: Model,
+    real: RealGraph,
+    view: CondensingView,
+    *,
+    recipe: TrainingRecipe,
+    networks: Sequence[int],
+    seed: int,
+    on_epoch: Callable[[int], None],
+) -> tuple[Fitted, Prepared]:
+    """Train a batch of networks on the graph that is condensed, and what they were trained on.
+
+    Of very many training or validation nodes a random part is used (:mod:`gcsr.outofcore.parts`).
+    """
+    visible, validation = view.visible, validation_part(view.validation)
+    nodes, device = visible.train[trained_places(visible)], real.device
+    train = real.prepared(model, nodes)
+    fitted = fit(
+        model,
+        train,
+        targets_of(visible.labels[nodes], visible.num_classes).to(device),
+        real_graph(validation, device).prepared(model, validation.nodes),
+        validation.labels.to(device),
+        features=int(visible.x.shape[1]),
+        recipe=recipe,
+        networks=networks,
+        seed=seed,
+        on_epoch=on_epoch,
+    )
+    return fitted, train
 
 
 class Run:

@@ -14,7 +14,7 @@ from gcsr.data.views import VisibleGraph
 from gcsr.distributed.pool import Cluster
 from gcsr.distributed.worker import Kept, Shared
 from gcsr.models.base import Params
-from gcsr.outofcore.prior import ClassesInBlocks
+from gcsr.outofcore.predict import ClassesInBlocks
 from gcsr.training.expert_cache import ExpertCache
 from gcsr.training.expert_recipe import ExpertRequest, expert_key
 from gcsr.training.experts import MeanPrediction, memory_budget, train_experts, train_part

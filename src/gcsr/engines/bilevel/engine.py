@@ -67,17 +67,16 @@ class BilevelSchedule:
     label_lr: float
     inner: InnerAdam
 
-    @property
-    def life(self) -> int:
-        """Iterations that a student takes part in."""
-        return max(1, (self.longest - self.burn_in) // self.window)
-
     def replaced_at(self, iteration: int) -> list[int]:
-        """Which students are new in an iteration: one after the other, evenly over a life."""
+        """Which students are new in an iteration: one after the other, evenly over a life.
+
+        A life is the number of iterations that a student takes part in.
+        """
+        life = max(1, (self.longest - self.burn_in) // self.window)
         if iteration == 0:
             return list(range(self.students))
-        offsets = [number * self.life // self.students for number in range(self.students)]
-        return [s for s, offset in enumerate(offsets) if (iteration + offset) % self.life == 0]
+        offsets = [number * life // self.students for number in range(self.students)]
+        return [s for s, offset in enumerate(offsets) if (iteration + offset) % life == 0]
 
     def lr_share(self, iteration: int) -> float:
         """Both rates fall to zero along a cosine."""
@@ -133,13 +132,14 @@ class BilevelStep(OuterStep):
         self._records = x.is_cuda and structure is None
 
     @cached_property
-    def window(self) -> Window:
-        """Steps that are differentiated. Its memory is taken when a first step is."""
-        return Window(self.students, self.schedule.inner, self.schedule.window)
+    def _windows(self) -> tuple[Window, Window]:
+        """Steps that are differentiated, and the first ones of new students, which are not.
 
-    @cached_property
-    def _burn_in(self) -> Window:
-        return Window(self._newcomers, self.schedule.inner, self.schedule.burn_in, keep=False)
+        Their memory is taken when a first step is.
+        """
+        plan = self.schedule
+        burn_in = Window(self._newcomers, plan.inner, plan.burn_in, keep=False)
+        return Window(self.students, plan.inner, plan.window), burn_in
 
     def buffers(self) -> tuple[Tensor, ...]:
         """Everything that a step changes."""
@@ -157,7 +157,7 @@ class BilevelStep(OuterStep):
         share = self.schedule.lr_share(iteration)
         for rate, full in self._rates:
             rate.copy_(full * share if lr_scale is None else full * share * lr_scale)
-        self._run("window", lambda: self.window.advance(self.small_graph()))
+        self._run("window", lambda: self._windows[0].advance(self.small_graph()))
         if self.real is None:
             raise RuntimeError("a step needs a real loss")
         losses, gradients = self.real.losses_and_gradients(self.students, iteration)
@@ -172,7 +172,7 @@ class BilevelStep(OuterStep):
             features, classes = int(self.x.shape[-1]), int(self.logits.shape[-1])
             weights = self._model.init(features, classes, generator)
             self._newcomers.replace(graph, 0, weights)
-        self._run("burn-in", lambda: self._burn_in.advance(self.small_graph()))
+        self._run("burn-in", lambda: self._windows[1].advance(self.small_graph()))
         self.students.take(student, self._newcomers)
 
     def _update(self) -> None:
@@ -210,7 +210,7 @@ class BilevelStep(OuterStep):
     def outer_gradients(self, upstream: tuple[Tensor, ...]) -> tuple[Tensor, Tensor, Tensor | None]:
         """Gradients of X' and of the logits of Y', and the A' that was used."""
         small = self.small_graph()
-        g_u, g_p, g_y = self.window.adjoint(small, upstream, balanced)
+        g_u, g_p, g_y = self._windows[0].adjoint(small, upstream, balanced)
         g_logits = logits_gradient(small.y, g_y, self._multi_label)
         if self._structure is None:
             return g_u, g_logits, None

@@ -12,8 +12,7 @@ Of a multi-label graph the loss is binary cross-entropy.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 import scipy.sparse as sp
 import torch
@@ -25,7 +24,7 @@ from gcsr.models.registry import testing_model
 from gcsr.models.sparse import SparseOperator
 from gcsr.models.topology import Limited
 from gcsr.outofcore.predict import hops_of
-from gcsr.outofcore.real import RealGraph, prepare_rows, support_of
+from gcsr.outofcore.real import ReadSparse, RealGraph, prepare_rows, support_of
 from gcsr.training.classification import training_loss
 from gcsr.utils.devices import make_generator
 
@@ -36,18 +35,8 @@ BATCH_NODES, BATCHES = 2048, 48
 MOST_NUMBERS, LEAST_NODES = 2**29, 64
 
 
-@dataclass(frozen=True, eq=False)
-class _Batch:
-    """Real nodes, prepared for every student model, and their targets ``(nodes, C)``."""
-
-    prepared: tuple[Prepared, ...]
-    targets: Tensor
-
-    @property
-    def numbers(self) -> int:
-        """Stored numbers of the features."""
-        inputs = (one.inputs for one in self.prepared)
-        return sum(x.numel() if isinstance(x, Tensor) else int(x.matrix.nnz) for x in inputs)
+# Real nodes, prepared for every student model, and their targets ``(nodes, C)``.
+_Batch = tuple[list[Prepared], Tensor]
 
 
 class RealLoss:
@@ -80,24 +69,35 @@ class RealLoss:
     ) -> None:
         self._multi_label = multi_label
         self._models = tuple(testing_model(name, hidden_channels) for name in models)
-        source = _Source(real, dtype, propagated="gcn" in models)
+        # Rows after some hops, sparse where that is less work. They are freed with this call.
+        hops = (0, 1) if "gcn" in models else (0,)
+        sparse = {hop: real.sparse_rows(hop) for hop in hops if real.prefers_sparse}
+        dense = {hop: real.rows(hop) for hop in hops if not real.prefers_sparse}
 
-        def batch(places: Tensor) -> _Batch:
-            return _Batch(
-                tuple(source.prepared(model, nodes[places]) for model in self._models),
-                targets[places.to(targets.device)].to(real.device, dtype),
-            )
+        def batch(places: Tensor) -> tuple[_Batch, int]:
+            own = nodes[places]
+            prepared = [
+                prepare_sparse(model, real, own, sparse, dtype)
+                if real.prefers_sparse
+                else prepare_rows(model, real, own, dense)
+                for model in self._models
+            ]
+            inputs = [one.inputs for one in prepared]
+            # Stored numbers of the features.
+            stored = [x.numel() if isinstance(x, Tensor) else int(x.matrix.nnz) for x in inputs]
+            wanted = targets[places.to(targets.device)].to(real.device, dtype)
+            return (prepared, wanted), sum(stored)
 
         parts = minibatches(nodes, batch_nodes, batches)
-        self._batches = [batch(parts[0])]
-        while self._batches[0].numbers > MOST_NUMBERS and batch_nodes > LEAST_NODES:
+        first, numbers = batch(parts[0])
+        while numbers > MOST_NUMBERS and batch_nodes > LEAST_NODES:
             batch_nodes //= 2
             parts = minibatches(nodes, batch_nodes, batches)
-            self._batches = [batch(parts[0])]
-        numbers = self._batches[0].numbers
+            first, numbers = batch(parts[0])
+        self._batches = [first]
         for places in parts[1:]:
-            following = batch(places)
-            numbers += following.numbers
+            following, more = batch(places)
+            numbers += more
             if numbers > MOST_NUMBERS:
                 break
             self._batches.append(following)
@@ -114,23 +114,45 @@ class RealLoss:
         self, students: Students, number: int
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Loss of every student, ``(graphs, S)``, and the gradients of their sum, on a minibatch."""
-        batch = self._batches[number % len(self._batches)]
+        prepared, targets = self._batches[number % len(self._batches)]
         params = tuple(p.detach().requires_grad_() for p in students.params)
         w1, b1, w2, b2 = params
-        count = students.students
+        count = int(students.age.shape[1])
         apart = (students_apart(w1, count), students_apart(b1, count), w2, b2)
         weights = tuple(p.flatten(0, 1) for p in apart)
         share = 1 / len(self._models)
         losses = sum(
             (
-                share
-                * training_loss(model.logits(weights, prepared), batch.targets, self._multi_label)
-                for model, prepared in zip(self._models, batch.prepared, strict=True)
+                share * training_loss(model.logits(weights, one), targets, self._multi_label)
+                for model, one in zip(self._models, prepared, strict=True)
             ),
             start=w1.new_zeros(()),
         )
         gradients = torch.autograd.grad(losses.sum(), params)
         return losses.detach().view_as(students.age), gradients
+
+
+def prepare_sparse(
+    model: Model,
+    real: RealGraph,
+    nodes: Tensor,
+    rows: Mapping[int, ReadSparse],
+    dtype: torch.dtype,
+) -> Prepared:
+    """What a student model needs to predict some nodes; ``rows`` are sparse, by number of hops."""
+    hops = 1 if model.name == "gcn" else 0
+    chain: list[Limited] = []
+    for _ in range(hops or hops_of(model)):
+        chain.append(real.limited(nodes))
+        nodes = support_of(chain[-1])
+    found = rows[hops](nodes.numpy())
+    inputs: Tensor | SparseOperator
+    if found.nnz * 10 >= found.shape[0] * found.shape[1]:
+        # Propagated features may be dense although the features are not.
+        inputs = torch.from_numpy(found.toarray()).to(real.device, dtype)
+    else:
+        inputs = SparseOperator(sp.csr_array(found), real.device, dtype)
+    return Prepared(inputs, outer=tuple(reversed(chain)))
 
 
 def minibatches(nodes: Tensor, size: int, most: int) -> list[Tensor]:
@@ -141,30 +163,3 @@ def minibatches(nodes: Tensor, size: int, most: int) -> list[Tensor]:
     parts = -(-nodes.numel() // size)
     order = torch.randperm(nodes.numel(), generator=make_generator(0, "real minibatches"))
     return [part[nodes[part].argsort()] for part in order.tensor_split(parts)[:most]]
-
-
-class _Source:
-    """Rows of the real graph for student models, sparse where that is less work."""
-
-    def __init__(self, real: RealGraph, dtype: torch.dtype, *, propagated: bool) -> None:
-        self._real, self._dtype = real, dtype
-        hops = (0, 1) if propagated else (0,)
-        self._sparse = {hop: real.sparse_rows(hop) for hop in hops if real.prefers_sparse}
-        self._dense = {hop: real.rows(hop) for hop in hops if not real.prefers_sparse}
-
-    def prepared(self, model: Model, nodes: Tensor) -> Prepared:
-        """What a student model needs to predict some nodes."""
-        if not self._real.prefers_sparse:
-            return prepare_rows(model, self._real, nodes, self._dense)
-        chain: list[Limited] = []
-        for _ in range(1 if model.name == "gcn" else hops_of(model)):
-            chain.append(self._real.limited(nodes))
-            nodes = support_of(chain[-1])
-        rows = self._sparse[1 if model.name == "gcn" else 0](nodes.numpy())
-        return Prepared(self._as_inputs(rows), outer=tuple(reversed(chain)))
-
-    def _as_inputs(self, rows: sp.csr_array) -> Tensor | SparseOperator:
-        # Propagated features may be dense although the features are not.
-        if rows.nnz * 10 >= rows.shape[0] * rows.shape[1]:
-            return torch.from_numpy(rows.toarray()).to(self._real.device, self._dtype)
-        return SparseOperator(sp.csr_array(rows), self._real.device, self._dtype)

@@ -71,46 +71,36 @@ class Students:
         params, first, second = (tuple(like.new_zeros(shape) for shape in shapes) for _ in range(3))
         return cls(params, first, second, like.new_zeros((graphs, students)))
 
-    @property
-    def students(self) -> int:
-        """Students per condensed graph."""
-        return int(self.age.shape[1])
-
-    @property
-    def hidden_channels(self) -> int:
-        """Hidden units of a student."""
-        return int(self.params[2].shape[2])
-
     def buffers(self) -> tuple[Tensor, ...]:
         """Everything that training changes."""
         return (*self.params, *self.first, *self.second, self.age)
 
     def replace(self, graph: int, student: int, weights: tuple[Tensor, ...]) -> None:
         """Put a fresh network, a batch of one as models make it, in a student's place."""
-        h = self.hidden_channels
-        columns = slice(student * h, (student + 1) * h)
-        w1, b1, w2, b2 = (w[0] for w in weights)
-        for group, fresh in ((self.params, True), (self.first, False), (self.second, False)):
-            group[0][graph, :, columns] = w1.to(group[0]) if fresh else 0
-            group[1][graph, :, columns] = b1.to(group[1]) if fresh else 0
-            group[2][graph, student] = w2.to(group[2]) if fresh else 0
-            group[3][graph, student] = b2.to(group[3]) if fresh else 0
+        for group in (self.params, self.first, self.second):
+            for place, fresh in zip(self._part(group, student), weights, strict=True):
+                place[graph] = fresh[0].to(place) if group is self.params else 0
         self.age[graph, student] = 0
 
     def take(self, student: int, newcomers: Students) -> None:
         """Put the only student of ``newcomers`` in a student's place, moments and age included."""
-        h = self.hidden_channels
-        columns = slice(student * h, (student + 1) * h)
         for ours, theirs in (
             (self.params, newcomers.params),
             (self.first, newcomers.first),
             (self.second, newcomers.second),
         ):
-            for i in (0, 1):
-                ours[i][:, :, columns] = theirs[i]
-            for i in (2, 3):
-                ours[i][:, student] = theirs[i][:, 0]
+            for place, one in zip(
+                self._part(ours, student), newcomers._part(theirs, 0), strict=True
+            ):
+                place.copy_(one)
         self.age[:, student] = newcomers.age[:, 0]
+
+    def _part(self, group: tuple[Tensor, ...], student: int) -> tuple[Tensor, ...]:
+        """One student of every graph, as views of weights or moments."""
+        w1, b1, w2, b2 = group
+        h = w2.shape[2]
+        columns = slice(student * h, (student + 1) * h)
+        return w1[:, :, columns], b1[:, :, columns], w2[:, student], b2[:, student]
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,18 +122,24 @@ class SmallGraph:
 
 
 class _Track:
-    """Values of one weight tensor over a window, in memory that is taken once.
+    """Values of one weight tensor over a window, and their adjoints, in memory that is taken once.
 
     Slot t of ``value``, ``first`` and ``second`` is before step t; ``gradient`` and ``root`` (of v)
-    belong to step t itself.
+    belong to step t itself. ``bar_first`` has the opposite sign of an adjoint.
     """
 
     def __init__(self, like: Tensor, steps: int, *, keep: bool) -> None:
         # Without an adjoint two slots are enough, used in turns.
         slots = steps + 1 if keep else 2
-        self.value, self.first, self.second = (_slots(like, slots) for _ in range(3))
-        self.gradient, self.root = (_slots(like, slots - 1) for _ in range(2))
+        self.value, self.first, self.second, self.gradient, self.root = (
+            [torch.empty_like(like) for _ in range(count)]
+            for count in (slots, slots, slots, slots - 1, slots - 1)
+        )
         self._spare = torch.empty_like(like)
+        if keep:
+            self.bar_value, self.bar_first, self.bar_second, self.direction = (
+                torch.empty_like(like) for _ in range(4)
+            )
 
     def step(self, t: int, decays: tuple[Tensor, Tensor]) -> None:
         """Adam's step from slot t to t + 1, by the gradient in slot t."""
@@ -160,26 +156,18 @@ class _Track:
             self.value[now], self.first[then], self._spare, value=-1, out=self.value[then]
         )
 
-
-class _Adjoint:
-    """Adjoints of one weight tensor and its moments; ``first`` has the opposite sign."""
-
-    def __init__(self, like: Tensor) -> None:
-        self.value, self.first, self.second = (torch.empty_like(like) for _ in range(3))
-        self.direction, self._spare = torch.empty_like(like), torch.empty_like(like)
-
-    def step(self, track: _Track, t: int, decays: tuple[Tensor, Tensor], decay: float) -> None:
+    def step_back(self, t: int, decays: tuple[Tensor, Tensor], decay: float) -> None:
         """Back through Adam's step t: leaves the adjoint of its gradient in ``direction``."""
         scale, shift = decays
-        root, below, pushed = track.root[t], self._spare, self.direction
+        root, below, pushed = self.root[t], self._spare, self.direction
         torch.addcmul(shift, root, scale, out=below)
-        torch.div(self.value, below, out=pushed)
-        torch.add(pushed, self.first, alpha=BETA1, out=self.first)
-        pushed.mul_(track.first[t + 1]).div_(below.mul_(root)).mul_(scale)
-        self.second.mul_(BETA2).add_(pushed, alpha=0.5)
-        torch.mul(self.first, BETA1 - 1, out=self.direction)
-        self.direction.addcmul_(track.gradient[t], self.second, value=2 * (1 - BETA2))
-        self.value.add_(self.direction, alpha=decay)
+        torch.div(self.bar_value, below, out=pushed)
+        torch.add(pushed, self.bar_first, alpha=BETA1, out=self.bar_first)
+        pushed.mul_(self.first[t + 1]).div_(below.mul_(root)).mul_(scale)
+        self.bar_second.mul_(BETA2).add_(pushed, alpha=0.5)
+        torch.mul(self.bar_first, BETA1 - 1, out=self.direction)
+        self.direction.addcmul_(self.gradient[t], self.bar_second, value=2 * (1 - BETA2))
+        self.bar_value.add_(self.direction, alpha=decay)
 
 
 class Window:
@@ -196,10 +184,11 @@ class Window:
         self, students: Students, adam: InnerAdam, steps: int, *, keep: bool = True
     ) -> None:
         self.students, self.adam, self.length = students, adam, steps
+        self._count, self._hidden_channels = students.params[2].shape[1:3]
         self._tracks = tuple(_Track(p, steps, keep=keep) for p in students.params)
-        self._adjoints = tuple(_Adjoint(p) for p in students.params) if keep else ()
         # A copy of its own: the same window may be differentiated again.
-        self._directions = _slots(students.params[0], steps) if keep else []
+        first = students.params[0]
+        self._directions = [torch.empty_like(first) for _ in range(steps)] if keep else []
         self._keep = keep
         self._steps: list[_Activations] = []
 
@@ -223,38 +212,32 @@ class Window:
             v.copy_(track.second[last])
 
     def _step(self, t: int, small: SmallGraph) -> _Activations:
-        students = self.students.students
         now = t % len(self._tracks[0].value)
         w1, b1, w2, b2 = (track.value[now] for track in self._tracks)
         hidden = torch.baddbmm(b1, small.u, w1).relu_()
-        apart = students_apart(hidden, students)
+        apart = students_apart(hidden, self._count)
         scores = apart @ w2
         if small.p is not None:
             scores = small.p.unsqueeze(1) @ scores
         found = probabilities(scores + b2, small.multi_label)
         d_output = (found - small.y.unsqueeze(1)) / small.terms
         d_scores = d_output if small.p is None else small.p.mT.unsqueeze(1) @ d_output
-        d_hidden = _together(d_scores @ w2.mT).mul_(hidden > 0)
+        d_hidden = (d_scores @ w2.mT).transpose(1, 2).flatten(2).mul_(hidden > 0)
         g1, c1, g2, c2 = (track.gradient[t % len(track.gradient)] for track in self._tracks)
         decay = self.adam.weight_decay
         torch.baddbmm(w1, small.u.mT, d_hidden, beta=decay, out=g1)
         torch.add(d_hidden.sum(1, keepdim=True), b1, alpha=decay, out=c1)
         torch.add(apart.mT @ d_scores, w2, alpha=decay, out=g2)
         torch.add(d_output.sum(2, keepdim=True), b2, alpha=decay, out=c2)
-        scales = self._scales()
+        # A step is m / (scale * sqrt(v) + shift): both by student, in each weight's shape.
+        shift = (1 - BETA1**self.students.age) / self.adam.lr
+        both = shift / (1 - BETA2**self.students.age).sqrt(), shift * EPSILON
+        scale, shift = (t.repeat_interleave(self._hidden_channels, 1).unsqueeze(1) for t in both)
+        wide, small_scale = (scale, shift), (both[0][..., None, None], both[1][..., None, None])
+        scales = (wide, wide, small_scale, small_scale)
         for track, decays in zip(self._tracks, scales, strict=True):
             track.step(t, decays)
         return _Activations(scales, hidden, d_hidden, found, d_scores)
-
-    def _scales(self) -> tuple[tuple[Tensor, Tensor], ...]:
-        """A step is ``m / (scale * sqrt(v) + shift)``: both by student, in each weight's shape."""
-        s = self.students
-        first = (1 - BETA1**s.age) / self.adam.lr
-        both = first / (1 - BETA2**s.age).sqrt(), first * EPSILON
-        scale, shift = (t.repeat_interleave(s.hidden_channels, 1).unsqueeze(1) for t in both)
-        small_scale, small_shift = (t[..., None, None] for t in both)
-        wide, small = (scale, shift), (small_scale, small_shift)
-        return wide, wide, small, small
 
     def adjoint(
         self, small: SmallGraph, last: tuple[Tensor, ...], weigh: Callable[[Tensor], Tensor]
@@ -265,21 +248,19 @@ class Window:
         ``(graphs, S, n', C)``, to weights ``(graphs, S)``. Who weighs nothing may be anything, NaN
         included.
         """
-        students, decay = self.students.students, self.adam.weight_decay
+        students = self._count
         (graphs, n, _), terms = small.u.shape, small.terms
         bar_p = None if small.p is None else small.u.new_zeros((graphs, students, n, n))
         bar_y = small.u.new_zeros((graphs, students, *small.y.shape[1:]))
         r_d_hiddens: list[Tensor] = []
-        for adjoint, gradient in zip(self._adjoints, last, strict=True):
-            adjoint.value.copy_(gradient)
-            adjoint.first.zero_()
-            adjoint.second.zero_()
+        for track, gradient in zip(self._tracks, last, strict=True):
+            track.bar_value.copy_(gradient)
+            track.bar_first.zero_()
+            track.bar_second.zero_()
         for t, step in reversed(list(enumerate(self._steps))):
-            for adjoint, track, decays in zip(
-                self._adjoints, self._tracks, step.scales, strict=True
-            ):
-                adjoint.step(track, t, decays, decay)
-            a1, c1, a2, c2 = (adjoint.direction for adjoint in self._adjoints)
+            for track, decays in zip(self._tracks, step.scales, strict=True):
+                track.step_back(t, decays, self.adam.weight_decay)
+            a1, c1, a2, c2 = (track.direction for track in self._tracks)
             w2 = self._tracks[2].value[t]
             active = step.hidden > 0
             apart = students_apart(step.hidden, students)
@@ -296,17 +277,19 @@ class Window:
                 r_d_scores = small.p.mT.unsqueeze(1) @ r_d_output
                 d_output = (prob - small.y.unsqueeze(1)) / terms
                 bar_p.add_(r_d_output @ (apart @ w2).mT + d_output @ r_scores.mT)
-            r_d_hidden = _together(r_d_scores @ w2.mT + step.d_scores @ a2.mT).mul_(active)
+            r_d_hidden = (
+                (r_d_scores @ w2.mT + step.d_scores @ a2.mT).transpose(1, 2).flatten(2).mul_(active)
+            )
             bar_y.sub_(r_output, alpha=1 / terms)
             r_d_hiddens.append(r_d_hidden)
             self._directions[t].copy_(a1)
-            bar_w1, bar_b1, bar_w2, bar_b2 = (adjoint.value for adjoint in self._adjoints)
+            bar_w1, bar_b1, bar_w2, bar_b2 = (track.bar_value for track in self._tracks)
             bar_w1.baddbmm_(small.u.mT, r_d_hidden)
             bar_b1.add_(r_d_hidden.sum(1, keepdim=True))
             bar_w2.add_(apart.mT @ r_d_scores).add_(r_apart.mT @ step.d_scores)
             bar_b2.add_(r_d_output.sum(2, keepdim=True))
         weights = weigh(bar_y)
-        columns = weights.repeat_interleave(self.students.hidden_channels, 1).unsqueeze(1)
+        columns = weights.repeat_interleave(self._hidden_channels, 1).unsqueeze(1)
         # Zero times what is not finite is not zero. On CUDA a look at the weights would wait.
         left_out = columns == 0
         some = left_out.is_cuda or bool(left_out.any())
@@ -344,16 +327,7 @@ def logits_gradient(found: Tensor, gradient: Tensor, multi_label: bool) -> Tenso
     return found * (gradient - (found * gradient).sum(-1, keepdim=True))
 
 
-def _slots(like: Tensor, count: int) -> list[Tensor]:
-    return [torch.empty_like(like) for _ in range(count)]
-
-
 def students_apart(side_by_side: Tensor, students: int) -> Tensor:
     """``(graphs, n', S h)`` as ``(graphs, S, n', h)``."""
     graphs, n, width = side_by_side.shape
     return side_by_side.view(graphs, n, students, width // students).transpose(1, 2)
-
-
-def _together(apart: Tensor) -> Tensor:
-    """The inverse of :func:`students_apart`."""
-    return apart.transpose(1, 2).flatten(2)
