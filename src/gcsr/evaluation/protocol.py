@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -160,7 +161,9 @@ def evaluate(
     return _evaluation(
         task,
         graph,
-        *_scores(task, graph, device, progress, cluster),
+        device,
+        progress,
+        cluster,
         model=name,
         nodes=graphs[0].num_nodes,
         trained_on="condensed",
@@ -220,7 +223,9 @@ def evaluate_full(
     return _evaluation(
         task,
         graph,
-        *_scores(task, graph, device, progress, cluster),
+        device,
+        progress,
+        cluster,
         model=name,
         nodes=graph.train.numel() if graph.inductive else graph.num_nodes,
         trained_on=WITH_PSEUDO_LABELS if labeler else WHOLE,
@@ -290,29 +295,25 @@ def train(
     return TrainedNetwork(network, params).eval()
 
 
-def _scores(
+def _evaluation(
     task: Task,
     graph: Graph,
     device: str | torch.device,
     progress: Progress,
     cluster: str | Cluster | None,
-) -> tuple[Scores, float]:
-    """What every network of a task scores, here or on a cluster, and its seconds.
+    **rest: Any,
+) -> Evaluation:
+    """What networks of a task score, here or on a cluster, with what was asked for.
 
     The seconds do not include the start and the end of a cluster.
     """
-    if cluster is None:
+    with nullcontext() if cluster is None else connected(cluster) as units:
         began = time.perf_counter()
-        scores = task.scores(graph, pick_device(device), task.networks, progress)
-        return scores, time.perf_counter() - began
-    with connected(cluster) as units:
-        began = time.perf_counter()
-        scores = scores_spread(task, graph, units, units.device(device), progress)
-        return scores, time.perf_counter() - began
-
-
-def _evaluation(task: Task, graph: Graph, found: Scores, seconds: float, **rest: Any) -> Evaluation:
-    """What networks of a task scored, with what was asked for."""
+        if units is None:
+            found = task.scores(graph, pick_device(device), task.networks, progress)
+        else:
+            found = scores_spread(task, graph, units, units.device(device), progress)
+        seconds = time.perf_counter() - began
     scores = (100 * found.test.double().cpu().numpy()).tolist()
     names = found.metrics[0] if found.metrics else {}
     return Evaluation(

@@ -293,16 +293,18 @@ class Trial:
                 for one in fitted
             ]
             return Scores(torch.cat(tested), torch.cat([one.validation.cpu() for one in fitted]))
-        prepared = self.prepare(test)
         labels = test.labels.to(self.device)
-        at_once = networks_at_once(self.model, prepared)
-        parts = [
-            Scores.of(logits, labels, metrics=metrics)
-            for one in fitted
-            for logits in logits_of(self.model, one.params, prepared, at_once=at_once)
-        ]
+        found = self.logits(fitted, test)
+        parts = [Scores.of(logits, labels, metrics=metrics) for logits in found]
         validation = torch.cat([one.validation for one in fitted])
         return replace(Scores.joined(parts), validation=validation)
+
+    def logits(self, fitted: Sequence[Fitted], target: Target) -> Iterator[Tensor]:
+        """Class scores ``(networks, nodes, C)`` of a target's nodes, a few networks at a time."""
+        prepared = self.prepare(target)
+        at_once = networks_at_once(self.model, prepared)
+        for one in fitted:
+            yield from logits_of(self.model, one.params, prepared, at_once=at_once)
 
     def train(self, batch: Batch, recipe: TrainingRecipe, progress: Progress) -> Fitted:
         """The networks of a batch, each at its best validation epoch."""
