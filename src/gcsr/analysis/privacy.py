@@ -21,7 +21,7 @@ from gcsr.evaluation.origin import require_origin
 from gcsr.evaluation.protocol import check_numbers
 from gcsr.evaluation.trial import Measured, Trial
 from gcsr.models.registry import testing_model
-from gcsr.training.fit import Fitted, TrainingRecipe, logits_of, networks_at_once
+from gcsr.training.fit import Fitted, TrainingRecipe
 from gcsr.utils.devices import make_generator, pick_device
 from gcsr.utils.errors import require, require_integer
 from gcsr.utils.progress import Progress, ProgressOption, prefixed, shows_progress
@@ -231,14 +231,8 @@ def _scores(
     """For every network: phi of the nodes of all targets, and whether each is predicted rightly."""
     phi, right = [], []
     for target in asked:
-        prepared, labels = trial.prepare(target), target.labels.to(trial.device)
-        at_once = networks_at_once(trial.model, prepared)
-        parts = [
-            part
-            for one in fitted
-            for part in logits_of(trial.model, one.params, prepared, at_once=at_once)
-        ]
-        logits = torch.cat(parts).double()
+        labels = target.labels.to(trial.device)
+        logits = torch.cat(list(trial.logits(fitted, target))).double()
         index = labels.expand(logits.shape[0], -1).unsqueeze(-1)
         # log p - log(1 - p), without the rounding of 1 - p.
         others = logits.scatter(-1, index, -torch.inf).logsumexp(-1)

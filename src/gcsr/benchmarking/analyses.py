@@ -102,61 +102,55 @@ def condensed_graphs(
     """One value per condensed graph and number; what is drawn is of the first."""
     from threadpoolctl import threadpool_limits  # noqa: PLC0415 - comes with scikit-learn
 
-    nodes = [0] * len(small)
-    if analysis == "tsne":
-        nodes[0] = MAPPED_QUICK if quick else MAPPED
-    found = []
-    for one, mapped in zip(small, nodes, strict=True):
+    found: list[tuple[dict[str, float | None], dict[str, Any]]] = []
+    for one in small:
+        mapped = 0
+        if analysis == "tsne" and not found:
+            mapped = MAPPED_QUICK if quick else MAPPED
         with threadpool_limits(1 if mapped else None):  # sums of a map in one order
-            found.append(analyze(one, graph, tsne_nodes=mapped, progress=False))
-    if analysis == "adjacency":
-        seeds = [one.provenance["seed"] for one in small]
-        return _adjacency(found, [regularizers[seed] for seed in seeds])
-    return {"ccns": _ccns, "tsne": _tsne}[analysis](found)
-
-
-def _ccns(found: Sequence[Analysis]) -> dict[str, Any]:
-    values = {
-        CORRELATION: [one.ccns_distance.off_diagonal_correlation for one in found],
-        WITHIN: [_finite(np.nanmean(one.condensed.ccns.diagonal())) for one in found],
+            analyzed = analyze(one, graph, tsne_nodes=mapped, progress=False)
+        if analysis == "adjacency":
+            found.append(_adjacency(analyzed, regularizers[one.provenance["seed"]]))
+        else:
+            found.append({"ccns": _ccns, "tsne": _tsne}[analysis](analyzed))
+    values, drawn = zip(*found, strict=True)
+    return {
+        "values": {name: [numbers[name] for numbers in values] for name in values[0]},
+        "drawn": drawn[0],
     }
-    return {"values": values, "drawn": {"ccns": _rounded(found[0].condensed.ccns)}}
 
 
-def _adjacency(found: Sequence[Analysis], regularizers: Sequence[Tensor]) -> dict[str, Any]:
+def _ccns(one: Analysis) -> tuple[dict[str, float | None], dict[str, Any]]:
+    matrix = one.condensed.ccns
+    values = {
+        CORRELATION: one.ccns_distance.off_diagonal_correlation,
+        WITHIN: _finite(np.nanmean(matrix.diagonal())),
+    }
+    return values, {"ccns": _rounded(matrix)}
+
+
+def _adjacency(
+    one: Analysis, regularizer: Tensor
+) -> tuple[dict[str, float | None], dict[str, Any]]:
     """X'X'ᵀ, P and A': the share of their weight, diagonal aside, between nodes of a class."""
-    values: dict[str, list[float | None]] = {GRAM: [], PRIOR: [], ADJACENCY: []}
-    drawn: dict[str, Any] = {}
-    for one, regularizer in zip(found, regularizers, strict=True):
-        ordered, prior = one.matrices, regularizer.detach().cpu().double().numpy()
-        matrices = {
-            GRAM: ordered.gram,
-            PRIOR: prior[np.ix_(ordered.order, ordered.order)],
-            ADJACENCY: ordered.adjacency,
-        }
-        for name, matrix in matrices.items():
-            values[name].append(_share_within(matrix, ordered.classes))
-        if not drawn:
-            drawn["matrices"] = {name: _rounded(matrix) for name, matrix in matrices.items()}
-            drawn["classes"] = ordered.classes.tolist()
-    return {"values": values, "drawn": drawn}
+    ordered, prior = one.matrices, regularizer.detach().cpu().double().numpy()
+    matrices = {
+        GRAM: ordered.gram,
+        PRIOR: prior[np.ix_(ordered.order, ordered.order)],
+        ADJACENCY: ordered.adjacency,
+    }
+    values = {name: _share_within(matrix, ordered.classes) for name, matrix in matrices.items()}
+    drawn = {name: _rounded(matrix) for name, matrix in matrices.items()}
+    return values, {"matrices": drawn, "classes": ordered.classes.tolist()}
 
 
-def _tsne(found: Sequence[Analysis]) -> dict[str, Any]:
-    shown = found[0].map
-    if shown is None:
-        raise RuntimeError("the analysis has no t-SNE map")
-    values = {
-        SILHOUETTE: [one.silhouette for one in found],
-        THREE: [one.silhouette_three for one in found],
-    }
-    drawn = {
-        "real": _rounded(shown.real),
-        "real_classes": shown.real_classes.tolist(),
-        "condensed": _rounded(shown.condensed),
-        "condensed_classes": shown.condensed_classes.tolist(),
-    }
-    return {"values": values, "drawn": drawn}
+def _tsne(one: Analysis) -> tuple[dict[str, float | None], dict[str, Any]]:
+    drawn, places = dict[str, Any](), one.map
+    if places is not None:
+        for name in ("real", "condensed"):
+            drawn[name] = _rounded(getattr(places, name))
+            drawn[f"{name}_classes"] = getattr(places, f"{name}_classes").tolist()
+    return {SILHOUETTE: one.silhouette, THREE: one.silhouette_three}, drawn
 
 
 def _share_within(matrix: np.ndarray, classes: np.ndarray) -> float | None:

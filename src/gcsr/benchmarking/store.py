@@ -12,7 +12,7 @@ from typing import Any
 
 from gcsr.utils.errors import InputError
 from gcsr.utils.files import lock_byte, unlock_byte
-from gcsr.utils.safe_io import reason
+from gcsr.utils.safe_io import is_number, reason
 
 Row = dict[str, Any]
 # Larger than any number of a table; every sum of such numbers is finite.
@@ -171,8 +171,7 @@ def _parse(line: str) -> Row:
 
 def _is_number(value: object) -> bool:
     """A number that is neither NaN nor huge, or nothing."""
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return value is None or (number and -_LARGEST < value < _LARGEST)  # type: ignore[operator]
+    return value is None or (is_number(value) and abs(value) < _LARGEST)  # type: ignore[arg-type]
 
 
 def _is_count(value: object) -> bool:

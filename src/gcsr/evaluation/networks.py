@@ -27,6 +27,7 @@ class Scores:
 
     ``predictions`` are the classes of all test nodes, ``(networks, nodes)``, or truth values of all
     labels, ``(networks, nodes, C)``. ``metrics`` has a dictionary for every network.
+    ``pseudo_labels`` are the accuracies in percent of pseudo-labels that networks were trained with.
     """
 
     test: Tensor
@@ -34,6 +35,7 @@ class Scores:
     predictions: Tensor | None = None
     metrics: list[dict[str, float]] = field(default_factory=list)
     models: list[nn.Module] = field(default_factory=list)
+    pseudo_labels: dict[str, float] | None = None
 
     @classmethod
     def of(cls, logits: Tensor, labels: Tensor, *, metrics: bool) -> Scores:
@@ -63,9 +65,7 @@ class Scores:
     def cpu(self) -> Scores:
         """The same on the CPU."""
         models = [model.cpu() for model in self.models]
-        return Scores(
-            self.test.cpu(), self.validation.cpu(), self.predictions, self.metrics, models
-        )
+        return replace(self, test=self.test.cpu(), validation=self.validation.cpu(), models=models)
 
 
 def metrics_of(shares: np.ndarray, labels: np.ndarray) -> dict[str, float]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -38,7 +39,6 @@ from gcsr.evaluation.origin import (
 )
 from gcsr.evaluation.trial import (
     ModelChoice,
-    PseudoLabels,
     Task,
     Trial,
     require_unlabeled_nodes,
@@ -49,7 +49,7 @@ from gcsr.starts.pseudo_labels import LABELERS
 from gcsr.training.classification import measure_name
 from gcsr.training.fit import TrainingRecipe, fit, topology_of
 from gcsr.utils.devices import pick_device
-from gcsr.utils.errors import InputError, require, require_integer, require_one_of
+from gcsr.utils.errors import require, require_integer, require_one_of
 from gcsr.utils.progress import Progress, ProgressOption, shows_progress, silent
 
 # Units per CPU: each prepares the real graph once, and the last ones should end together.
@@ -161,7 +161,9 @@ def evaluate(
     return _evaluation(
         task,
         graph,
-        *_scores(task, graph, device, progress, cluster),
+        device,
+        progress,
+        cluster,
         model=name,
         nodes=graphs[0].num_nodes,
         trained_on="condensed",
@@ -209,33 +211,24 @@ def evaluate_full(
     require_in_memory(graph, "graph")
     recipe = recipe or TrainingRecipe()
     name, network = resolved_model(model, graph, hidden_channels)
-    task = Task((), network, runs, recipe, seed, metrics, return_models)
-    nodes = graph.train.numel() if graph.inductive else graph.num_nodes
-    if not pseudo_labels:
-        scores, seconds = _scores(task, graph, device, progress, cluster)
-        return _evaluation(task, graph, scores, seconds, model=name, nodes=nodes, trained_on=WHOLE)
-    labeler = "auto" if pseudo_labels is True else pseudo_labels
-    require_one_of("pseudo_labels", labeler, ("auto", *LABELERS))
-    require_unlabeled_nodes(graph)
-    graph.require_single_label("pseudo_labels")
-    require(cluster is None, "pseudo_labels must be false with a cluster, got true.")
-    if not isinstance(network, Model):
-        raise InputError("pseudo_labels must be false with a module, got true.")
-    began = time.perf_counter()
-    trial = Trial(network, graph, pick_device(device), recipe, seed)
-    labels = PseudoLabels.of(trial, progress, labeler)
-    batches = labels.batches(trial, range(runs))
-    scores = trial.scores(batches, progress, metrics=metrics, models=return_models)
-    accuracies = labels.accuracies(trial)
+    labeler = "auto" if pseudo_labels is True else pseudo_labels or ""
+    if labeler:
+        require_one_of("pseudo_labels", labeler, ("auto", *LABELERS))
+        require_unlabeled_nodes(graph)
+        graph.require_single_label("pseudo_labels")
+        require(cluster is None, "pseudo_labels must be false with a cluster, got true.")
+        named = isinstance(network, Model)
+        require(named, "pseudo_labels must be false with a module, got true.")
+    task = Task((), network, runs, recipe, seed, metrics, return_models, labeler)
     return _evaluation(
         task,
         graph,
-        scores,
-        time.perf_counter() - began,
+        device,
+        progress,
+        cluster,
         model=name,
-        nodes=nodes,
-        trained_on=WITH_PSEUDO_LABELS,
-        pseudo_labels=accuracies,
+        nodes=graph.train.numel() if graph.inductive else graph.num_nodes,
+        trained_on=WITH_PSEUDO_LABELS if labeler else WHOLE,
     )
 
 
@@ -302,29 +295,25 @@ def train(
     return TrainedNetwork(network, params).eval()
 
 
-def _scores(
+def _evaluation(
     task: Task,
     graph: Graph,
     device: str | torch.device,
     progress: Progress,
     cluster: str | Cluster | None,
-) -> tuple[Scores, float]:
-    """What every network of a task scores, here or on a cluster, and its seconds.
+    **rest: Any,
+) -> Evaluation:
+    """What networks of a task score, here or on a cluster, with what was asked for.
 
     The seconds do not include the start and the end of a cluster.
     """
-    if cluster is None:
+    with nullcontext() if cluster is None else connected(cluster) as units:
         began = time.perf_counter()
-        scores = task.scores(graph, pick_device(device), task.networks, progress)
-        return scores, time.perf_counter() - began
-    with connected(cluster) as units:
-        began = time.perf_counter()
-        scores = scores_spread(task, graph, units, units.device(device), progress)
-        return scores, time.perf_counter() - began
-
-
-def _evaluation(task: Task, graph: Graph, found: Scores, seconds: float, **rest: Any) -> Evaluation:
-    """What networks of a task scored, with what was asked for."""
+        if units is None:
+            found = task.scores(graph, pick_device(device), task.networks, progress)
+        else:
+            found = scores_spread(task, graph, units, units.device(device), progress)
+        seconds = time.perf_counter() - began
     scores = (100 * found.test.double().cpu().numpy()).tolist()
     names = found.metrics[0] if found.metrics else {}
     return Evaluation(
@@ -342,6 +331,7 @@ def _evaluation(task: Task, graph: Graph, found: Scores, seconds: float, **rest:
         metrics={name: [one[name] for one in found.metrics] for name in names} or None,
         predictions=found.predictions,
         models=found.models or None,
+        pseudo_labels=found.pseudo_labels,
         measure=measure_name(graph.multi_label),
         **rest,
     )

@@ -126,7 +126,11 @@ def robustness(
             batches["whole"] += trial.real_batches(View(noisy).training(), networks)
         scores = trial.percents(batches, named)
         found = {name: Accuracy.of(own, graphs) for name, own in scores.items()}
-        rows.append(NoisyScore(noise, level, **found, difference=_paired(**found)))
+        # Both share the draws of the noise: differences are paired.
+        each = np.subtract(scores["condensed"], scores["whole"]).reshape(graphs, -1).mean(1)
+        paired = Accuracy.of(each.tolist())
+        difference = Difference(paired.mean, paired.interval)
+        rows.append(NoisyScore(noise, level, **found, difference=difference))
     progress("noises", len(cases), len(cases))
     visible = real.train.numel() if real.inductive else real.num_nodes
     return Robustness(
@@ -137,13 +141,6 @@ def robustness(
         rows=tuple(rows),
         **trial.described(model, runs),
     )
-
-
-def _paired(condensed: Accuracy, whole: Accuracy) -> Difference:
-    """The mean difference over draws of the noise, which both accuracies share."""
-    each = np.subtract(condensed.scores, whole.scores).reshape(whole.graphs, -1).mean(1)
-    found = Accuracy.of(each.tolist())
-    return Difference(found.mean, found.interval)
 
 
 def perturbed(graph: Graph, noise: str, level: float, seed: int) -> Graph:

@@ -42,7 +42,10 @@ K = TypeVar("K")
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """``runs`` networks on each of some condensed graphs or, where there is none, on the whole one."""
+    """``runs`` networks on each of some condensed graphs or, where there is none, on the whole one.
+
+    With a ``labeler`` they are trained with pseudo-labels on the whole graph.
+    """
 
     graphs: tuple[CondensedGraph, ...]
     model: Model | ModuleChoice
@@ -51,6 +54,7 @@ class Task:
     seed: int
     metrics: bool = False
     models: bool = False
+    labeler: str = ""
 
     @property
     def networks(self) -> range:
@@ -67,13 +71,17 @@ class Task:
         """
         if not isinstance(self.model, Model):
             return self._module_scores(self.model, graph, device, networks, progress)
-        trial = Trial(self.model, graph, device, self.recipe, self.seed)
+        trial, labels = Trial(self.model, graph, device, self.recipe, self.seed), None
         if self.graphs:
             batches = trial.condensed_batches(self.graphs, self.runs)
             batches = [batch for batch in batches if batch.networks.start in networks]
+        elif self.labeler:
+            labels = PseudoLabels.of(trial, progress, self.labeler)
+            batches = labels.batches(trial, networks)
         else:
             batches = trial.real_batches(trial.view.training(), networks)
-        return trial.scores(batches, progress, metrics=self.metrics, models=self.models)
+        found = trial.scores(batches, progress, metrics=self.metrics, models=self.models)
+        return found if labels is None else replace(found, pseudo_labels=labels.accuracies(trial))
 
     def _module_scores(
         self,
@@ -285,16 +293,18 @@ class Trial:
                 for one in fitted
             ]
             return Scores(torch.cat(tested), torch.cat([one.validation.cpu() for one in fitted]))
-        prepared = self.prepare(test)
         labels = test.labels.to(self.device)
-        at_once = networks_at_once(self.model, prepared)
-        parts = [
-            Scores.of(logits, labels, metrics=metrics)
-            for one in fitted
-            for logits in logits_of(self.model, one.params, prepared, at_once=at_once)
-        ]
+        found = self.logits(fitted, test)
+        parts = [Scores.of(logits, labels, metrics=metrics) for logits in found]
         validation = torch.cat([one.validation for one in fitted])
         return replace(Scores.joined(parts), validation=validation)
+
+    def logits(self, fitted: Sequence[Fitted], target: Target) -> Iterator[Tensor]:
+        """Class scores ``(networks, nodes, C)`` of a target's nodes, a few networks at a time."""
+        prepared = self.prepare(target)
+        at_once = networks_at_once(self.model, prepared)
+        for one in fitted:
+            yield from logits_of(self.model, one.params, prepared, at_once=at_once)
 
     def train(self, batch: Batch, recipe: TrainingRecipe, progress: Progress) -> Fitted:
         """The networks of a batch, each at its best validation epoch."""

@@ -168,42 +168,29 @@ def _error_bars(
 
     One of several ``series`` in a panel has its name as the label and a color of its own.
     """
-    placed = list(zip(places, lines, strict=True))
-    own = {} if series else {"color": OURS_COLOR}
-    fair = {} if series else {"color": FAIR_COLOR}
     ours = "ours †" if all(one.ours.leaks for one in lines) else "ours"
-    kinds: list[tuple[str, list[tuple[float, Number | None]], dict[str, Any]]] = [
-        ("published", [(place, known(one.line)) for place, one in placed], _PUBLISHED),
-        (series or ours, [(place, one.ours) for place, one in placed], _OURS | own),
-        (
-            series or "ours, without leak",
-            [(place, one.without_leak) for place, one in placed],
-            _FAIR | fair,
-        ),
-    ]
+    own, fair = ({}, {}) if series else ({"color": OURS_COLOR}, {"color": FAIR_COLOR})
+    kinds: tuple[tuple[str, Sequence[Number | None], dict[str, Any]], ...] = (
+        ("published", [known(one.line) for one in lines], _PUBLISHED),
+        (series or ours, [one.ours for one in lines], _OURS | own),
+        (series or "ours, without leak", [one.without_leak for one in lines], _FAIR | fair),
+    )
+    places = list(places)
     for label, numbers, style in kinds:
-        found = [(place, n) for place, n in numbers if n is not None and n.mean is not None]
+        found = [(at, n) for at, n in zip(places, numbers, strict=True) if n and n.mean is not None]
         if not found and not (across and style is _PUBLISHED):
             continue
-        at, means = [place for place, _ in found], [number.mean for _, number in found]
-        errors = [number.std or 0.0 for _, number in found]
-        x, y, deviation = (means, at, "xerr") if across else (at, means, "yerr")
-        axes.errorbar(x, y, **{deviation: errors}, label=label, **options, **style)
-        for place, number in found:
+        points = [(n.mean, at) if across else (at, n.mean) for at, n in found]
+        x, y = zip(*points, strict=True) if points else ((), ())
+        errors = {"xerr" if across else "yerr": [n.std or 0.0 for _, n in found]}
+        axes.errorbar(x, y, **errors, label=label, **options, **style)
+        for point, (_, number) in zip(points, found, strict=True):
             if number.difference is not None:
-                axes.annotate(
-                    f"{number.difference:+.1f}",
-                    (number.mean, place) if across else (place, number.mean),
-                    textcoords="offset points",
-                    xytext=(4, 4),
-                    fontsize=6,
-                )
+                gap = f"{number.difference:+.1f}"
+                axes.annotate(gap, point, textcoords="offset points", xytext=(4, 4), fontsize=6)
 
 
 # -- Pictures of graphs -------------------------------------------------------------------------------
-
-# A heading, and what draws below it.
-Picture = tuple[str, Callable[[Any], object]]
 
 
 def portraits(experiment: Experiment, compared: Sequence[Compared], protocol: Protocol) -> Figure:
@@ -226,8 +213,8 @@ def portraits(experiment: Experiment, compared: Sequence[Compared], protocol: Pr
     return figure
 
 
-def _pictures(compared: Sequence[Compared]) -> Iterator[Picture]:
-    """Those of every row once, under its name and our numbers; the original last, as in the paper."""
+def _pictures(compared: Sequence[Compared]) -> Iterator[tuple[str, Callable[[Any], object]]]:
+    """A heading and what draws below it, of every row once; the original last, as in the paper."""
     rows: dict[str, tuple[str, Row]] = {}
     texts: dict[tuple[str, str], str] = {}
     for one in compared:

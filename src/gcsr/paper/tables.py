@@ -290,18 +290,18 @@ def markdown(experiment: Experiment, compared: Sequence[Compared], protocol: Pro
 def csv_text(experiment: Experiment, compared: Sequence[Compared], protocol: Protocol) -> str:
     """One row per published number, unrounded."""
     stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    first = ["experiment", "quick", "dataset", "nodes", "what", "published", "published_std"]
-    own = [f"{which}_{name}" for which in ("ours", "without_leak") for name in _NUMBER_FIELDS]
-    writer.writerow([*first, *own])
+    columns = ["experiment", "quick", "dataset", "nodes", "what", "published", "published_std"]
+    columns += [f"{which}_{name}" for which in ("ours", "without_leak") for name in _NUMBER_FIELDS]
+    writer = csv.DictWriter(stream, columns, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
     for one in compared:
-        line = one.line
-        start = [experiment.name, "yes" if protocol.quick else "no", line.dataset, line.nodes]
-        known = [line.label, line.published, line.published_std]
-        numbers = [
-            None if number is None else getattr(number, name)
-            for number in (one.ours, one.without_leak)
-            for name in _NUMBER_FIELDS
-        ]
-        writer.writerow([*start, *known, *numbers])
+        quick = "yes" if protocol.quick else "no"
+        row = one.to_dict() | {
+            "experiment": experiment.name,
+            "quick": quick,
+            "what": one.line.label,
+        }
+        for which in ("ours", "without_leak"):
+            row |= {f"{which}_{name}": value for name, value in (row[which] or {}).items()}
+        writer.writerow(row)
     return stream.getvalue()

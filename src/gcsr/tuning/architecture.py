@@ -23,7 +23,7 @@ from gcsr.evaluation.cost import condense_seconds, random_subsets
 from gcsr.evaluation.intervals import rank_correlation
 from gcsr.evaluation.modules import TrainingGraph, edges_of, train_module
 from gcsr.evaluation.origin import require_origin
-from gcsr.evaluation.trial import Batch, Trial
+from gcsr.evaluation.trial import Trial
 from gcsr.models.base import Model, Params, Prepared
 from gcsr.models.registry import MODELS, testing_model
 from gcsr.models.sparse import SparseOperator
@@ -231,8 +231,9 @@ class Trainer:
     runs: int
     seed: int
     device: torch.device
-    _trials: dict[str, Trial] = field(default_factory=dict)
-    _prepared: dict[str, list[tuple[Prepared, torch.Tensor]]] = field(default_factory=dict)
+    _known: dict[str, tuple[Trial, list[tuple[Prepared, torch.Tensor]]]] = field(
+        default_factory=dict
+    )
 
     def __post_init__(self) -> None:
         self._view = View(self.graph)
@@ -259,18 +260,19 @@ class Trainer:
     def _models(
         self, model: Model, recipe: TrainingRecipe, progress: Progress
     ) -> tuple[list[float], float, Callable[[], float]]:
-        name = model.name
-        if name not in self._trials:
-            self._trials[name] = Trial(model, self.graph, self.device, recipe, self.seed)
-            self._prepared[name] = [self._prepare(self._trials[name], g) for g in self.graphs]
-        trial = copy(self._trials[name])
+        if model.name not in self._known:
+            trial = Trial(model, self.graph, self.device, recipe, self.seed)
+            self._known[model.name] = trial, [self._prepare(trial, g) for g in self.graphs]
+        first, inputs = self._known[model.name]
+        trial = copy(first)
         trial.model, trial.recipe = model, recipe
-        batches: list[Batch] = []
-        for place, (prepared, classes) in enumerate(self._prepared[name]):
-            networks = range(place, self.runs, len(self.graphs))
-            batches += trial.batches(prepared, classes, networks)
+        batches = [
+            batch
+            for place, one in enumerate(inputs)
+            for batch in trial.batches(*one, range(place, self.runs, len(inputs)))
+        ]
         fitted = trial.fitted(batches, progress)
-        scores = [one for part in fitted for one in part.validation.tolist()]
+        scores = torch.cat([part.validation for part in fitted]).tolist()
         params = fitted[0].params
         on_validation = forward_operations(trial.validate, params)
         operations = sum(

@@ -26,7 +26,7 @@ from gcsr.distributed.start import ClusterError
 from gcsr.engines.iterates import QuickScore
 from gcsr.engines.loop import RUN_ERRORS
 from gcsr.methods.distributed import condense_spread
-from gcsr.tuning.space import Choices, Dimension, Value, import_optuna, space_for, text_of
+from gcsr.tuning.space import Choices, Value, import_optuna, space_for, text_of
 from gcsr.tuning.study import (
     NOTE,
     SCORER,
@@ -314,17 +314,7 @@ class Search:
         study.sampler = sampler(self._spec.seed, len(finished))
         trial = study.ask(self._spec.space.distributions())
         try:
-            values = dict(trial.params)
-            same = next((one for one in finished if one.settings == values), None)
-            if same is None:
-                score = self._score(values, _Pruning(trial, self._spec.graphs), progress)
-                study.tell(trial, score)
-                return
-            # The same seeds would make the same graphs.
-            trial.set_user_attr(NOTE, f"the same as trial {same.number}")
-            if same.score is None:
-                raise _PrunedError
-            study.tell(trial, same.score)
+            study.tell(trial, self._score(trial, finished, progress))
         except _PrunedError:
             study.tell(trial, state=state.PRUNED)
         except ClusterError as error:
@@ -339,9 +329,17 @@ class Search:
             study.tell(trial, state=state.FAIL, skip_if_finished=True)
             raise
 
-    def _score(self, values: Mapping[str, Value], watch: _Pruning, progress: Progress) -> float:
+    def _score(self, trial: Any, finished: list[Trial], progress: Progress) -> float:
         """Mean validation accuracy over the graphs of a trial."""
+        values = dict(trial.params)
+        same = next((one for one in finished if one.settings == values), None)
+        if same is not None:  # the same seeds would make the same graphs
+            trial.set_user_attr(NOTE, f"the same as trial {same.number}")
+            if same.score is None:
+                raise _PrunedError
+            return same.score
         condenser, _ = self._spec.condenser(values)
+        watch = _Pruning(trial, self._spec.graphs)
         if self._cluster is None:
             made = condenser.condense_many(
                 replace(self._view, watch=watch),
@@ -403,7 +401,11 @@ class _Pruning:
 # -- the figure of a search ---------------------------------------------------------------------------
 
 COLUMNS = 4
-_COMPLETE, _BEST, _PRUNED = "tab:blue", "tab:orange", "0.6"
+_BEST = "tab:orange"
+_MARKS: dict[str, dict[str, Any]] = {
+    "complete": {"marker": "o", "color": "tab:blue", "s": 28},
+    "pruned": {"marker": "x", "color": "0.6", "s": 22},
+}
 
 
 def figure_format(path: Path) -> str:
@@ -416,72 +418,53 @@ def figure_format(path: Path) -> str:
 def tuning_figure(tuning: Tuning) -> Figure:
     """Validation accuracy of every trial above, and below it one panel per parameter."""
     from matplotlib.figure import Figure  # noqa: PLC0415 - takes a second to import
+    from matplotlib.ticker import MaxNLocator, NullFormatter  # noqa: PLC0415
 
-    searched = tuning.question.space.searched
-    columns = max(1, min(COLUMNS, len(searched)))
-    rows = -(-len(searched) // columns)
+    spec, trials = tuning.question, tuning.trials
+    columns = max(1, min(COLUMNS, len(spec.space.searched)))
+    rows = -(-len(spec.space.searched) // columns)
     figure = Figure(figsize=(10, 3.2 + 2.4 * rows), layout="constrained")
     grid = figure.add_gridspec(1 + rows, columns)
     course = figure.add_subplot(grid[0, :])
-    _course(course, tuning)
-    for place, (name, dimension) in enumerate(searched.items()):
-        row, column = divmod(place, columns)
-        panel = figure.add_subplot(grid[1 + row, column], sharey=course)
-        _panel(panel, name, dimension, tuning.trials)
-        panel.set_ylabel("" if column else "validation, %")
-        panel.tick_params(labelleft=not column)
-    return figure
-
-
-def _percent(trial: Trial) -> float | None:
-    """Its score; of a pruned one the last that was seen."""
-    if trial.score is not None:
-        return 100 * trial.score
-    return 100 * trial.curve[max(trial.curve)] if trial.curve else None
-
-
-def _course(axis: Axes, tuning: Tuning) -> None:
-    from matplotlib.ticker import MaxNLocator  # noqa: PLC0415 - as above
-
-    spec = tuning.question
     title = f"{spec.graph.name}, {spec.nodes} nodes, {spec.method}"
-    axis.set(title=title, xlabel="trial", ylabel="validation, %")
-    axis.xaxis.set_major_locator(MaxNLocator(integer=True))
-    _scatter(axis, tuning.trials, [trial.number for trial in tuning.trials])
-    complete = [(t.number, 100 * t.score) for t in tuning.trials if t.score is not None]
+    course.set(title=title, xlabel="trial", ylabel="validation, %")
+    course.xaxis.set_major_locator(MaxNLocator(integer=True))
+    _scatter(course, trials, [trial.number for trial in trials])
+    complete = [(t.number, 100 * t.score) for t in trials if t.score is not None]
     if complete:
         numbers, scores = zip(*complete, strict=True)
         best = list(itertools.accumulate(scores, max))
-        axis.step(numbers, best, where="post", color=_BEST, label="best so far")
-    if tuning.trials:
-        axis.legend(loc="lower right", fontsize="small")
-
-
-def _panel(axis: Axes, name: str, dimension: Dimension, trials: Sequence[Trial]) -> None:
-    from matplotlib.ticker import NullFormatter  # noqa: PLC0415 - as above
-
-    axis.set_xlabel(name)
-    values = [trial.settings[name] for trial in trials]
-    if isinstance(dimension, Choices):
-        axis.set_xticks(range(len(dimension.values)), [text_of(v) for v in dimension.values])
-        axis.set_xlim(-0.5, len(dimension.values) - 0.5)
-        _scatter(axis, trials, [dimension.values.index(value) for value in values])
-        return
-    if dimension.log:
-        axis.set_xscale("log")
-        axis.xaxis.set_minor_formatter(NullFormatter())
-    axis.set_xlim(dimension.low, dimension.high)
-    _scatter(axis, trials, [float(value) for value in values if value is not None])
+        course.step(numbers, best, where="post", color=_BEST, label="best so far")
+    if trials:
+        course.legend(loc="lower right", fontsize="small")
+    for place, (name, dimension) in enumerate(spec.space.searched.items()):
+        row, column = divmod(place, columns)
+        panel = figure.add_subplot(grid[1 + row, column], sharey=course)
+        panel.set(xlabel=name, ylabel="" if column else "validation, %")
+        panel.tick_params(labelleft=not column)
+        values: list[Any] = [trial.settings[name] for trial in trials]
+        if isinstance(dimension, Choices):
+            values = [dimension.values.index(value) for value in values]
+            panel.set_xticks(range(len(dimension.values)), [text_of(v) for v in dimension.values])
+            panel.set_xlim(-0.5, len(dimension.values) - 0.5)
+        else:
+            if dimension.log:
+                panel.set_xscale("log")
+                panel.xaxis.set_minor_formatter(NullFormatter())
+            panel.set_xlim(dimension.low, dimension.high)
+        _scatter(panel, trials, values)
+    return figure
 
 
 def _scatter(axis: Axes, trials: Sequence[Trial], places: Sequence[float]) -> None:
-    kinds = (("complete", "o", _COMPLETE, 28), ("pruned", "x", _PRUNED, 22))
-    for state, marker, color, size in kinds:
-        shown = [
-            (place, percent)
-            for trial, place in zip(trials, places, strict=True)
-            if trial.state == state and (percent := _percent(trial)) is not None
-        ]
+    """The score of every trial in percent; of a pruned one the last that was seen."""
+    for state, style in _MARKS.items():
+        shown = []
+        for trial, place in zip(trials, places, strict=True):
+            score = trial.curve[max(trial.curve)] if trial.curve else None
+            score = score if trial.score is None else trial.score
+            if trial.state == state and score is not None:
+                shown.append((place, 100 * score))
         if shown:
             x, y = zip(*shown, strict=True)
-            axis.scatter(x, y, marker=marker, color=color, s=size, label=state)
+            axis.scatter(x, y, label=state, **style)
