@@ -14,10 +14,12 @@ from gcsr.benchmarking.runner import measure
 from gcsr.benchmarking.store import Store, failed_row, prepare_folder
 from gcsr.benchmarking.work import Data, Limits
 from gcsr.data.graph import Graph
+from gcsr.data.interop import described
 from gcsr.distributed.pool import Cluster
 from gcsr.methods.registry import method, method_names
 from gcsr.models.registry import testing_model
 from gcsr.tuning.space import read_toml
+from gcsr.utils.arguments import require_keyword
 from gcsr.utils.errors import InputError, require, require_integer, require_setting
 from gcsr.utils.progress import ProgressOption, shows_progress
 
@@ -62,6 +64,12 @@ class Grid:
     settings: Mapping[str, Mapping[str, Any]] | None = None
 
     def __post_init__(self) -> None:
+        paths = isinstance(self.data, str | Sequence) and all(isinstance(a, str) for a in self.data)
+        require(
+            paths,
+            f"data must be names of datasets or paths of graphs, got {described(self.data)};"
+            " gcsr.load(...).to_npz(path) makes a file of other data.",
+        )
         for name in ("data", "methods", *SIZES, "models", "more_models"):
             value = getattr(self, name)
             one = isinstance(value, str | int | float | Mapping)
@@ -221,6 +229,13 @@ def benchmark(
     Returns:
         The rows of the benchmark, as tables, ranks and pages.
     """
+    known = [f.name for f in fields(Grid)]
+    for name in changes:
+        require_keyword(name, benchmark, known, "a field of the grid")
+    require(
+        grid is not None or "data" in changes,
+        "data must be given to gcsr.benchmark: names of datasets or paths of graphs.",
+    )
     if isinstance(grid, Grid):
         grid = replace(grid, **changes)
     else:

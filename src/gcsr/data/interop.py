@@ -6,6 +6,7 @@ None of these libraries is imported here. Objects are recognized by the package 
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -26,17 +27,27 @@ _Given = Mapping[str, Any]
 MOST_NAMED = 10
 
 
+def reading_options(source: object) -> list[str]:
+    """Names of the options with which :func:`graph_of` converts an object, but for ``features``."""
+    found = _reader(source)
+    return [] if found is None else [name for name in _options(found[0]) if name != "features"]
+
+
 @cache
-def reading_options() -> frozenset[str]:
-    """Names of the options that :func:`graph_of` passes on, but for the scaling of features."""
+def _options(reader: Callable[..., Graph]) -> list[str]:
+    parameters = inspect.signature(reader).parameters.values()
+    return [one.name for one in parameters if one.kind is one.KEYWORD_ONLY]
+
+
+def options_of_data() -> list[str]:
+    """The options of :meth:`Graph.from_pyg`, but for ``features``."""
+    return [name for name in _options(Graph.from_pyg) if name != "features"]
+
+
+def options_of_objects() -> frozenset[str]:
+    """The options of every reader of objects."""
     readers = (Graph.from_pyg, Graph.from_networkx, Graph.from_pandas, Graph.from_arrays)
-    names = {
-        name
-        for reader in readers
-        for name, parameter in inspect.signature(reader).parameters.items()
-        if parameter.kind is parameter.KEYWORD_ONLY
-    }
-    return frozenset(names - {"features"})
+    return frozenset(name for reader in readers for name in _options(reader))
 
 
 def recordable_options(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -57,14 +68,29 @@ def graph_of(source: object, **options: Any) -> Graph:
     """
     if isinstance(source, Graph):
         return source
+    found = _reader(source)
+    if found is not None:
+        reader, parts = found
+        return _read(reader, *parts, **options)
+    call = "gcsr.load reads names and files"
+    if "pandas" in _libraries(source):
+        call = "gcsr.Graph.from_pandas(edges, nodes) takes features and labels from a second frame"
+    raise InputError(
+        f"graph must be a gcsr.Graph, got {described(source)}; a PyG Data or dataset, a NetworkX"
+        f" graph, (edge_index, x, y) and (edges, nodes) of pandas are accepted too, and {call}."
+    )
+
+
+def _reader(source: object) -> tuple[Callable[..., Graph], Sequence[Any]] | None:
+    """The function that makes a graph of an object, and its parts in order; ``None`` for others."""
     libraries = _libraries(source)
     if "torch_geometric" in libraries:
-        return _read(Graph.from_pyg, source, **options)
+        return Graph.from_pyg, (source,)
     if "networkx" in libraries:
-        return _read(Graph.from_networkx, source, **options)
+        return Graph.from_networkx, (source,)
     parts: Sequence[Any] = source if isinstance(source, tuple | list) else ()
     if len(parts) == 2 and all("pandas" in _libraries(part) for part in parts):
-        return _read(Graph.from_pandas, *parts, **options)
+        return Graph.from_pandas, parts
     if len(parts) == 3:
         edges, x, y = parts
         shape = np.shape(edges)
@@ -72,22 +98,42 @@ def graph_of(source: object, **options: Any) -> Graph:
             2 in shape or 2 not in np.shape(x) or shape == shape[::-1],
             f"the order must be (edge_index, x, y), got an array of shape {tuple(shape)} first.",
         )
-        return _read(Graph.from_arrays, x, edges, y, **options)
-    call = "gcsr.load reads names and files"
-    if "pandas" in libraries:
-        call = "gcsr.Graph.from_pandas(edges, nodes) takes features and labels from a second frame"
-    raise InputError(
-        f"graph must be a gcsr.Graph, got {type(source).__name__}; a PyG Data or dataset, a NetworkX"
-        f" graph, (edge_index, x, y) and (edges, nodes) of pandas are accepted too, and {call}."
-    )
+        return Graph.from_arrays, (x, edges, y)
+    return None
 
 
 def _read(reader: Callable[..., Graph], *parts: Any, **options: Any) -> Graph:
-    accepted = list(inspect.signature(reader).parameters)
+    accepted = _options(reader)
     for option in options:
         meant = suggestion(option, accepted)
-        require(option in accepted, f"{option} is not an option of Graph.{reader.__name__}{meant}.")
+        require(
+            option in accepted,
+            f"{option} is not an option of Graph.{reader.__name__}{meant}; accepted:"
+            f" {', '.join(accepted)}.",
+        )
     return reader(*parts, **options)
+
+
+def described(source: object) -> str:
+    """What an object is, as a user would name it: ``a PyG Data``, ``a gcsr.Graph``, ``None``."""
+    if source is None:
+        return "None"
+    name = type(source).__name__
+    if isinstance(source, Graph):
+        return "a gcsr.Graph (the real graph)"
+    libraries = _libraries(source)
+    for package, library in (
+        ("torch_geometric", "PyG"),
+        ("networkx", "NetworkX"),
+        ("pandas", "pandas"),
+    ):
+        if package in libraries:
+            return f"a {library} {name}"
+    if isinstance(source, str | os.PathLike):
+        return f"the {name} {str(source)!r}"
+    if isinstance(source, list | tuple) and source:
+        return f"a {name} with {described(source[0])}"
+    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
 
 
 def _libraries(source: object) -> set[str]:

@@ -10,11 +10,12 @@ import torch
 
 from gcsr.data.folder import MANIFEST, is_folder
 from gcsr.data.graph import FeatureScaling, Graph, scaling_name
-from gcsr.data.interop import graph_of
+from gcsr.data.interop import graph_of, options_of_objects
 from gcsr.data.stored_graph import in_memory_bytes, open_folder
 from gcsr.datasets.download import DownloadError, fetch_missing
 from gcsr.datasets.layout import DATA_VARIABLE, Layout, data_root
 from gcsr.datasets.registry import DATASETS, Dataset
+from gcsr.utils.arguments import argument_names, checks_arguments, hint
 from gcsr.utils.devices import free_memory_bytes
 from gcsr.utils.errors import InputError, require, suggestion
 from gcsr.utils.safe_io import expanded, is_file, naming
@@ -34,6 +35,7 @@ OTHER_FILES = {
 }
 
 
+@checks_arguments
 def load(
     source: object,
     root: str | Path | None = None,
@@ -73,7 +75,12 @@ def load(
         options |= {"undirected": undirected, "inductive": bool(inductive)}
         return graph_of(source, features=features or "keep", **options)
     for option in options:
-        require(False, f"{option} is an option for objects such as PyG's Data, not for {source!r}.")
+        if option in options_of_objects():
+            raise InputError(
+                f"{option} is an option for objects such as PyG's Data, not for {source!r}."
+            )
+        accepted = hint(option, argument_names(load))
+        raise InputError(f"{option} is not an argument of gcsr.load{accepted}.")
     source = str(source) if not isinstance(source, Path) else source
     name, path = str(source), expanded(source)
     if name not in DATASETS:

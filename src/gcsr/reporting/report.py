@@ -14,7 +14,7 @@ from gcsr.analysis.privacy import privacy as attack
 from gcsr.data.condensed import CondensedGraph
 from gcsr.data.graph import Graph
 from gcsr.datasets.registry import catalogue
-from gcsr.evaluation.origin import require_origin
+from gcsr.evaluation.origin import condensed_graphs, require_origin
 from gcsr.models.registry import testing_model
 from gcsr.reporting.pages import comparison_page, require_one_dataset, single_page
 from gcsr.reporting.results import SMALL, Result, Score, train_and_test
@@ -120,16 +120,10 @@ def report(
     if isinstance(results, SearchResult):
         return HtmlReport(search_page(results).render())
     several = not isinstance(results, CondensedGraph)
-    graphs = [results] if isinstance(results, CondensedGraph | Graph) else list(results)
-    require(bool(graphs), "results must have at least one condensed graph, got none.")
+    graphs = condensed_graphs(results, "results")
     require_integer("tsne_nodes", tsne_nodes, most=MOST_SAMPLED)
     require_integer("subsets", subsets, 1)
     for small in graphs:
-        require(
-            isinstance(small, CondensedGraph),
-            f"results must be condensed graphs, got {type(small).__name__}; CondensedGraph.load reads"
-            " one.",
-        )
         require_integer("num_classes", small.num_classes, most=MOST_CLASSES)
     pairs = list(zip(_names(graphs, names), graphs, strict=True))
     require_one_dataset(pairs)

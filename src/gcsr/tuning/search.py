@@ -26,6 +26,8 @@ from gcsr.distributed.start import ClusterError
 from gcsr.engines.iterates import QuickScore
 from gcsr.engines.loop import RUN_ERRORS
 from gcsr.methods.distributed import condense_spread
+from gcsr.methods.registry import known_setting
+from gcsr.methods.registry import method as find_method
 from gcsr.tuning.space import Choices, Dimension, Value, import_optuna, space_for, text_of
 from gcsr.tuning.study import (
     NOTE,
@@ -208,6 +210,8 @@ def tune(
         settings: dimensions that replace those of the space or come beside them; a single value is
             fixed.
     """
+    for name in settings:
+        known_setting(find_method(method), name, tune)
     spec = StudySpec.of(
         graph,
         nodes=nodes,
