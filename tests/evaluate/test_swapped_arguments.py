@@ -7,7 +7,6 @@ import pytest
 import gcsr
 from helpers import planted_graph
 
-
 CALLS = [
     gcsr.evaluate,
     gcsr.report,

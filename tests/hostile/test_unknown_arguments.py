@@ -44,7 +44,7 @@ def test_condense_says_what_is_meant(graph, settings, sentence):
 def test_options_of_reading_are_suggested_where_they_can_be_used():
     with pytest.raises(gcsr.InputError, match=r"^undirectd is .* \(did you mean undirected\?\)"):
         gcsr.condense(GRAPH.to_pyg(), nodes=6, undirectd=True)
-    with pytest.raises(gcsr.InputError, match="undirected cannot be used with a gcsr.Graph"):
+    with pytest.raises(gcsr.InputError, match="undirected cannot be used"):
         gcsr.condense(GRAPH, nodes=6, undirected=True)
 
 
@@ -77,7 +77,7 @@ CALLS = {
         lambda: gcsr.benchmark(data="digits", method="random", nodes=10),
         r"^method is neither .* of the grid \(did you mean methods\?\)",
     ),
-    "benchmark nothing": (lambda: gcsr.benchmark(), r"^data must be given to gcsr\.benchmark"),
+    "benchmark nothing": (gcsr.benchmark, r"^data must be given to gcsr\.benchmark"),
     "benchmark an object": (lambda: gcsr.benchmark(data=GRAPH), r"got a gcsr\.Graph.*to_npz"),
     "update": (lambda: gcsr.update(SMALL, GRAPH, node=6), r"did you mean nodes\?"),
     "sparsify": (lambda: gcsr.sparsify(SMALL, GRAPH, rules="none"), r"did you mean rule\?"),
@@ -98,7 +98,7 @@ def test_every_public_function_says_what_is_meant(call):
 
 
 def test_fields_of_the_recipe_are_known():
-    assert RECIPE_FIELDS == tuple(field.name for field in fields(gcsr.TrainingRecipe))
+    assert tuple(field.name for field in fields(gcsr.TrainingRecipe)) == RECIPE_FIELDS
 
 
 @pytest.mark.parametrize(

@@ -188,10 +188,10 @@ def test_list(gcsr: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_end_to_end(gcsr: Run, tiny: None, loads: list[str], tmp_path: Path) -> None:
     out = tmp_path / "new" / "folder"
-    first = gcsr("reproduce", "tiny", "--quick", "--out", out)
+    first = gcsr("reproduce", "tiny", "--quick", "--no-download", "--out", out)
     assert (first.code, first.err) == (0, "")
     assert "QUICK SMOKE RUN of tiny" in first.out and "no results" in first.out
-    assert "absent: ogbn-arxiv: not in the data folder, and a download" in first.out
+    assert "absent: ogbn-arxiv: its files are not in the data folder, and downloads" in first.out
     assert sorted(path.name for path in out.iterdir()) == [
         "rows-quick.jsonl",
         "rows-quick.lock",

@@ -222,7 +222,7 @@ def benchmark(
         cell_limit: seconds after which a cell is given up; its row has the reason.
         retry: measure cells again that failed before.
         keep_graphs: a folder for the condensed graphs.
-        download: whether missing datasets are fetched.
+        download: whether missing datasets are downloaded.
         progress: as in :func:`gcsr.condense`.
         changes: fields of :class:`Grid`; they replace those of ``grid``.
 

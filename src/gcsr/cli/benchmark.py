@@ -46,7 +46,7 @@ def benchmark(
     retry: bool = False,
     keep_graphs: Path | None = None,
     estimate: bool = False,
-    download: bool = True,
+    download: options.Download = True,
     device: options.Device = "auto",
     cluster: options.Cluster = None,
     root: options.Root = None,
@@ -79,7 +79,6 @@ def benchmark(
         retry: Measure failed cells again.
         keep_graphs: Keep condensed graphs in this folder, and take them from it.
         estimate: Print expected seconds and measure nothing.
-        download: Whether missing datasets are fetched.
     """
     from gcsr.benchmarking.grid import Grid
     from gcsr.benchmarking.grid import benchmark as run

@@ -49,6 +49,13 @@ Root = Annotated[
     Path | None,
     typer.Option(help="Folder of the datasets' files; by default $GCSR_DATA or the user's cache."),
 ]
+Download = Annotated[
+    bool,
+    typer.Option(
+        "--download/--no-download",
+        help="Whether a dataset that you name is downloaded if its files are not in the folder.",
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -66,6 +73,7 @@ class Loading:
     features: str | None = None
     undirected: bool = False
     inductive: Annotated[bool | None, typer.Option("--inductive/--transductive")] = None
+    download: Download = True
 
     @property
     def words(self) -> list[str]:

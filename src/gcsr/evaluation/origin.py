@@ -123,13 +123,13 @@ def require_origin(graphs: Sequence[CondensedGraph], graph: object, check_origin
             raise InputError(
                 f"data: the condensed graph was made from {made_from.get('name')} with content hash"
                 f" {str(known)[:12]}, but {graph.name} has {graph.content_hash[:12]}; give the same"
-                " data and feature scaling, or check_origin=False (command line: --no-check-origin)."
+                " data and feature scaling, or check_origin=False."
             )
         hidden_then = made_from.get("inductive", graph.inductive)
         require(
             hidden_then == graph.inductive or not check_origin,
             f"data: the condensed graph was made with inductive={hidden_then}, but {graph.name} is"
             f" loaded with inductive={graph.inductive}; load it the same way, or give"
-            " check_origin=False (command line: --no-check-origin).",
+            " check_origin=False.",
         )
     return graph

@@ -386,7 +386,7 @@ class Condenser(ABC):
         require(
             self.works_in_blocks,
             "method must be auto, bilevel, clusters, gcsr, herding, kcenter, mtt or random for a graph"
-            f" on disk, got {self.name!r}; or open it with more memory (command line: --memory).",
+            f" on disk, got {self.name!r}; or load it with a larger memory=BYTES.",
         )
 
     def _with_provenance(

@@ -24,6 +24,7 @@ from gcsr.training.fit import TrainingRecipe
 from gcsr.tuning.architecture import SearchResult
 from gcsr.utils.devices import pick_device
 from gcsr.utils.errors import require, require_integer
+from gcsr.utils.formatting import UNNAMED
 from gcsr.utils.progress import ProgressOption, shows_progress
 from gcsr.utils.safe_io import part
 
@@ -66,7 +67,10 @@ def known_dataset(small: CondensedGraph, root: Path | None) -> tuple[str | None,
         return None, "The result does not say what it was made from; give the graph with --data."
     here = {info.name: info.available for info in catalogue(root)}
     if name not in here:
-        return None, f"{name} is no dataset known by name; give the graph with --data."
+        unnamed = name == UNNAMED
+        what = "The result was made from a graph without a name" if unnamed else f"{name} is not a"
+        what += "" if unnamed else " registered dataset"
+        return None, f"{what}; give its file or folder with --data (Graph.to_npz writes one)."
     if not here[name]:
         return None, f"The files of {name} are not here; give --data {name} to have them fetched."
     return name, ""
