@@ -329,3 +329,14 @@ def test_bad_input(
     for word in named:
         assert word in result.err, result.err
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_without_data_no_folder_is_left_behind(gcsr: Run, tmp_path: Path) -> None:
+    out = tmp_path / "new" / "folder"
+    words = ("reproduce", "table5", "--quick", "--no-download", "--dataset", "cora")
+    done = gcsr(*words, "--root", tmp_path, "--out", out)
+    assert done.code == 2
+    assert done.err == (
+        "error: cora: its files are not in the data folder, and downloads are turned off.\n"
+    )
+    assert list(tmp_path.iterdir()) == []

@@ -51,7 +51,7 @@ def test_without_data_the_name_in_the_file_is_not_followed(
 ) -> None:
     code, _, err = gcsr("report", files["small"], "--out", files["out"])
     assert (code, err) == (0, "")
-    assert "planted is no dataset known by name; give the graph with --data." in (
+    assert "planted is not a registered dataset; give its file or folder with --data" in (
         files["out"].read_text()
     )
 

@@ -18,9 +18,11 @@ from gcsr.data.interop import described
 from gcsr.distributed.pool import Cluster
 from gcsr.methods.registry import method, method_names
 from gcsr.models.registry import testing_model
+from gcsr.starts.sample import class_budget
 from gcsr.tuning.space import read_toml
 from gcsr.utils.arguments import require_keyword
 from gcsr.utils.errors import InputError, require, require_integer, require_setting
+from gcsr.utils.formatting import counted
 from gcsr.utils.progress import ProgressOption, shows_progress
 
 # What an entry of ``methods`` may have besides the settings of its method.
@@ -165,8 +167,21 @@ class Grid:
             for entry in self.entries():
                 for name in self.data:
                     nodes = self._size(graphs[name], place)
+                    self._require_possible(replace(entry, dataset=name, nodes=nodes), graphs[name])
                     found += [replace(entry, dataset=name, nodes=nodes, test=one) for one in models]
         return found
+
+    def _require_possible(self, cell: Cell, graph: Graph) -> None:
+        """Refuse a cell that is known to fail before anything is measured."""
+        nodes = cell.nodes or 0
+        try:
+            visible = graph.train.numel() if graph.inductive else graph.num_nodes
+            cell.condenser(self.protocol).size(visible)
+            if ":" not in cell.method and not graph.multi_label:  # own methods may need fewer
+                class_budget(graph.y[graph.train], graph.num_classes, nodes)
+        except InputError as error:
+            place = f"{cell.label} on {cell.dataset} with {counted(nodes, 'node')}"
+            raise InputError(f"{str(error).rstrip('.')} ({place}).") from None
 
     def _size(self, graph: Any, place: int) -> int:
         if self.nodes:

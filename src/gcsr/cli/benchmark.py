@@ -94,7 +94,7 @@ def benchmark(
         "ratio": _numbers("--ratio", ratio, float),
         "models": _words(model),
         "more_models": _words(more_model),
-        "settings": {name: options.parse_settings(name, set_) for name in named} if set_ else None,
+        "settings": options.parse_common_settings(named, set_) if set_ else None,
         "seeds": seeds,
         "runs": runs,
         "epochs": epochs,

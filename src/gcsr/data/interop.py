@@ -73,6 +73,8 @@ def graph_of(source: object, **options: Any) -> Graph:
         reader, parts = found
         return _read(reader, *parts, **options)
     call = "gcsr.load reads names and files"
+    if isinstance(source, str | os.PathLike):
+        call = f"gcsr.load({str(source)!r}) reads a name or a file"
     if "pandas" in _libraries(source):
         call = "gcsr.Graph.from_pandas(edges, nodes) takes features and labels from a second frame"
     raise InputError(
@@ -114,6 +116,15 @@ def _read(reader: Callable[..., Graph], *parts: Any, **options: Any) -> Graph:
     return reader(*parts, **options)
 
 
+_LIBRARIES = {
+    "torch_geometric": "PyG",
+    "networkx": "NetworkX",
+    "pandas": "pandas",
+    "numpy": "NumPy",
+    "torch": "torch",
+}
+
+
 def described(source: object) -> str:
     """What an object is, as a user would name it: ``a PyG Data``, ``a gcsr.Graph``, ``None``."""
     if source is None:
@@ -122,15 +133,11 @@ def described(source: object) -> str:
     if isinstance(source, Graph):
         return "a gcsr.Graph (the real graph)"
     libraries = _libraries(source)
-    for package, library in (
-        ("torch_geometric", "PyG"),
-        ("networkx", "NetworkX"),
-        ("pandas", "pandas"),
-    ):
+    for package, library in _LIBRARIES.items():
         if package in libraries:
             return f"a {library} {name}"
     if isinstance(source, str | os.PathLike):
-        return f"the {name} {str(source)!r}"
+        return f"the text {str(source)!r}" if isinstance(source, str) else f"the path {source}"
     if isinstance(source, list | tuple) and source:
         return f"a {name} with {described(source[0])}"
     return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
@@ -157,9 +164,11 @@ def from_pyg(data: Any, *, split: int, weight: str | None, **options: Any) -> Gr
         data = _first_graph(data, notes)
     if hasattr(data, "node_types"):
         data = _one_node_type(data, weight, notes)
+    loader = hasattr(data, "batch_size")
+    call = "; give the graph that it loads (its attribute data or dataset)" if loader else ""
     require(
         hasattr(data, "edge_index") and hasattr(data, "get"),
-        f"data must be a PyG Data or dataset, got {type(data).__name__}.",
+        f"data must be a PyG Data or dataset, got {described(data)}{call}.",
     )
     edge_index, weights = _edges(data, weight, notes)
     require(
@@ -170,9 +179,10 @@ def from_pyg(data: Any, *, split: int, weight: str | None, **options: Any) -> Gr
     x = data.get("x")
     x = x.to_torch_sparse_csr_tensor() if hasattr(x, "to_torch_sparse_csr_tensor") else x
     for field, found in (("x", x), ("y", data.get("y"))):
+        call = _MISSING[field] if found is None else _CONVERTED.format(field)
         require(
             isinstance(found, Tensor),
-            f"data.{field} must be a tensor, got {type(found).__name__}{_MISSING[field]}.",
+            f"data.{field} must be a tensor, got {described(found)}{call}.",
         )
     masks: dict[str, Any] = {
         part: _mask_column(data, f"{part}_mask", split, quiet) for part in SPLITS
@@ -185,6 +195,7 @@ def from_pyg(data: Any, *, split: int, weight: str | None, **options: Any) -> Gr
 
 
 _OF_NODES = ("x", "y", *(f"{part}_mask" for part in SPLITS))
+_CONVERTED = "; torch.as_tensor(data.{}) makes one of numbers"
 _MISSING = {
     "x": f"; data.x = torch.ones(data.num_nodes, 1) {NO_FEATURES}",
     "y": ", the class of every node, -1 where it is not known",
@@ -250,7 +261,13 @@ def _edges(data: Any, weight: str | None, notes: list[str]) -> tuple[np.ndarray,
         return array_of("adj_t", torch.stack([sources, targets])), weights
     index = data.get("edge_index")
     require(
-        isinstance(index, Tensor), f"data.edge_index must be a tensor, got {type(index).__name__}."
+        isinstance(index, Tensor),
+        f"data.edge_index must be a tensor, got {described(index)}"
+        f"{'' if index is None else _CONVERTED.format('edge_index')}.",
+    )
+    require(
+        not index.is_floating_point(),
+        f"data.edge_index must be integers, got {index.dtype}; data.edge_index.long() converts it.",
     )
     name = weight or "edge_weight"
     found = data.get(name)
@@ -283,7 +300,14 @@ def _mask_column(data: Any, field: str, split: int, notes: list[str]) -> Tensor 
         return None
     require(
         isinstance(mask, Tensor) and mask.ndim > 0,
-        f"data.{field} must have one truth value per node, got a single value or no tensor.",
+        f"data.{field} must be a tensor with one truth value per node, got"
+        f" {'a single value' if isinstance(mask, Tensor) else described(mask)}.",
+    )
+    high = mask.max() if mask.numel() and not mask.is_complex() else 0
+    require(
+        bool(high <= 1),
+        f"data.{field} must be true or false for every node, got {high};"
+        f" torch_geometric.utils.index_to_mask(data.{field}, data.num_nodes) makes a mask of node ids.",
     )
     if mask.ndim == 1:
         return cast("Tensor", mask.bool())

@@ -147,9 +147,7 @@ def _downloaded(dataset: Dataset, root: Path, download: bool) -> tuple[Layout, P
             f" downloaded, so name their folder with root=FOLDER or {DATA_VARIABLE}; source:"
             f" {dataset.source}."
         )
-    require(
-        download, f"{dataset.name}: its files are not in {root}, and downloads are turned off."
-    )
+    require(download, f"{dataset.name}: its files are not in {root}, and downloads are turned off.")
     folder = layout.target(root)
     logger.warning("downloading %s into %s", dataset.name, folder)
     try:

@@ -83,7 +83,7 @@ class Estimate:
         helps = (
             "load it with a smaller memory=BYTES"
             if self.in_blocks
-            else "convert the graph to a folder (gcsr convert) and load that with a smaller memory=BYTES"
+            else "convert the graph to a folder (gcsr convert) and load it with a smaller memory=BYTES"
         )
         require(
             self.memory_bytes <= free,

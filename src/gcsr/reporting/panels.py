@@ -253,7 +253,7 @@ def beside(found: Result) -> Panel:
     near = analysis.nearest
     remark = html.remark(
         f"{percent(near.agreement)} of the condensed nodes have the same class as the training node"
-        f" with the most similar features. Together, these are {near.distinct} different training nodes."
+        f" with the most similar features. These are {near.distinct} different training nodes."
     )
     return Panel("Beside the real graph", joined(body, remark), half=True, short="Numbers")
 

@@ -36,6 +36,9 @@ def require_arguments(
         signature.bind(*args, **given)
     except TypeError as error:
         raise InputError(_sentence(function, signature, args, given, str(error))) from None
+    recipe = given.get("recipe")
+    if recipe is not None and not hasattr(recipe, "validate_every"):
+        raise InputError(f"recipe must be a gcsr.TrainingRecipe(epochs=...), got {recipe!r}.")
 
 
 def argument_names(function: Callable[..., Any]) -> list[str]:
