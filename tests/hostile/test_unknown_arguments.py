@@ -108,9 +108,10 @@ def test_fields_of_the_recipe_are_known():
         ("sgcn", "sgc"),
         ("appn", "appnp"),
         ("hidden", "hidden_channels"),
+        ("alpha", None),
         ("zz", None),
     ],
 )
 def test_swapped_letters_are_one_typo(given, meant):
-    accepted = ["mlp", "sgc", "gcn", "appnp", "gcond", "hidden_channels"]
+    accepted = ["mlp", "sgc", "gcn", "appnp", "gcond", "hidden_channels", "graph"]
     assert suggestion(given, accepted) == (f" (did you mean {meant}?)" if meant else "")

@@ -80,6 +80,10 @@ class Grid:
         require(bool(self.models), "models must have at least one test model.")
         given = [name for name in SIZES if getattr(self, name)]
         require(
+            bool(self.methods) or not given,
+            f"methods must be given with {' and '.join(given)}: what condenses to that size.",
+        )
+        require(
             len(given) == bool(self.methods),
             "exactly one of nodes, per_class and ratio must be given with methods, got"
             f" {', '.join(given) or 'none'}.",

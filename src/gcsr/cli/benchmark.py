@@ -19,6 +19,13 @@ if TYPE_CHECKING:
     from gcsr.benchmarking.results import Results
 
 CELLS_FAILED = 1
+# Fields of a grid that have another name as an option.
+OPTIONS = {
+    "methods": "--method",
+    "models": "--model",
+    "more_models": "--more-model",
+    "settings": "--set",
+}
 # Cases side by side in the terminal.
 WIDE = 5
 Words = list[str] | None
@@ -104,7 +111,8 @@ def benchmark(
     require(not set_ or bool(named), "--set needs --method, whose settings are meant.")
     changes = {name: value for name, value in changes.items() if value is not None}
     if file is None and data is None:
-        require(not changes, f"--data or FILE is needed with {', '.join(changes)}.")
+        given = [OPTIONS.get(name, f"--{name.replace('_', '-')}") for name in changes]
+        require(not given, f"--data or FILE is needed with {', '.join(given)}.")
         require(out.is_file(), f"{out}: there are no rows; give FILE or --data.")
         results = Results.of(Store(out))
     else:

@@ -164,6 +164,8 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     ]
 
     spelling = {one.name: _spelling(one.name, one.annotation) for one in parameters}
+    # The library may have the option's name where the command has another.
+    spelling |= {word.strip("-").replace("-", "_"): word for word in spelling.values()}
 
     @wraps(command)
     def run(*args: Any, quiet: bool, verbose: bool, **given: Any) -> None:

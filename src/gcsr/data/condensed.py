@@ -500,6 +500,11 @@ class CondensedGraph:
         path = Path(path)
         require(not path.is_dir(), f"{path}: must be the file of a condensed graph, got a folder.")
         require(is_file(path), f"{path}: no such file.")
+        require(
+            path.suffix != ".npz",
+            f"{path}: must be the file of a condensed graph, got that of a real graph (.npz);"
+            " gcsr.condense makes a condensed one, and gcsr.load reads a real one.",
+        )
         if path.suffix in SUFFIXES:
             return cls._of_tensors(path)
         with naming(path):

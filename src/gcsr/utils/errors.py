@@ -58,9 +58,11 @@ def suggestion(given: str, accepted: Sequence[str], *, cutoff: float = 0.6) -> s
         name for name in accepted if _NUMBER.sub("0", name) != letters or name == given.lower()
     ]
     for word in (given, given.lower()):
+        # Similar names come first, and of those with equally few edits the first is taken.
         near = get_close_matches(word, names, n=max(1, len(names)), cutoff=cutoff)
-        if near:  # similar ones come first, and of those with as few edits the first is taken
-            return f" (did you mean {min(near, key=partial(_edits, word))}?)"
+        meant = min(near, key=partial(_edits, word), default="")
+        if meant and _edits(word, meant) <= max(1, len(word) // 2):
+            return f" (did you mean {meant}?)"
     longer = [name for name in names if name.startswith(f"{given}_")]
     return f" (did you mean {longer[0]}?)" if len(longer) == 1 else ""
 
