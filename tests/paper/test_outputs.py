@@ -339,4 +339,6 @@ def test_without_data_no_folder_is_left_behind(gcsr: Run, tmp_path: Path) -> Non
     assert done.err == (
         "error: cora: its files are not in the data folder, and downloads are turned off.\n"
     )
+    wrong = gcsr(*words[:2], "--method", "gnc", "--out", out)
+    assert wrong.code == 2 and wrong.err.startswith("error: --method must be one of gcsr, mtt, got")
     assert list(tmp_path.iterdir()) == []

@@ -75,6 +75,8 @@ def reproduce(
     datasets = dataset or []
     for one in datasets:
         require_one_of("dataset", one, chosen.datasets)
+    for one in method or ():
+        require_one_of("method", one, sorted({cell.method for cell in chosen.cells}))
     checked_device(device, cluster)
     expert_bounds = bounds.settings
     new_folders = [folder for folder in (out, *out.parents) if not folder.exists()]

@@ -374,7 +374,7 @@ EXPERIMENTS: dict[str, Experiment] = {
 
 def experiment(name: str) -> Experiment:
     """The experiment of that name."""
-    require_one_of("experiment", name, EXPERIMENTS)
+    require_one_of("name", name, EXPERIMENTS)
     return EXPERIMENTS[name]
 
 
