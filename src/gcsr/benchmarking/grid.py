@@ -175,7 +175,7 @@ class Grid:
                     found += [replace(entry, dataset=name, nodes=nodes, test=one) for one in models]
         return found
 
-    def _require_possible(self, cell: Cell, graph: Graph) -> None:
+    def _require_possible(self, cell: Cell, graph: Any) -> None:
         """Refuse a cell that is known to fail before anything is measured."""
         nodes = cell.nodes or 0
         try:

@@ -140,10 +140,10 @@ def _sentence(error: Any, arguments: Sequence[str]) -> str:
     sentence: str = error.format_message()
     context = getattr(error, "ctx", None)
     if context is not None and hasattr(error, "option_name"):
-        accepted = [word for param in context.command.params for word in param.opts]
+        known = [word for param in context.command.params for word in param.opts]
         wrong = str(error.option_name)
         return (
-            f"{wrong} is not an option of {context.command_path}{suggestion(wrong, accepted)}; see"
+            f"{wrong} is not an option of {context.command_path}{suggestion(wrong, known)}; see"
             f" {context.command_path} --help."
         )
     options = getattr(getattr(error, "param", None), "opts", ())

@@ -200,7 +200,9 @@ def _spelling(name: str, annotation: Any) -> str:
     info = get_args(annotation)[1]
     if isinstance(info, ArgumentInfo):
         return (info.metavar or name.upper()).strip("[].")
-    return str(next(iter(info.param_decls or ()), f"--{name.replace('_', '-')}"))
+    # In annotations the first declaration is where a default value would be.
+    declared = (info.default, *(info.param_decls or ()), f"--{name.replace('_', '-')}")
+    return next(word for word in declared if isinstance(word, str) and word.startswith("-"))
 
 
 # A name, or several, and its text of several lines in the ``Args`` of a docstring.
