@@ -205,7 +205,7 @@ def test_end_to_end(gcsr: Run, tiny: None, loads: list[str], tmp_path: Path) -> 
     rows = written((out / "tiny-quick.csv").read_text())
     assert {row["quick"] for row in rows} == {"yes"}
     before = {path: path.read_bytes() for path in out.iterdir()}
-    again = gcsr("reproduce", "tiny", "--quick", "--out", out)
+    again = gcsr("reproduce", "tiny", "--quick", "--no-download", "--out", out)
     assert again.out == first.out
     assert {path: path.read_bytes() for path in out.iterdir()} == before
 

@@ -42,6 +42,7 @@ class Counted:
 
 
 def run(store: Store, experiment: Experiment = TINY, **options: Any) -> dict[Cell, Outcome]:
+    options = {"download": False, **options}
     return reproduce(experiment, store, protocol=QUICK, device="cpu", **options)
 
 
