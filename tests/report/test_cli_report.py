@@ -40,6 +40,10 @@ def test_one_result(gcsr: Run, files: dict[str, Path]) -> None:
     assert out.startswith(f"wrote {files['out']} (")
     page = files["out"].read_text()
     assert "planted in 9 nodes" in page and "File: small.safetensors" in page
+    assert (
+        "of the condensed nodes have the same class as the training node with the most similar"
+        in page
+    )
     assert {"graph", "map", "heat"} <= data_of(page).keys()
     code, out, err = gcsr(*words, "--no-evaluate", "--json")
     assert code == 0 and json.loads(out)["bytes"] == files["out"].stat().st_size

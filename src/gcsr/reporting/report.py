@@ -72,7 +72,10 @@ def known_dataset(small: CondensedGraph, root: Path | None) -> tuple[str | None,
         what += "" if unnamed else " registered dataset"
         return None, f"{what}; give its file or folder with --data (Graph.to_npz writes one)."
     if not here[name]:
-        return None, f"The files of {name} are not here; give --data {name} to have them fetched."
+        return (
+            None,
+            f"The files of {name} are not here; give --data {name} to have them downloaded.",
+        )
     return name, ""
 
 
