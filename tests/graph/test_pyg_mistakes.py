@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,6 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         r"^data\.y must be a tensor, got a list with an int",
     ),
     "labels of fewer nodes": ({"y": DATA.y[:-1]}, r"^y must have one class per row of x"),
-    "fewer features": ({"x": DATA.x[:-5]}, r"^edges must be node ids 0\.\.\d+, as x has \d+ rows"),
     "node ids as a mask": (
         {"train_mask": torch.arange(20)},
         r"^data\.train_mask must be true or false for every node, got 19; .*index_to_mask",
@@ -50,6 +50,18 @@ def test_a_wrong_field_is_named(mistake: str) -> None:
         data[field] = value
     with pytest.raises(gcsr.InputError, match=sentence):
         gcsr.condense(data, nodes=6, method="random")
+
+
+def test_a_split_with_other_names_is_not_ignored_silently() -> None:
+    data = DATA.clone()
+    data.train_idx, data.valid_mask = data.train_mask.nonzero().ravel(), data.val_mask
+    del data.train_mask, data.val_mask
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        gcsr.load(data)
+    found = [str(one.message) for one in caught]
+    for name, mask in (("train_idx", "train_mask"), ("valid_mask", "val_mask")):
+        assert f"data.{name} is ignored: data.{mask} has the nodes of this part." in found
 
 
 def test_other_objects_are_named() -> None:

@@ -162,7 +162,7 @@ def test_bad_input_is_one_sentence_and_nothing_is_written(
         "belong to no table": ["report", tmp_path / "rows", "--out", out],
         "does not exist": ["report", small, "--out", tmp_path / "no" / "page.html"],
         "is a folder": ["report", small, "--out", empty],
-        "not a readable safetensors file": ["report", files["data"], "--out", out],
+        "got that of a real graph (.npz)": ["report", files["data"], "--out", out],
         "must be one of": ["report", small, "--data", "nothing", "--out", out],
         "model": ["report", small, "--model", "nothing", "--out", out],
         "Missing": ["report", small],

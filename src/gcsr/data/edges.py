@@ -101,8 +101,7 @@ def require_node_ids(num_nodes: int, *ids: np.ndarray) -> None:
     from_one = "; subtract 1 from ids that begin at 1" if low == 1 and high == num_nodes else ""
     require(
         low >= 0 and high < num_nodes,
-        f"edges must be node ids 0..{num_nodes - 1}, as x has {num_nodes} rows, got"
-        f" {low if low < 0 else high}{from_one}.",
+        f"edges must be node ids 0..{num_nodes - 1}, got {low if low < 0 else high}{from_one}.",
     )
 
 

@@ -187,6 +187,12 @@ def from_pyg(data: Any, *, split: int, weight: str | None, **options: Any) -> Gr
     masks: dict[str, Any] = {
         part: _mask_column(data, f"{part}_mask", split, quiet) for part in SPLITS
     }
+    for part, mask in masks.items():
+        others = (
+            f"{name}_{kind}" for name in _OTHER_NAMES[part] for kind in ("idx", "index", "mask")
+        )
+        for name in (name for name in others if mask is None and data.get(name) is not None):
+            notes.append(f"data.{name} is ignored: data.{part}_mask has the nodes of this part")
     return (
         Graph.from_arrays(x, edge_index, data.y, edge_weights=weights, **masks, **options)
         .with_notes(*notes, warn=True)
@@ -194,6 +200,7 @@ def from_pyg(data: Any, *, split: int, weight: str | None, **options: Any) -> Gr
     )
 
 
+_OTHER_NAMES = {"train": ("train",), "val": ("val", "valid"), "test": ("test",)}
 _OF_NODES = ("x", "y", *(f"{part}_mask" for part in SPLITS))
 _CONVERTED = "; torch.as_tensor(data.{}) makes one of numbers"
 _MISSING = {
