@@ -11,21 +11,28 @@ import torch
 from gcsr.auto.scaling import scaled_graph
 from gcsr.data.condensed import CondensedGraph, StoredDtype
 from gcsr.data.graph import Graph
-from gcsr.data.interop import graph_of, reading_options, recordable_options
+from gcsr.data.interop import (
+    graph_of,
+    options_of_data,
+    reading_options,
+    recordable_options,
+)
 from gcsr.data.views import View
 from gcsr.distributed.pool import Cluster
 from gcsr.evaluation.origin import require_origin
 from gcsr.evaluation.sparsify import Sparsifier
 from gcsr.methods.base import Condenser
 from gcsr.methods.presets import PRESETS, preset_settings
-from gcsr.methods.registry import build, setting_name
+from gcsr.methods.registry import build, known_setting, setting_kinds, setting_name
 from gcsr.methods.registry import method as find_method
+from gcsr.utils.arguments import checks_arguments
 from gcsr.utils.checkpoint import Checkpoint
 from gcsr.utils.devices import pick_device
 from gcsr.utils.errors import require, require_one_of
 from gcsr.utils.progress import ProgressOption, shows_progress
 
 
+@checks_arguments
 def condense(
     graph: object,
     *,
@@ -116,8 +123,11 @@ def condense_many(
         Condensed graphs in the order of ``seeds``.
     """
     context: dict[str, Any] = {}
+    reading = [] if isinstance(graph, Graph) else reading_options(graph)
+    own = [name for name in settings if name not in reading]
+    _require_settings(own, method or default_method(preset), reading)
     if not isinstance(graph, Graph):
-        options = {key: settings.pop(key) for key in sorted(reading_options() & settings.keys())}
+        options = {key: settings.pop(key) for key in reading if key in settings}
         graph = graph_of(graph, **options)
         if recorded := recordable_options(options):
             context["loading"] = recorded
@@ -137,6 +147,25 @@ def condense_many(
         context={**context, "preset": name},
         cluster=cluster,
     )
+
+
+def _require_settings(given: list[str], method: str | Condenser, reading: list[str]) -> None:
+    """Refuse keywords that are no settings of the method; ``reading`` are options that were meant."""
+    if isinstance(method, Condenser):
+        chosen = type(method)
+    else:
+        require(
+            isinstance(method, str),
+            f"method must be a name or an instance such as gcsr.GCond(nodes=70), got {method!r}.",
+        )
+        chosen = find_method(method)
+    for name in given:
+        require(
+            bool(reading) or name not in options_of_data() or name in setting_kinds(chosen),
+            f"{name} cannot be used with a gcsr.Graph; give it to gcsr.load, or to what else made the"
+            " graph.",
+        )
+        known_setting(chosen, name, condense, reading)
 
 
 def default_method(preset: str) -> str:

@@ -146,9 +146,11 @@ def test_bad_settings(graph, small, settings, sentence):
 def test_graphs_that_do_not_belong_together(graph, small):
     with pytest.raises(InputError, match="content hash"):
         gcsr.analyze(small, planted_graph(seed=1))
-    with pytest.raises(InputError, match=r"graph must be a gcsr\.Graph, got str"):
+    with pytest.raises(InputError, match=r"graph must be a gcsr\.Graph, got the text"):
         gcsr.analyze(small, "cora")
-    with pytest.raises(InputError, match="small must be a CondensedGraph, got Graph"):
+    with pytest.raises(
+        InputError, match=r"small must be a gcsr\.CondensedGraph, got a gcsr\.Graph"
+    ):
         gcsr.analyze(graph, graph)
 
 

@@ -221,14 +221,32 @@ def test_estimate_uses_measured_rows(data, monkeypatch):
     [
         (
             "--data digits --method random",
-            "exactly one of nodes, per_class and ratio must be given",
+            "exactly one of --nodes, --per-class and --ratio must be given",
         ),
-        ("--data digits --method randm --nodes 5", "method must be one of"),
+        ("--data digits --method randm --nodes 5", "--method must be one of"),
+        (
+            "--data digits --method random --nodes 20,5",
+            "--nodes must be >= 10, the number of classes with training nodes, got 5 (random on digits"
+            " with 5 nodes).",
+        ),
+        ("--data digits --method random --nodes 9999", "--nodes must be <= 1797"),
+        (
+            "--data digits --method random,mtt,gcsr --nodes 20 --set tu=0.5",
+            "tu is not a setting of random, mtt, gcsr (did you mean tau?); accepted: alpha, ",
+        ),
+        (
+            "--data digits --method random,mtt,gcsr --nodes 20 --set tau=0.5",
+            "tau is not a setting of random, mtt, only of gcsr; --set is for every --method",
+        ),
+        (
+            "--data digits --method mtt --nodes 20 --set tau=0.5",
+            "tau is not a setting of mtt",
+        ),
         ("--data digits --method random --nodes five", "--nodes must be numbers such as 35,70"),
-        ("--data digits --method random,random --nodes 5", "methods must have different names"),
+        ("--data digits --method random,random --nodes 5", "--method must have different names"),
         ("--data nosuch --method random --nodes 5", "dataset must be one of"),
-        ("--data digits --method random --nodes 5 --model gnn", "model must be one of"),
-        ("--data digits --method random --nodes 5 --out x.csv", "out must end in .jsonl"),
+        ("--data digits --method random --nodes 5 --model gnn", "--model must be one of"),
+        ("--data digits --method random --nodes 5 --out x.csv", "--out must end in .jsonl"),
         ("nosuch.toml", "nosuch.toml cannot be read"),
         ("", "benchmark.jsonl: there are no rows"),
     ],
@@ -237,6 +255,7 @@ def test_bad_input_is_one_sentence(tmp_path, monkeypatch, capsys, words, sentenc
     monkeypatch.chdir(tmp_path)
     assert main(["benchmark", *words.split()]) == 2
     assert sentence in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_file_says_what_is_measured(tmp_path):

@@ -115,8 +115,14 @@ CASES: dict[str, Case] = {
         ["changed.npz", "59"],
     ),
     "missing array": (lambda b: b.condense(b.changed(train=None)), ["changed.npz", "lacks train"]),
-    "directed": (lambda b: b.condense(b.changed(**_directed(b))), ["directed", "--undirected"]),
-    "unknown scaling": (lambda b: b.condense(None, "--features", "log"), ["features", "'log'"]),
+    "directed": (
+        lambda b: b.condense(b.changed(**_directed(b))),
+        ["directed", "pass --undirected to add"],
+    ),
+    "unknown scaling": (
+        lambda b: b.condense(None, "--features", "log"),
+        ["error: --features must be", "'log'"],
+    ),
     # -- the size ------------------------------------------------------------------------------
     "nodes that are no number": (
         lambda b: b.condense(size=("--nodes", "abc")),
@@ -125,25 +131,31 @@ CASES: dict[str, Case] = {
     "a seed below 0": (lambda b: b.condense(None, "--seed=-1"), ["--seed must be >= 0, got '-1'."]),
     "nodes below classes": (
         lambda b: b.condense(size=("--nodes", 2)),
-        ["nodes must be >= 3", "got 2"],
+        ["error: --nodes must be >= 3", "got 2"],
     ),
     "nodes above what there is": (
         lambda b: b.condense(size=("--nodes", 61)),
-        ["nodes must be <= 60", "61"],
+        ["error: --nodes must be <= 60", "61"],
     ),
     "nodes zero": (lambda b: b.condense(size=("--nodes", 0)), ["nodes must be", "got 0"]),
     "nodes not a number": (lambda b: b.condense(size=("--nodes", "many")), ["--nodes"]),
     "ratio 0": (lambda b: b.condense(size=("--ratio", 0)), ["ratio must be", "got 0"]),
-    "ratio above 1": (lambda b: b.condense(size=("--ratio", 1.5)), ["ratio must be", "got 1.5"]),
+    "ratio above 1": (
+        lambda b: b.condense(size=("--ratio", 1.5)),
+        ["error: --ratio must be", "got 1.5"],
+    ),
     "ratio not finite": (
         lambda b: b.condense(size=("--ratio", "nan")),
         ["ratio must be", "got nan"],
     ),
     "both sizes": (
         lambda b: b.condense(size=("--nodes", 6, "--ratio", 0.1)),
-        ["exactly one of nodes and ratio"],
+        ["exactly one of --nodes and --ratio must be given"],
     ),
-    "no size": (lambda b: b.condense(size=()), ["exactly one of nodes and ratio"]),
+    "no size": (
+        lambda b: b.condense(size=()),
+        ["exactly one of --nodes and --ratio must be given"],
+    ),
     # -- settings ------------------------------------------------------------------------------
     "unknown setting": (lambda b: b.condense(None, "--set", "alhpa=1"), ["alhpa", "alpha", "tau"]),
     "setting without =": (lambda b: b.condense(None, "--set", "alpha"), ["'alpha'", "key=value"]),
@@ -166,7 +178,7 @@ CASES: dict[str, Case] = {
     ),
     "negative alpha": (
         lambda b: b.condense(None, "--set", "alpha=-1"),
-        ["alpha must be", "got -1"],
+        ["error: alpha must be", "got -1"],
     ),
     "alpha + beta = 0": (
         lambda b: b.condense(None, "--set", "alpha=0", "--set", "beta=0"),
@@ -178,11 +190,11 @@ CASES: dict[str, Case] = {
     ),
     "unknown method": (
         lambda b: b.condense(None, "--method", "magic"),
-        ["method must be one of", "mtt", "got 'magic'"],
+        ["error: --method must be one of", "mtt", "got 'magic'"],
     ),
     "unknown preset": (
         lambda b: b.condense(None, "--preset", "best"),
-        ["preset must be one of", "got 'best'"],
+        ["error: --preset must be one of", "got 'best'"],
     ),
     "preset without the dataset": (
         lambda b: b.condense(None, "--preset", "paper"),
@@ -196,19 +208,19 @@ CASES: dict[str, Case] = {
     "no output named": (lambda b: ["condense", b.data, "--nodes", 6], ["--out"]),
     "missing folder": (
         lambda b: b.condense(None, "--out", b.folder / "no" / "out.safetensors"),
-        ["out: ", "does not exist"],
+        ["--out: ", "does not exist"],
     ),
     "folder that is a file": (
         lambda b: b.condense(None, "--out", b.data / "out.safetensors"),
-        ["out: ", "small.npz", "not a folder"],
+        ["--out: ", "small.npz", "not a folder"],
     ),
     "output that is a folder": (
         lambda b: b.condense(None, "--out", b.folder),
-        ["out must be a file", "is a folder"],
+        ["--out must be a file", "is a folder"],
     ),
     "unwritable folder of a demo": (
         lambda b: ["demo", "--out", b.folder / "no" / "out.safetensors"],
-        ["out: ", "does not exist"],
+        ["--out: ", "does not exist"],
     ),
     # -- condensed graphs ----------------------------------------------------------------------
     "no condensed file": (lambda b: ["inspect", b.folder / "none.safetensors"], ["none.safet"]),
@@ -221,7 +233,7 @@ CASES: dict[str, Case] = {
     "evaluate foreign": (lambda b: ["evaluate", b.foreign(), "--data", b.data], ["foreign"]),
     "another graph": (
         lambda b: ["evaluate", b.made, "--data", b.other()],
-        ["content hash", "other", "--no-check-origin"],
+        ["error: --data: ", "content hash", "other", "or --no-check-origin."],
     ),
     "another kind of graph": (lambda b: ["evaluate", b.made, "--data", "digits"], ["64", "8"]),
     "unknown model": (
@@ -230,10 +242,13 @@ CASES: dict[str, Case] = {
     ),
     "no data named": (
         lambda b: ["evaluate", b.made],
-        ["small is no dataset known by name; give the graph with --data."],
+        ["small is not a registered dataset; give its file or folder with --data"],
     ),
     "no data named for the whole graph": (lambda b: ["evaluate", "--full"], ["--data is needed"]),
-    "cost without data": (lambda b: ["cost", b.made], ["no dataset known by name", "--data"]),
+    "cost without data": (
+        lambda b: ["cost", b.made],
+        ["small is not a registered dataset", "--data"],
+    ),
     "nothing to evaluate": (lambda b: ["evaluate", "--data", b.data], ["FILE", "--full"]),
     "two things to evaluate": (
         lambda b: ["evaluate", b.made, "--full", "--data", b.data],
@@ -243,7 +258,7 @@ CASES: dict[str, Case] = {
     "no epochs": (lambda b: ["evaluate", b.made, "--data", b.data, "--epochs", 0], ["--epochs"]),
     "all dropped": (
         lambda b: ["evaluate", b.made, "--data", b.data, "--dropout", 1],
-        ["dropout must be >= 0 and < 1, got 1.0"],
+        ["error: --dropout must be >= 0 and < 1, got 1.0"],
     ),
     # -- analysing -----------------------------------------------------------------------------
     "analyze no file": (
@@ -255,19 +270,19 @@ CASES: dict[str, Case] = {
     "analyze without data": (lambda b: ["analyze", b.made], ["--data"]),
     "analyze another graph": (
         lambda b: ["analyze", b.made, "--data", b.other()],
-        ["content hash", "--no-check-origin"],
+        ["content hash", "or --no-check-origin."],
     ),
     "unknown space": (
         lambda b: ["analyze", b.made, "--data", b.data, "--space", "latent"],
-        ["space must be one of", "propagated", "got 'latent'"],
+        ["error: --space must be one of", "propagated", "got 'latent'"],
     ),
     "too many neighbors": (
         lambda b: ["analyze", b.made, "--data", b.data, "--nearest", 21],
-        ["nearest must be", "<= 20, got 21"],
+        ["error: --nearest must be", "<= 20, got 21"],
     ),
     "threshold not finite": (
         lambda b: ["analyze", b.made, "--data", b.data, "--threshold", "nan"],
-        ["threshold must be a finite number >= 0, got nan"],
+        ["error: --threshold must be a finite number >= 0, got nan"],
     ),
     "negative sample": (
         lambda b: ["analyze", b.made, "--data", b.data, "--tsne-nodes", -1],
@@ -275,11 +290,11 @@ CASES: dict[str, Case] = {
     ),
     "figures into a file": (
         lambda b: ["analyze", b.made, "--data", b.data, "--figures", b.data],
-        ["figures: ", "not a folder"],
+        ["error: --figures: ", "not a folder"],
     ),
     "figures into no folder": (
         lambda b: ["analyze", b.made, "--data", b.data, "--figures", b.folder / "no" / "figures"],
-        ["figures: ", "does not exist"],
+        ["error: --figures: ", "does not exist"],
     ),
     # -- the verb ------------------------------------------------------------------------------
     "unknown verb": (lambda b: ["condence", b.data], ["condence"]),

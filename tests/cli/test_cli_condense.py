@@ -260,6 +260,6 @@ def test_a_wrong_feature_scaling_lists_auto_too(gcsr: Run, data: Path, tmp_path:
     result = gcsr("condense", data, "--nodes", 6, "--features", "stand", "--out", out)
     assert result.code == 2
     assert result.err == (
-        "error: features must be one of auto, keep, rows, standardize, got 'stand'.\n"
+        "error: --features must be one of auto, keep, rows, standardize, got 'stand'.\n"
     )
     assert not out.exists()

@@ -100,7 +100,7 @@ def test_pseudo_labels_need_the_whole_transductive_graph(gcsr: Run, data: Path, 
     assert refused.code == 2 and refused.out == ""
     assert "--pseudo-labels is for the whole graph; give --full" in refused.err
     hidden = gcsr("evaluate", "--full", "--data", data, "--inductive", "--pseudo-labels", *QUICK)
-    assert hidden.code == 2 and "pseudo_labels must be false for the inductive" in hidden.err
+    assert hidden.code == 2 and "--pseudo-labels must be false for the inductive" in hidden.err
 
 
 def test_data_are_loaded_as_they_were_condensed(gcsr: Run, data: Path, tmp_path: Path) -> None:

@@ -51,6 +51,7 @@ def test_one_method_is_explained(gcsr: Run) -> None:
     assert done.code == 0
     for word in ("structure_lr", "threshold", "aligned", "feature_lr=", "ratio"):
         assert word in done.out
+    assert done.out.count("Settings:") == 1 and done.out.count("    feature_lr: ") == 1
     wrong = gcsr("methods", "gcon")
     assert wrong.code == 2
     assert "got 'gcon' (did you mean gcond?)" in wrong.err
@@ -75,8 +76,8 @@ def test_markup_becomes_plain_text() -> None:
         a, b: numbers.
     """
     assert plain_text(cleandoc(document), {"k", "b"}) == (
-        "Centers of A^k X; see Condenser.\n\nIt takes 'k'.\n\nSettings:\n"
-        "    k: hops (views).\n    a, b: numbers."
+        "Centers of A^k X; see Condenser.\n\nIt takes 'k'.",
+        {"k": "    k: hops (views).", "a, b": "    a, b: numbers."},
     )
 
 

@@ -48,8 +48,8 @@ def test_json_and_several_graphs(gcsr: Run, data: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--sparsify", "most"], "error: sparsify must be auto, none"),
-        (["--dtype", "float64"], "error: dtype must be one of float32"),
+        (["--sparsify", "most"], "error: --sparsify must be auto, none"),
+        (["--dtype", "float64"], "error: --dtype must be one of float32"),
     ],
 )
 def test_bad_words_are_refused_before_the_work(

@@ -58,7 +58,7 @@ def test_every_verb_refuses_a_cluster_that_cannot_be(
     for words in verbs(file):
         capsys.readouterr()
         assert main([*words, f"--cluster={address}"]) == 2, words
-        assert capsys.readouterr().err == f"error: {sentence}\n"
+        assert capsys.readouterr().err == f"error: --{sentence}\n"
     assert not list(tmp_path.glob("never*"))
 
 
@@ -70,7 +70,7 @@ def test_without_ray_it_says_how_to_get_it(file, capsys, monkeypatch, tmp_path):
         capsys.readouterr()
         assert main([*words, "--cluster=local"]) == 2, words
         sentence = (
-            'error: cluster: Ray is not installed; `pip install "gcsr[cluster]"` brings it.\n'
+            'error: --cluster: Ray is not installed; `pip install "gcsr[cluster]"` brings it.\n'
         )
         assert capsys.readouterr().err == sentence
 

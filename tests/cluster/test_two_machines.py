@@ -191,7 +191,7 @@ def test_a_lost_head_is_one_sentence_and_the_run_goes_on_later(tmp_path):
     assert run.returncode == 2, err
     assert not out
     assert len(err.strip().splitlines()) == 1, err
-    assert err.startswith("error: cluster: the head at 127.0.0.1:")
+    assert err.startswith("error: --cluster: the head at 127.0.0.1:")
     assert "cells are finished and kept." in err
     kept = rows.read_bytes()
     done = subprocess.run(

@@ -146,7 +146,7 @@ def test_the_check_refuses_what_it_cannot_check():
     graph = planted_graph()
     with pytest.raises(InputError, match=r"method must be an instance such as .* got str"):
         check_leaks("random", graph)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match=r"graph must be a gcsr\.Graph, got Data"):
+    with pytest.raises(InputError, match=r"graph must be a gcsr\.Graph, got a PyG Data"):
         check_leaks(Random(nodes=9), graph.to_pyg())
     with pytest.raises(InputError, match="test nodes of more than one class, got 0"):
         check_leaks(Random(nodes=9), replace(graph, test=graph.test[:0]))

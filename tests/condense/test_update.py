@@ -116,7 +116,9 @@ def test_test_labels_are_not_read(digits, without_nines):
 def test_another_graph_is_one_sentence(digits, without_nines, change, message):
     with pytest.raises(gcsr.InputError, match=message):
         gcsr.update(without_nines, change(digits), device="cpu")
-    with pytest.raises(gcsr.InputError, match="small must be a CondensedGraph, got Graph"):
+    with pytest.raises(
+        gcsr.InputError, match=r"small must be a gcsr\.CondensedGraph, got a gcsr\.Graph"
+    ):
         gcsr.update(digits, without_nines)
     with pytest.raises(gcsr.InputError, match="nodes must be"):
         gcsr.update(without_nines, digits, nodes=0)
@@ -133,4 +135,4 @@ def test_command(tmp_path, capsys, digits, without_nines):
     assert gcsr.CondensedGraph.load(out).provenance["update"]["iterations"] == 2
     replace(digits, x=digits.x[:, :60]).to_npz(data)
     assert main(["update", *words]) == 2
-    assert capsys.readouterr().err.startswith("error: data: the condensed graph has 64 features")
+    assert capsys.readouterr().err.startswith("error: --data: the condensed graph has 64 features")

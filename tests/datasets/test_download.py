@@ -8,9 +8,11 @@ import threading
 import time
 import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from gcsr.cli.app import main
 from gcsr.datasets import download
 from gcsr.datasets.download import DownloadError, fetch, fetch_missing
 
@@ -93,3 +95,32 @@ def test_unwritable_folder_is_a_download_error(server, tmp_path):
     (tmp_path / "file").write_text("in the way of a folder")
     with pytest.raises(DownloadError):
         fetch(f"{server}/file", tmp_path / "file" / "inside")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("condense", "cora", "--nodes", "70", "--out", "small.safetensors"),
+        ("evaluate", "--full", "--data", "cora"),
+        ("tune", "cora", "--nodes", "70"),
+        ("robustness", "cora", "--nodes", "70"),
+        ("convert", "cora", "folder"),
+        ("benchmark", "--data", "cora", "--method", "random", "--nodes", "70"),
+        ("reproduce", "table5", "--dataset", "cora", "--quick"),
+    ],
+)
+def test_every_command_follows_one_rule(words, tmp_path, monkeypatch, capsys):
+    """A dataset that is named is downloaded unless --no-download is given."""
+    asked: list[str] = []
+
+    def fail(urls: dict[str, str], folder: Path) -> None:
+        asked.append(str(folder))
+        raise download.DownloadError("no network")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GCSR_DATA", str(tmp_path / "data"))
+    monkeypatch.setattr("gcsr.datasets.loading.fetch_missing", fail)
+    assert main([*words, "--no-download"]) == 2
+    assert "downloads are turned off" in capsys.readouterr().err and asked == []
+    assert main([*words]) == 2
+    assert "could not be downloaded (no network)" in capsys.readouterr().err and len(asked) == 1

@@ -159,7 +159,7 @@ def test_a_read_only_folder_is_told_before_the_work(data, capsys):
     words = [*COMMAND, f"--out={out}"]
     assert main(["condense", str(data), *words]) == 2
     told = capsys.readouterr().err
-    assert told.startswith(f"error: out: the folder {FORBIDDEN} is not writable")
+    assert told.startswith(f"error: --out: the folder {FORBIDDEN} is not writable")
     assert len(told.splitlines()) == 1
 
 

@@ -24,7 +24,18 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_quick(gcsr: Run, folders: tuple[Path, Path], name: str) -> None:
     data, out = folders
-    argv = ["reproduce", name, "--quick", "--device", "cpu", "--root", data, "--out", out]
+    argv = [
+        "reproduce",
+        name,
+        "--quick",
+        "--no-download",
+        "--device",
+        "cpu",
+        "--root",
+        data,
+        "--out",
+        out,
+    ]
     result = gcsr(*argv)
     assert (result.code, result.err) == (0, "")
     assert f"QUICK SMOKE RUN of {name}" in result.out

@@ -60,7 +60,7 @@ def settings(line: Line) -> dict[str, object]:
 def test_the_list():
     assert list(EXPERIMENTS) == NAMES
     assert all(one.name == name for name, one in EXPERIMENTS.items())
-    with pytest.raises(InputError, match=r"experiment must be one of table1"):
+    with pytest.raises(InputError, match=r"name must be one of table1"):
         experiment("table9")
 
 

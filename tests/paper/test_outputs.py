@@ -188,10 +188,10 @@ def test_list(gcsr: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_end_to_end(gcsr: Run, tiny: None, loads: list[str], tmp_path: Path) -> None:
     out = tmp_path / "new" / "folder"
-    first = gcsr("reproduce", "tiny", "--quick", "--out", out)
+    first = gcsr("reproduce", "tiny", "--quick", "--no-download", "--out", out)
     assert (first.code, first.err) == (0, "")
     assert "QUICK SMOKE RUN of tiny" in first.out and "no results" in first.out
-    assert "absent: ogbn-arxiv: not in the data folder, and a download" in first.out
+    assert "absent: ogbn-arxiv: its files are not in the data folder, and downloads" in first.out
     assert sorted(path.name for path in out.iterdir()) == [
         "rows-quick.jsonl",
         "rows-quick.lock",
@@ -205,7 +205,7 @@ def test_end_to_end(gcsr: Run, tiny: None, loads: list[str], tmp_path: Path) -> 
     rows = written((out / "tiny-quick.csv").read_text())
     assert {row["quick"] for row in rows} == {"yes"}
     before = {path: path.read_bytes() for path in out.iterdir()}
-    again = gcsr("reproduce", "tiny", "--quick", "--out", out)
+    again = gcsr("reproduce", "tiny", "--quick", "--no-download", "--out", out)
     assert again.out == first.out
     assert {path: path.read_bytes() for path in out.iterdir()} == before
 
@@ -329,3 +329,16 @@ def test_bad_input(
     for word in named:
         assert word in result.err, result.err
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_without_data_no_folder_is_left_behind(gcsr: Run, tmp_path: Path) -> None:
+    out = tmp_path / "new" / "folder"
+    words = ("reproduce", "table5", "--quick", "--no-download", "--dataset", "cora")
+    done = gcsr(*words, "--root", tmp_path, "--out", out)
+    assert done.code == 2
+    assert done.err == (
+        "error: cora: its files are not in the data folder, and downloads are turned off.\n"
+    )
+    wrong = gcsr(*words[:2], "--method", "gnc", "--out", out)
+    assert wrong.code == 2 and wrong.err.startswith("error: --method must be one of gcsr, mtt, got")
+    assert list(tmp_path.iterdir()) == []

@@ -42,6 +42,7 @@ class Counted:
 
 
 def run(store: Store, experiment: Experiment = TINY, **options: Any) -> dict[Cell, Outcome]:
+    options = {"download": False, **options}
     return reproduce(experiment, store, protocol=QUICK, device="cpu", **options)
 
 
@@ -245,7 +246,7 @@ def test_other_data_are_another_cell(loads, tmp_path, monkeypatch):
     monkeypatch.undo()
 
 
-def test_a_smoke_run_downloads_nothing_unasked(tmp_path, monkeypatch):
+def test_nothing_is_downloaded_where_downloads_are_off(tmp_path, monkeypatch):
     asked: list[str] = []
 
     def load(name: str, root: Path | None) -> Graph:
@@ -255,7 +256,7 @@ def test_a_smoke_run_downloads_nothing_unasked(tmp_path, monkeypatch):
     monkeypatch.setattr(data, "load", load)
     table = Experiment("t", "t", (Line("cora", 6, "random", cells=(cell("random", "cora", 6),)),))
     store = Store(tmp_path / "rows.jsonl")
-    for download, said in ((None, "--download"), (False, "--download"), (True, "could not")):
+    for download, said in ((False, "downloads are turned off"), (True, "could not")):
         (outcome,) = run(store, table, root=tmp_path, download=download).values()
         assert outcome.state == "absent" and said in outcome.reason
     assert asked == ["cora"]

@@ -40,6 +40,10 @@ def test_one_result(gcsr: Run, files: dict[str, Path]) -> None:
     assert out.startswith(f"wrote {files['out']} (")
     page = files["out"].read_text()
     assert "planted in 9 nodes" in page and "File: small.safetensors" in page
+    assert (
+        "of the condensed nodes have the same class as the training node with the most similar"
+        in page
+    )
     assert {"graph", "map", "heat"} <= data_of(page).keys()
     code, out, err = gcsr(*words, "--no-evaluate", "--json")
     assert code == 0 and json.loads(out)["bytes"] == files["out"].stat().st_size
@@ -51,7 +55,7 @@ def test_without_data_the_name_in_the_file_is_not_followed(
 ) -> None:
     code, _, err = gcsr("report", files["small"], "--out", files["out"])
     assert (code, err) == (0, "")
-    assert "planted is no dataset known by name; give the graph with --data." in (
+    assert "planted is not a registered dataset; give its file or folder with --data" in (
         files["out"].read_text()
     )
 
@@ -158,7 +162,7 @@ def test_bad_input_is_one_sentence_and_nothing_is_written(
         "belong to no table": ["report", tmp_path / "rows", "--out", out],
         "does not exist": ["report", small, "--out", tmp_path / "no" / "page.html"],
         "is a folder": ["report", small, "--out", empty],
-        "not a readable safetensors file": ["report", files["data"], "--out", out],
+        "got that of a real graph (.npz)": ["report", files["data"], "--out", out],
         "must be one of": ["report", small, "--data", "nothing", "--out", out],
         "model": ["report", small, "--model", "nothing", "--out", out],
         "Missing": ["report", small],

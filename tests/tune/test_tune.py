@@ -319,7 +319,7 @@ def test_combinations_that_a_method_refuses_are_passed_over():
     [
         ({"alpha": "-1..1"}, "alpha.*-1.0"),
         ({"tau": "0.9..2"}, "tau.*2.0"),
-        ({"alfa": 1}, "alfa is not a setting of gcsr"),
+        ({"alfa": 1}, "alfa is neither an argument of gcsr.tune nor a setting of gcsr"),
         ({"method": "gone"}, "method must be one of .*"),
         ({"preset": "gone"}, "preset must be one of .*"),
         ({"trials": 0}, "trials must be > 0, got 0"),

@@ -9,6 +9,7 @@ import torch
 
 from gcsr.data.features import csr_matrix, is_sparse, select_rows
 from gcsr.data.graph import FEATURE_SCALINGS, FeatureScaling, Graph
+from gcsr.data.interop import described
 from gcsr.data.stored_graph import StoredGraph, require_in_memory
 from gcsr.data.views import View
 from gcsr.models.registry import testing_model
@@ -124,7 +125,7 @@ def choose_scaling(
     """
     require(
         isinstance(graph, Graph),
-        f"graph must be a gcsr.Graph, got {type(graph).__name__}; gcsr.load and"
+        f"graph must be a gcsr.Graph, got {described(graph)}; gcsr.load and"
         " gcsr.Graph.from_pyg make one.",
     )
     require_in_memory(graph, "features")

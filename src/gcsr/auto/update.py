@@ -27,7 +27,7 @@ from gcsr.auto.automatic import (
 )
 from gcsr.data.condensed import CondensedGraph
 from gcsr.data.graph import FEATURE_SCALINGS, Graph
-from gcsr.data.interop import graph_of, recordable_options
+from gcsr.data.interop import described, graph_of, recordable_options
 from gcsr.data.views import CondensingView, VisibleGraph
 from gcsr.engines.iterates import QuickScore
 from gcsr.engines.result import CondensationResult, Context
@@ -36,6 +36,7 @@ from gcsr.methods.bilevel import QUICK, QUICK_HIDDEN, Bilevel, known_labels
 from gcsr.outofcore.estimate import Work
 from gcsr.starts.sample import Start, class_budget
 from gcsr.training.fit import topology_of
+from gcsr.utils.arguments import checks_arguments
 from gcsr.utils.checkpoint import Checkpoint
 from gcsr.utils.errors import Whole, require
 from gcsr.utils.progress import ProgressOption
@@ -45,6 +46,7 @@ from gcsr.utils.safe_io import part
 SHARE_OF_STEPS = 4
 
 
+@checks_arguments
 def update(
     small: CondensedGraph,
     graph: object,
@@ -78,7 +80,8 @@ def update(
     """
     require(
         isinstance(small, CondensedGraph),
-        f"small must be a CondensedGraph, got {type(small).__name__}; CondensedGraph.load reads one.",
+        f"small must be a gcsr.CondensedGraph, got {described(small)}; gcsr.condense makes one of a"
+        " real graph, and gcsr.CondensedGraph.load reads a file.",
     )
     before = part(small.provenance, "dataset")
     if not isinstance(graph, Graph):

@@ -14,11 +14,15 @@ from gcsr.benchmarking.runner import measure
 from gcsr.benchmarking.store import Store, failed_row, prepare_folder
 from gcsr.benchmarking.work import Data, Limits
 from gcsr.data.graph import Graph
+from gcsr.data.interop import described
 from gcsr.distributed.pool import Cluster
 from gcsr.methods.registry import method, method_names
 from gcsr.models.registry import testing_model
+from gcsr.starts.sample import class_budget
 from gcsr.tuning.space import read_toml
+from gcsr.utils.arguments import require_keyword
 from gcsr.utils.errors import InputError, require, require_integer, require_setting
+from gcsr.utils.formatting import counted
 from gcsr.utils.progress import ProgressOption, shows_progress
 
 # What an entry of ``methods`` may have besides the settings of its method.
@@ -62,6 +66,12 @@ class Grid:
     settings: Mapping[str, Mapping[str, Any]] | None = None
 
     def __post_init__(self) -> None:
+        paths = isinstance(self.data, str | Sequence) and all(isinstance(a, str) for a in self.data)
+        require(
+            paths,
+            f"data must be names of datasets or paths of graphs, got {described(self.data)};"
+            " gcsr.load(...).to_npz(path) makes a file of other data.",
+        )
         for name in ("data", "methods", *SIZES, "models", "more_models"):
             value = getattr(self, name)
             one = isinstance(value, str | int | float | Mapping)
@@ -69,6 +79,10 @@ class Grid:
         require(bool(self.data), "data must have at least one graph.")
         require(bool(self.models), "models must have at least one test model.")
         given = [name for name in SIZES if getattr(self, name)]
+        require(
+            bool(self.methods) or not given,
+            f"methods must be given with {' and '.join(given)}: what condenses to that size.",
+        )
         require(
             len(given) == bool(self.methods),
             "exactly one of nodes, per_class and ratio must be given with methods, got"
@@ -157,8 +171,21 @@ class Grid:
             for entry in self.entries():
                 for name in self.data:
                     nodes = self._size(graphs[name], place)
+                    self._require_possible(replace(entry, dataset=name, nodes=nodes), graphs[name])
                     found += [replace(entry, dataset=name, nodes=nodes, test=one) for one in models]
         return found
+
+    def _require_possible(self, cell: Cell, graph: Any) -> None:
+        """Refuse a cell that is known to fail before anything is measured."""
+        nodes = cell.nodes or 0
+        try:
+            visible = graph.train.numel() if graph.inductive else graph.num_nodes
+            cell.condenser(self.protocol).size(visible)
+            if ":" not in cell.method and not graph.multi_label:  # own methods may need fewer
+                class_budget(graph.y[graph.train], graph.num_classes, nodes)
+        except InputError as error:
+            place = f"{cell.label} on {cell.dataset} with {counted(nodes, 'node')}"
+            raise InputError(f"{str(error).rstrip('.')} ({place}).") from None
 
     def _size(self, graph: Any, place: int) -> int:
         if self.nodes:
@@ -214,13 +241,20 @@ def benchmark(
         cell_limit: seconds after which a cell is given up; its row has the reason.
         retry: measure cells again that failed before.
         keep_graphs: a folder for the condensed graphs.
-        download: whether missing datasets are fetched.
+        download: whether missing datasets are downloaded.
         progress: as in :func:`gcsr.condense`.
         changes: fields of :class:`Grid`; they replace those of ``grid``.
 
     Returns:
         The rows of the benchmark, as tables, ranks and pages.
     """
+    known = [f.name for f in fields(Grid)]
+    for name in changes:
+        require_keyword(name, benchmark, known, "a field of the grid")
+    require(
+        grid is not None or "data" in changes,
+        "data must be given to gcsr.benchmark: names of datasets or paths of graphs.",
+    )
     if isinstance(grid, Grid):
         grid = replace(grid, **changes)
     else:

@@ -105,7 +105,7 @@ class Data:
             base = str(next((place for place in places if place.exists()), base))
         elif not (self.download or available(base, self.root)):
             raise InputError(
-                f"{base}: not in the data folder, and a download was not asked for (--download)."
+                f"{base}: its files are not in the data folder, and downloads are turned off."
             )
         graph = load(base, self.root, **options)
         return graph if shares is None else resplit(graph, shares, name)

@@ -28,7 +28,7 @@ from gcsr.cli import (
     tune,
 )
 from gcsr.cli.output import forget_written, interrupted, show_warning, with_options
-from gcsr.utils.errors import InputError, InputWarning
+from gcsr.utils.errors import InputError, InputWarning, suggestion
 from gcsr.utils.formatting import printable
 from gcsr.version import __version__
 
@@ -138,6 +138,14 @@ def run(commands: typer.Typer, argv: Sequence[str] | None, prog_name: str) -> in
 def _sentence(error: Any, arguments: Sequence[str]) -> str:
     """The sentence of a usage error; about the value of an option in our words."""
     sentence: str = error.format_message()
+    context = getattr(error, "ctx", None)
+    if context is not None and hasattr(error, "option_name"):
+        known = [word for param in context.command.params for word in param.opts]
+        wrong = str(error.option_name)
+        return (
+            f"{wrong} is not an option of {context.command_path}{suggestion(wrong, known)}; see"
+            f" {context.command_path} --help."
+        )
     options = getattr(getattr(error, "param", None), "opts", ())
     for place, word in reversed(list(enumerate(arguments))):  # of several the last counts
         name, equals, given = word.partition("=")

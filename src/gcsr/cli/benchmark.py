@@ -19,6 +19,13 @@ if TYPE_CHECKING:
     from gcsr.benchmarking.results import Results
 
 CELLS_FAILED = 1
+# Fields of a grid that have another name as an option.
+OPTIONS = {
+    "methods": "--method",
+    "models": "--model",
+    "more_models": "--more-model",
+    "settings": "--set",
+}
 # Cases side by side in the terminal.
 WIDE = 5
 Words = list[str] | None
@@ -46,7 +53,7 @@ def benchmark(
     retry: bool = False,
     keep_graphs: Path | None = None,
     estimate: bool = False,
-    download: bool = True,
+    download: options.Download = True,
     device: options.Device = "auto",
     cluster: options.Cluster = None,
     root: options.Root = None,
@@ -79,7 +86,6 @@ def benchmark(
         retry: Measure failed cells again.
         keep_graphs: Keep condensed graphs in this folder, and take them from it.
         estimate: Print expected seconds and measure nothing.
-        download: Whether missing datasets are fetched.
     """
     from gcsr.benchmarking.grid import Grid
     from gcsr.benchmarking.grid import benchmark as run
@@ -95,7 +101,7 @@ def benchmark(
         "ratio": _numbers("--ratio", ratio, float),
         "models": _words(model),
         "more_models": _words(more_model),
-        "settings": {name: options.parse_settings(name, set_) for name in named} if set_ else None,
+        "settings": options.parse_common_settings(named, set_) if set_ else None,
         "seeds": seeds,
         "runs": runs,
         "epochs": epochs,
@@ -105,7 +111,8 @@ def benchmark(
     require(not set_ or bool(named), "--set needs --method, whose settings are meant.")
     changes = {name: value for name, value in changes.items() if value is not None}
     if file is None and data is None:
-        require(not changes, f"--data or FILE is needed with {', '.join(changes)}.")
+        given = [OPTIONS.get(name, f"--{name.replace('_', '-')}") for name in changes]
+        require(not given, f"--data or FILE is needed with {', '.join(given)}.")
         require(out.is_file(), f"{out}: there are no rows; give FILE or --data.")
         results = Results.of(Store(out))
     else:

@@ -269,14 +269,16 @@ def _summary(
 
 def _print_summary(summary: dict[str, Any], made: Sequence[gcsr.CondensedGraph]) -> None:
     each = " each" if len(made) > 1 else ""
-    chosen = ", ".join(sorted({one["method"] for one in summary["chosen"]}))
-    by = f"{summary['method']}, which chose {chosen}" if chosen else summary["method"]
     print(
-        f"{summary['dataset']}: {counted(summary['nodes'], 'node')}{each} by {by}"
+        f"{summary['dataset']}: {counted(summary['nodes'], 'node')}{each} by {summary['method']}"
         f" ({100 * summary['ratio']:.2f} % of what is condensed),"
         f" {byte_count(summary['bytes']['condensed'])} instead of"
         f" {byte_count(summary['bytes']['original'])}, {summary['seconds']:.1f} s"
     )
+    kept = [chosen(one.provenance["automatic"]) for one in made if "automatic" in one.provenance]
+    for sentence in dict.fromkeys(kept):
+        of = f" ({kept.count(sentence)} of {len(kept)} graphs)" if len(set(kept)) > 1 else ""
+        print(f"chosen: {sentence}{of}")
     if summary["scaling"]:
         scores = summary["scaling"]["validation"].items()
         shown = ", ".join(f"{name} {100 * score:.1f} %" for name, score in scores)
@@ -295,6 +297,28 @@ def _print_summary(summary: dict[str, Any], made: Sequence[gcsr.CondensedGraph])
         print(sentence)
     for path in summary["files"]:
         print(f"wrote {path}")
+
+
+def chosen(automatic: dict[str, Any]) -> str:
+    """What the automatic mode kept: what was learned, its start, or real nodes."""
+    from gcsr.methods.bilevel import Bilevel
+
+    kept, planned = automatic["chosen"], automatic["plan"]["iterations"]
+    settings = kept["settings"]
+    if kept["method"] != Bilevel.name:
+        learned = "nothing learned" if planned else "no start"
+        return f"{kept['method']} (real training nodes); {learned} had better validation accuracy"
+    hops = counted(settings.get("num_hops", Bilevel.num_hops), "hop")
+    steps = settings.get("iterations", Bilevel.iterations)
+    if steps:
+        return f"{Bilevel.name} after {hops}, {counted(steps, 'outer step')}"
+    failed = [one["reason"] for one in automatic["left_out"] if one["settings"].get("iterations")]
+    why = "outer steps did not improve validation accuracy"
+    if not planned:
+        why = "no outer steps fit into the budget"
+    elif failed:
+        why = f"outer steps failed ({failed[0]})"
+    return f"its start ({settings.get('init', Bilevel.init)} after {hops}); {why}"
 
 
 def _print_stored(stored: dict[str, Any]) -> None:

@@ -49,7 +49,11 @@ def datasets(root: options.Root = None, as_json: options.Json = False) -> None:
         for info in known
     )
     print_table(("name", *numbers, "setting", "scaling", "split", "present"), rows, numbers)
-    print(f"folder: {folder} (what is not present is downloaded into it when asked for)")
+    print(f"folder: {folder}")
+    print(
+        "A dataset that is not present is downloaded into it when a command names it, unless"
+        " --no-download is given."
+    )
 
 
 def methods(
@@ -89,12 +93,19 @@ def _explained(method: type[Condenser]) -> str:
 
     ours = [one for one in method.__mro__ if issubclass(one, Base) and one is not Base]
     settable = setting_kinds(method)
-    documents = [plain_text(getdoc(one) or "", settable.keys()) for one in ours if one.__doc__]
-    head = f"{method.name}: {method.summary}\nsettings: {_texts(method)}"
+    texts: list[str] = []
+    entries: dict[str, str] = {}
+    for document in (getdoc(one) or "" for one in ours if one.__doc__):
+        head, found = plain_text(document, settable.keys())
+        if not head.startswith("Settings of"):  # of a base class that is no method
+            texts.append(head)
+        entries = found | entries  # a method's own text replaces that of its base class
+    top = f"{method.name}: {method.summary}\nsettings: {_texts(method)}"
     if method.delegates:
         others = ", ".join(other.name for other in method.delegates)
-        head += f"\nand any setting of {others}, which is then not up for choice"
-    return "\n\n".join([head, *documents, SIZE])
+        top += f"\nand any setting of {others}, which is then not up for choice"
+    listed = ["Settings:\n" + "\n".join(entries.values())] if entries else []
+    return "\n\n".join([top, *texts, *listed, SIZE])
 
 
 def _defaults(method: type[Condenser]) -> dict[str, Any]:
@@ -126,15 +137,12 @@ _ROLE = re.compile(r":[a-z:]+:`~?([^`]*)`")
 _LITERAL = re.compile(r"``([^`]*)``")
 
 
-def plain_text(document: str, settable: Set[str]) -> str:
-    """A docstring without markup; of its arguments only those in ``settable``, as settings."""
+def plain_text(document: str, settable: Set[str]) -> tuple[str, dict[str, str]]:
+    """A docstring without markup, and the entries of its arguments that are in ``settable``."""
     text = _MATH.sub(r"\1", document)
     text = _ROLE.sub(lambda found: found[1].rsplit(".", 1)[-1], text)
     text = _LITERAL.sub(r"'\1'", text)
-    head, arguments, entries = text.partition("Args:\n")
-
-    def wanted(entry: re.Match[str]) -> str:
-        return entry[0] if settable & set(entry[1].split(", ")) else ""
-
-    kept = ENTRY.sub(wanted, entries).rstrip()
-    return f"{head}Settings:\n{kept}" if arguments and kept else head.rstrip()
+    head, _, entries = text.partition("Args:\n")
+    found = {one[1]: one[0].rstrip() for one in ENTRY.finditer(entries)}
+    kept = {name: entry for name, entry in found.items() if settable & set(name.split(", "))}
+    return head.rstrip(), kept

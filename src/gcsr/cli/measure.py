@@ -126,8 +126,12 @@ def robustness(
         graphs: Draws of the noise, each with its own condensed graph.
     """
     from gcsr.evaluation.robustness import LEVELS, NOISES
+    from gcsr.methods.registry import build
 
-    given = training.arguments() | parse_settings(method, assignments)
+    settings = parse_settings(method, assignments)
+    # Errors that do not depend on the data come before the data are read.
+    build(method, {"nodes": nodes, "ratio": ratio, **settings})
+    given = training.arguments() | settings
     with progress_bars() as progress:
         found = gcsr.robustness(
             load_graph(data, loading, progress),
@@ -192,7 +196,7 @@ def search(
 
     from gcsr.reporting.searched import CLOCK, NAMES, clock_row
     from gcsr.reporting.text import pairs
-    from gcsr.tuning.architecture import SAMPLERS, Architectures
+    from gcsr.tuning.architecture import SAMPLERS, SETTINGS, Architectures
     from gcsr.tuning.space import import_optuna
     from gcsr.utils.devices import pick_device
 
@@ -200,6 +204,8 @@ def search(
     if sampler == "tpe":
         import_optuna()
     changes = parse_dimensions(assignments)
+    for name in changes:
+        require_one_of("--set", name, SETTINGS)
     Architectures.of(None, changes)
     found: gcsr.SearchResult = on_file(
         gcsr.search,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gcsr.utils.errors import require
+from gcsr.utils.errors import InputError, require, suggestion
 from gcsr.utils.formatting import parse_bytes
 
 if TYPE_CHECKING:
@@ -49,6 +49,13 @@ Root = Annotated[
     Path | None,
     typer.Option(help="Folder of the datasets' files; by default $GCSR_DATA or the user's cache."),
 ]
+Download = Annotated[
+    bool,
+    typer.Option(
+        "--download/--no-download",
+        help="Whether a dataset that you name is downloaded if its files are not in the folder.",
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -66,6 +73,7 @@ class Loading:
     features: str | None = None
     undirected: bool = False
     inductive: Annotated[bool | None, typer.Option("--inductive/--transductive")] = None
+    download: Download = True
 
     @property
     def words(self) -> list[str]:
@@ -168,6 +176,7 @@ class ExpertBounds:
 EXPERT_BOUNDS = ExpertBounds()
 # Settings that have options of their own.
 SIZES = ("nodes", "ratio")
+ASSIGNMENT = "key=value (for example alpha=0.5)"
 
 
 def checked_device(device: str, cluster: str | None) -> str | torch.device:
@@ -187,13 +196,39 @@ def parse_settings(method: str, assignments: Sequence[str] | None) -> dict[str, 
     from gcsr.methods.registry import setting_kinds, value_of
 
     kinds = setting_kinds(find_method(method))
-    found = _split(assignments, "key=value (for example alpha=0.5)")
+    found = _split(assignments, ASSIGNMENT)
     for key, (given, _) in found.items():
         require(key not in SIZES, f"--set does not take {given!r}; use --{key}.")
     return {
         key: value_of(given, text, kinds[key]) if key in kinds else text
         for key, (given, text) in found.items()
     }
+
+
+def parse_common_settings(
+    methods: Sequence[str], assignments: Sequence[str] | None
+) -> dict[str, dict[str, Any]]:
+    """Values of ``--set`` for several methods; one that a method does not have is refused."""
+    from gcsr.methods.registry import method as find_method
+    from gcsr.methods.registry import setting_kinds
+
+    known = {name: setting_kinds(find_method(name)).keys() - set(SIZES) for name in methods}
+    every = sorted(set().union(*known.values()))
+    for key, (given, _) in _split(assignments, ASSIGNMENT).items():
+        lacking = [name for name, settings in known.items() if key not in settings]
+        having = [name for name in methods if name not in lacking]
+        if len(methods) == 1 or key in SIZES or not lacking:
+            continue  # that a single method does not have it, the library explains
+        if not having:
+            raise InputError(
+                f"{given} is not a setting of {', '.join(lacking)}{suggestion(key, every)}; accepted:"
+                f" {', '.join(every)}."
+            )
+        raise InputError(
+            f"{given} is not a setting of {', '.join(lacking)}, only of {', '.join(having)}; --set is"
+            " for every --method, and FILE may have settings of single methods."
+        )
+    return {name: parse_settings(name, assignments) for name in methods}
 
 
 def parse_dimensions(assignments: Sequence[str] | None) -> dict[str, object]:

@@ -19,9 +19,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
+from typer.models import ArgumentInfo
 
 from gcsr.cli import options
-from gcsr.utils.errors import InputWarning, require
+from gcsr.cli.messages import in_options
+from gcsr.utils.errors import InputError, InputWarning, require
 from gcsr.utils.formatting import printable
 from gcsr.utils.progress import Progress, shown
 
@@ -33,6 +35,8 @@ LEAK = "leaks test labels: the class prior counts every label (paper's Eq. 5); n
 PIPE_WIDTH = 160
 # Commands that take less print no lines of progress in a pipe.
 QUIET_SECONDS = 10.0
+# Parameters with the words of --set.
+SETTINGS = ("assignments", "set_")
 _written: list[Path] = []
 _unfinished: list[Path] = []
 _warned: list[str] = []
@@ -159,6 +163,10 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
         for name, default, hint in added
     ]
 
+    spelling = {one.name: _spelling(one.name, one.annotation) for one in parameters}
+    # The library may have the option's name where the command has another.
+    spelling |= {word.strip("-").replace("-", "_"): word for word in spelling.values()}
+
     @wraps(command)
     def run(*args: Any, quiet: bool, verbose: bool, **given: Any) -> None:
         require(not (quiet and verbose), "--quiet cannot be used with --verbose.")
@@ -169,8 +177,14 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
             _log.addHandler(handler)
         for name, group in groups.items():
             given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
+        settings = [one for name in SETTINGS for one in given.get(name) or ()]
         try:
             command(*args, **given)
+        except InputError as error:
+            from gcsr.methods.registry import setting_name
+
+            named = {setting_name(one.partition("=")[0].strip()) for one in settings}
+            raise InputError(in_options(str(error), spelling, named)) from None
         finally:
             _log.removeHandler(handler)
             _log.setLevel(level)
@@ -179,6 +193,16 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     vars(run)["__signature__"] = signature.replace(parameters=parameters)
     run.__annotations__ = {one.name: one.annotation for one in parameters}
     return run
+
+
+def _spelling(name: str, annotation: Any) -> str:
+    """An option as it is written, or the name of an argument in the help."""
+    info = get_args(annotation)[1]
+    if isinstance(info, ArgumentInfo):
+        return (info.metavar or name.upper()).strip("[].")
+    # In annotations the first declaration is where a default value would be.
+    declared = (info.default, *(info.param_decls or ()), f"--{name.replace('_', '-')}")
+    return next(word for word in declared if isinstance(word, str) and word.startswith("-"))
 
 
 # A name, or several, and its text of several lines in the ``Args`` of a docstring.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +12,7 @@ import typer
 from gcsr.cli import options
 from gcsr.cli.options import checked_device
 from gcsr.cli.output import console, print_json, print_table, progress_bars, remember_written
-from gcsr.utils.errors import require, require_one_of
+from gcsr.utils.errors import InputError, require, require_one_of
 
 if TYPE_CHECKING:
     from gcsr.benchmarking.cells import Protocol
@@ -33,7 +34,7 @@ def reproduce(
     jobs: options.Count = 1,
     keep_graphs: bool = False,
     bounds: options.ExpertBounds = options.EXPERT_BOUNDS,
-    download: bool | None = None,
+    download: options.Download = True,
     device: options.Device = "auto",
     cluster: options.Cluster = None,
     root: options.Root = None,
@@ -55,7 +56,6 @@ def reproduce(
         out: Folder of tables, figures and finished cells.
         jobs: Processes that measure cells at the same time.
         keep_graphs: Keep condensed graphs in OUT/graphs; other tables with this option take them.
-        download: Whether missing datasets are fetched; by default yes, with --quick no.
     """
     from gcsr.benchmarking.cells import Protocol
     from gcsr.benchmarking.store import Store, prepare_folder
@@ -75,8 +75,11 @@ def reproduce(
     datasets = dataset or []
     for one in datasets:
         require_one_of("dataset", one, chosen.datasets)
+    for one in method or ():
+        require_one_of("method", one, sorted({cell.method for cell in chosen.cells}))
     checked_device(device, cluster)
     expert_bounds = bounds.settings
+    new_folders = [folder for folder in (out, *out.parents) if not folder.exists()]
     prepare_folder("out", out)
     store = Store(rows_file(out, protocol))
     before = len(store)
@@ -103,7 +106,11 @@ def reproduce(
     compared = compare(chosen, outcomes, datasets)
     states = {number.state: number.reason for one in compared for number in one.numbers}
     nothing = "absent" in states and not states.keys() & {"done", "failed"}
-    require(not nothing, states.get("absent", ""))
+    if nothing:
+        with suppress(OSError):  # where another process has begun to write
+            for folder in new_folders:
+                folder.rmdir()
+        raise InputError(states["absent"])
     shown = compare(chosen, outcomes, datasets, known_too=True)
     with store.outputs():
         files = write_outputs(out, chosen, shown, protocol)

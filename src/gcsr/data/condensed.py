@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -492,9 +493,18 @@ class CondensedGraph:
 
         ``adj_NAME.pt``, ``feat_NAME.pt`` and ``label_NAME.pt`` are one graph, named by any of them.
         """
+        require(
+            isinstance(path, str | os.PathLike),
+            f"path must be the name of a file, got {type(path).__name__}.",
+        )
         path = Path(path)
         require(not path.is_dir(), f"{path}: must be the file of a condensed graph, got a folder.")
         require(is_file(path), f"{path}: no such file.")
+        require(
+            path.suffix != ".npz",
+            f"{path}: must be the file of a condensed graph, got that of a real graph (.npz);"
+            " gcsr.condense makes a condensed one, and gcsr.load reads a real one.",
+        )
         if path.suffix in SUFFIXES:
             return cls._of_tensors(path)
         with naming(path):

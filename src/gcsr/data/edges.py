@@ -124,7 +124,7 @@ def require_undirected(differing: int, entries: int) -> None:
     require(
         not differing,
         f"edges must be undirected, got {differing} of {entries} entries that differ from their"
-        " reverse; pass undirected=True (command line: --undirected) to add the reverse edges.",
+        " reverse; pass undirected=True to add the reverse edges.",
     )
 
 

@@ -341,6 +341,10 @@ class Graph:
                 pairs[0], pairs[1], nodes, edge_weights, undirected=undirected
             )
         labels = labels_of(y)
+        require(
+            labels.shape[0] == x.shape[0],
+            f"y must have one class per row of x ({x.shape[0]}), got shape {tuple(labels.shape)}.",
+        )
         split, notes = split_of(labels, {"train": train, "val": val, "test": test})
         known = labels[labels >= 0]
         if labels.ndim == 1 and not num_classes and known.numel() and int(known.min()) > 0:

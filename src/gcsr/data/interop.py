@@ -6,6 +6,7 @@ None of these libraries is imported here. Objects are recognized by the package 
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -26,17 +27,27 @@ _Given = Mapping[str, Any]
 MOST_NAMED = 10
 
 
+def reading_options(source: object) -> list[str]:
+    """Names of the options with which :func:`graph_of` converts an object, but for ``features``."""
+    found = _reader(source)
+    return [] if found is None else [name for name in _options(found[0]) if name != "features"]
+
+
 @cache
-def reading_options() -> frozenset[str]:
-    """Names of the options that :func:`graph_of` passes on, but for the scaling of features."""
+def _options(reader: Callable[..., Graph]) -> list[str]:
+    parameters = inspect.signature(reader).parameters.values()
+    return [one.name for one in parameters if one.kind is one.KEYWORD_ONLY]
+
+
+def options_of_data() -> list[str]:
+    """The options of :meth:`Graph.from_pyg`, but for ``features``."""
+    return [name for name in _options(Graph.from_pyg) if name != "features"]
+
+
+def options_of_objects() -> frozenset[str]:
+    """The options of every reader of objects."""
     readers = (Graph.from_pyg, Graph.from_networkx, Graph.from_pandas, Graph.from_arrays)
-    names = {
-        name
-        for reader in readers
-        for name, parameter in inspect.signature(reader).parameters.items()
-        if parameter.kind is parameter.KEYWORD_ONLY
-    }
-    return frozenset(names - {"features"})
+    return frozenset(name for reader in readers for name in _options(reader))
 
 
 def recordable_options(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -57,14 +68,31 @@ def graph_of(source: object, **options: Any) -> Graph:
     """
     if isinstance(source, Graph):
         return source
+    found = _reader(source)
+    if found is not None:
+        reader, parts = found
+        return _read(reader, *parts, **options)
+    call = "gcsr.load reads names and files"
+    if isinstance(source, str | os.PathLike):
+        call = f"gcsr.load({str(source)!r}) reads a name or a file"
+    if "pandas" in _libraries(source):
+        call = "gcsr.Graph.from_pandas(edges, nodes) takes features and labels from a second frame"
+    raise InputError(
+        f"graph must be a gcsr.Graph, got {described(source)}; a PyG Data or dataset, a NetworkX"
+        f" graph, (edge_index, x, y) and (edges, nodes) of pandas are accepted too, and {call}."
+    )
+
+
+def _reader(source: object) -> tuple[Callable[..., Graph], Sequence[Any]] | None:
+    """The function that makes a graph of an object, and its parts in order; ``None`` for others."""
     libraries = _libraries(source)
     if "torch_geometric" in libraries:
-        return _read(Graph.from_pyg, source, **options)
+        return Graph.from_pyg, (source,)
     if "networkx" in libraries:
-        return _read(Graph.from_networkx, source, **options)
+        return Graph.from_networkx, (source,)
     parts: Sequence[Any] = source if isinstance(source, tuple | list) else ()
     if len(parts) == 2 and all("pandas" in _libraries(part) for part in parts):
-        return _read(Graph.from_pandas, *parts, **options)
+        return Graph.from_pandas, parts
     if len(parts) == 3:
         edges, x, y = parts
         shape = np.shape(edges)
@@ -72,22 +100,47 @@ def graph_of(source: object, **options: Any) -> Graph:
             2 in shape or 2 not in np.shape(x) or shape == shape[::-1],
             f"the order must be (edge_index, x, y), got an array of shape {tuple(shape)} first.",
         )
-        return _read(Graph.from_arrays, x, edges, y, **options)
-    call = "gcsr.load reads names and files"
-    if "pandas" in libraries:
-        call = "gcsr.Graph.from_pandas(edges, nodes) takes features and labels from a second frame"
-    raise InputError(
-        f"graph must be a gcsr.Graph, got {type(source).__name__}; a PyG Data or dataset, a NetworkX"
-        f" graph, (edge_index, x, y) and (edges, nodes) of pandas are accepted too, and {call}."
-    )
+        return Graph.from_arrays, (x, edges, y)
+    return None
 
 
 def _read(reader: Callable[..., Graph], *parts: Any, **options: Any) -> Graph:
-    accepted = list(inspect.signature(reader).parameters)
+    accepted = _options(reader)
     for option in options:
         meant = suggestion(option, accepted)
-        require(option in accepted, f"{option} is not an option of Graph.{reader.__name__}{meant}.")
+        require(
+            option in accepted,
+            f"{option} is not an option of Graph.{reader.__name__}{meant}; accepted:"
+            f" {', '.join(accepted)}.",
+        )
     return reader(*parts, **options)
+
+
+_LIBRARIES = {
+    "torch_geometric": "PyG",
+    "networkx": "NetworkX",
+    "pandas": "pandas",
+    "numpy": "NumPy",
+    "torch": "torch",
+}
+
+
+def described(source: object) -> str:
+    """What an object is, as a user would name it: ``a PyG Data``, ``a gcsr.Graph``, ``None``."""
+    if source is None:
+        return "None"
+    name = type(source).__name__
+    if isinstance(source, Graph):
+        return "a gcsr.Graph (the real graph)"
+    libraries = _libraries(source)
+    for package, library in _LIBRARIES.items():
+        if package in libraries:
+            return f"a {library} {name}"
+    if isinstance(source, str | os.PathLike):
+        return f"the text {str(source)!r}" if isinstance(source, str) else f"the path {source}"
+    if isinstance(source, list | tuple) and source:
+        return f"a {name} with {described(source[0])}"
+    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
 
 
 def _libraries(source: object) -> set[str]:
@@ -111,9 +164,11 @@ def from_pyg(data: Any, *, split: int, weight: str | None, **options: Any) -> Gr
         data = _first_graph(data, notes)
     if hasattr(data, "node_types"):
         data = _one_node_type(data, weight, notes)
+    loader = hasattr(data, "batch_size")
+    call = "; give the graph that it loads (its attribute data or dataset)" if loader else ""
     require(
         hasattr(data, "edge_index") and hasattr(data, "get"),
-        f"data must be a PyG Data or dataset, got {type(data).__name__}.",
+        f"data must be a PyG Data or dataset, got {described(data)}{call}.",
     )
     edge_index, weights = _edges(data, weight, notes)
     require(
@@ -124,13 +179,20 @@ def from_pyg(data: Any, *, split: int, weight: str | None, **options: Any) -> Gr
     x = data.get("x")
     x = x.to_torch_sparse_csr_tensor() if hasattr(x, "to_torch_sparse_csr_tensor") else x
     for field, found in (("x", x), ("y", data.get("y"))):
+        call = _MISSING[field] if found is None else _CONVERTED.format(field)
         require(
             isinstance(found, Tensor),
-            f"data.{field} must be a tensor, got {type(found).__name__}{_MISSING[field]}.",
+            f"data.{field} must be a tensor, got {described(found)}{call}.",
         )
     masks: dict[str, Any] = {
         part: _mask_column(data, f"{part}_mask", split, quiet) for part in SPLITS
     }
+    for part, mask in masks.items():
+        others = (
+            f"{name}_{kind}" for name in _OTHER_NAMES[part] for kind in ("idx", "index", "mask")
+        )
+        for name in (name for name in others if mask is None and data.get(name) is not None):
+            notes.append(f"data.{name} is ignored: data.{part}_mask has the nodes of this part")
     return (
         Graph.from_arrays(x, edge_index, data.y, edge_weights=weights, **masks, **options)
         .with_notes(*notes, warn=True)
@@ -138,7 +200,9 @@ def from_pyg(data: Any, *, split: int, weight: str | None, **options: Any) -> Gr
     )
 
 
+_OTHER_NAMES = {"train": ("train",), "val": ("val", "valid"), "test": ("test",)}
 _OF_NODES = ("x", "y", *(f"{part}_mask" for part in SPLITS))
+_CONVERTED = "; torch.as_tensor(data.{}) makes one of numbers"
 _MISSING = {
     "x": f"; data.x = torch.ones(data.num_nodes, 1) {NO_FEATURES}",
     "y": ", the class of every node, -1 where it is not known",
@@ -204,7 +268,13 @@ def _edges(data: Any, weight: str | None, notes: list[str]) -> tuple[np.ndarray,
         return array_of("adj_t", torch.stack([sources, targets])), weights
     index = data.get("edge_index")
     require(
-        isinstance(index, Tensor), f"data.edge_index must be a tensor, got {type(index).__name__}."
+        isinstance(index, Tensor),
+        f"data.edge_index must be a tensor, got {described(index)}"
+        f"{'' if index is None else _CONVERTED.format('edge_index')}.",
+    )
+    require(
+        not index.is_floating_point(),
+        f"data.edge_index must be integers, got {index.dtype}; data.edge_index.long() converts it.",
     )
     name = weight or "edge_weight"
     found = data.get(name)
@@ -237,7 +307,14 @@ def _mask_column(data: Any, field: str, split: int, notes: list[str]) -> Tensor 
         return None
     require(
         isinstance(mask, Tensor) and mask.ndim > 0,
-        f"data.{field} must have one truth value per node, got a single value or no tensor.",
+        f"data.{field} must be a tensor with one truth value per node, got"
+        f" {'a single value' if isinstance(mask, Tensor) else described(mask)}.",
+    )
+    high = mask.max() if mask.numel() and not mask.is_complex() else 0
+    require(
+        bool(high <= 1),
+        f"data.{field} must be true or false for every node, got {high};"
+        f" torch_geometric.utils.index_to_mask(data.{field}, data.num_nodes) makes a mask of node ids.",
     )
     if mask.ndim == 1:
         return cast("Tensor", mask.bool())

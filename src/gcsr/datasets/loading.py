@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
 from typing import Any
@@ -10,15 +11,17 @@ import torch
 
 from gcsr.data.folder import MANIFEST, is_folder
 from gcsr.data.graph import FeatureScaling, Graph, scaling_name
-from gcsr.data.interop import graph_of
+from gcsr.data.interop import graph_of, options_of_objects
 from gcsr.data.stored_graph import in_memory_bytes, open_folder
 from gcsr.datasets.download import DownloadError, fetch_missing
 from gcsr.datasets.layout import DATA_VARIABLE, Layout, data_root
 from gcsr.datasets.registry import DATASETS, Dataset
+from gcsr.utils.arguments import argument_names, checks_arguments, hint
 from gcsr.utils.devices import free_memory_bytes
 from gcsr.utils.errors import InputError, require, suggestion
 from gcsr.utils.safe_io import expanded, is_file, naming
 
+logger = logging.getLogger(__name__)
 _PICKLE = (
     "a pickle can run code. If you trust it: data = torch.load('{path}', weights_only=False);"
     " gcsr.load(data).to_npz('{npz}')"
@@ -34,6 +37,7 @@ OTHER_FILES = {
 }
 
 
+@checks_arguments
 def load(
     source: object,
     root: str | Path | None = None,
@@ -42,6 +46,7 @@ def load(
     undirected: bool = False,
     inductive: bool | None = None,
     memory: int | None = None,
+    download: bool = True,
     **options: Any,
 ) -> Graph:
     """Load a registered dataset by name, a graph file or folder by its path, or convert an object.
@@ -51,7 +56,6 @@ def load(
             that ``gcsr convert`` wrote; or a PyG ``Data``, ``HeteroData`` or dataset, a NetworkX
             graph, ``(edges, nodes)`` as pandas frames, or ``(edge_index, x, y)`` as arrays.
         root: folder of the raw files; by default ``$GCSR_DATA``, else the user's cache folder.
-            What is not there is downloaded into it.
         features: ``keep``, ``rows`` or ``standardize``; by default what is usual for the dataset,
             and ``keep`` for a file.
         undirected: add the missing reverse edges of a directed graph.
@@ -60,6 +64,7 @@ def load(
         memory: bytes that work on a graph folder may take. Where they are not enough to work on the
             graph in memory, it stays on disk and is worked on in blocks. By default half of what is
             free.
+        download: whether a dataset whose files are not in the folder is downloaded.
         options: for objects, those of :meth:`Graph.from_pyg`, :meth:`Graph.from_networkx`,
             :meth:`Graph.from_pandas` or :meth:`Graph.from_arrays`.
     """
@@ -73,7 +78,12 @@ def load(
         options |= {"undirected": undirected, "inductive": bool(inductive)}
         return graph_of(source, features=features or "keep", **options)
     for option in options:
-        require(False, f"{option} is an option for objects such as PyG's Data, not for {source!r}.")
+        if option in options_of_objects():
+            raise InputError(
+                f"{option} is an option for objects such as PyG's Data, not for {source!r}."
+            )
+        accepted = hint(option, argument_names(load))
+        raise InputError(f"{option} is not an argument of gcsr.load{accepted}.")
     source = str(source) if not isinstance(source, Path) else source
     name, path = str(source), expanded(source)
     if name not in DATASETS:
@@ -101,6 +111,7 @@ def load(
     return _read(
         dataset,
         data_root(root),
+        download,
         features=features or dataset.scaling,
         undirected=undirected or dataset.undirected,
         inductive=dataset.inductive if inductive is None else inductive,
@@ -116,32 +127,34 @@ def _folder(
     return graph if features in (None, graph.feature_scaling) else graph.scaled(features)
 
 
-def _read(dataset: Dataset, root: Path, **options: Any) -> Graph:
+def _read(dataset: Dataset, root: Path, download: bool, **options: Any) -> Graph:
     found = ((layout, place) for layout in dataset.layouts if (place := layout.find(root)))
     layout, place = next(found, (None, None))
     if layout is None or place is None:
         if (file := dataset.graph_file(root)) is not None:
             return Graph.from_npz(file, **options)
-        layout, place = _downloaded(dataset, root)
+        layout, place = _downloaded(dataset, root, download)
     raw = layout.read(place)
     with naming(place):
         return Graph.from_arrays(**vars(raw), weighted=False, name=dataset.name, **options)
 
 
-def _downloaded(dataset: Dataset, root: Path) -> tuple[Layout, Path]:
+def _downloaded(dataset: Dataset, root: Path, download: bool) -> tuple[Layout, Path]:
     layout = next((one for one in dataset.layouts if one.urls is not None), None)
     if layout is None or layout.urls is None:
         raise InputError(
             f"{dataset.name}: {', '.join(dataset.layouts[0].files)} are not in {root} and cannot be"
-            f" downloaded, so name their folder with root or {DATA_VARIABLE}; source:"
+            f" downloaded, so name their folder with root=FOLDER or {DATA_VARIABLE}; source:"
             f" {dataset.source}."
         )
+    require(download, f"{dataset.name}: its files are not in {root}, and downloads are turned off.")
     folder = layout.target(root)
+    logger.warning("downloading %s into %s", dataset.name, folder)
     try:
         fetch_missing(layout.urls(), folder)
     except DownloadError as error:
         raise InputError(
             f"{dataset.name}: could not be downloaded ({error}), so put {', '.join(layout.files)}"
-            f" into {folder} or name another data folder with root or {DATA_VARIABLE}."
+            f" into {folder} or name another data folder with root=FOLDER or {DATA_VARIABLE}."
         ) from None
     return layout, folder

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence, ValuesView
+from typing import Any
 
 from gcsr.data.condensed import CondensedGraph
 from gcsr.data.graph import FEATURE_SCALINGS, Graph
-from gcsr.data.interop import graph_of, recordable_options
+from gcsr.data.interop import described, graph_of, recordable_options
 from gcsr.starts.pseudo_labels import LABELERS
 from gcsr.utils.errors import InputError, InputWarning, require
 from gcsr.utils.safe_io import part
@@ -63,16 +64,27 @@ def require_graph(graph: object) -> None:
     """Refuse other objects than graphs."""
     require(
         isinstance(graph, Graph),
-        f"graph must be a gcsr.Graph, got {type(graph).__name__}; gcsr.load makes one.",
+        f"graph must be a gcsr.Graph, got {described(graph)}; gcsr.load makes one.",
     )
 
 
-def require_condensed(small: object) -> None:
+def require_condensed(small: object, field: str = "small") -> None:
     """Refuse other objects than condensed graphs."""
     require(
         isinstance(small, CondensedGraph),
-        f"small must be a CondensedGraph, got {type(small).__name__}; CondensedGraph.load reads one.",
+        f"{field} must be a gcsr.CondensedGraph, got {described(small)}; gcsr.condense makes one of a"
+        " real graph, and gcsr.CondensedGraph.load reads a file.",
     )
+
+
+def condensed_graphs(small: object, field: str = "small") -> list[CondensedGraph]:
+    """One condensed graph, or several, as a list; other objects are refused."""
+    several = isinstance(small, Sequence | Iterator | ValuesView) and not isinstance(small, str)
+    graphs: list[Any] = list(small) if several else [small]  # type: ignore[call-overload]
+    require(bool(graphs), f"{field} must have at least one condensed graph, got none.")
+    for one in graphs:
+        require_condensed(one, field)
+    return graphs
 
 
 def require_origin(graphs: Sequence[CondensedGraph], graph: object, check_origin: bool) -> Graph:
@@ -111,13 +123,13 @@ def require_origin(graphs: Sequence[CondensedGraph], graph: object, check_origin
             raise InputError(
                 f"data: the condensed graph was made from {made_from.get('name')} with content hash"
                 f" {str(known)[:12]}, but {graph.name} has {graph.content_hash[:12]}; give the same"
-                " data and feature scaling, or check_origin=False (command line: --no-check-origin)."
+                " data and feature scaling, or check_origin=False."
             )
         hidden_then = made_from.get("inductive", graph.inductive)
         require(
             hidden_then == graph.inductive or not check_origin,
             f"data: the condensed graph was made with inductive={hidden_then}, but {graph.name} is"
             f" loaded with inductive={graph.inductive}; load it the same way, or give"
-            " check_origin=False (command line: --no-check-origin).",
+            " check_origin=False.",
         )
     return graph

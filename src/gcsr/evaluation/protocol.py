@@ -32,6 +32,7 @@ from gcsr.evaluation.networks import (
     TrainedNetwork,
 )
 from gcsr.evaluation.origin import (
+    condensed_graphs,
     require_condensed,
     require_graph,
     require_origin,
@@ -48,6 +49,7 @@ from gcsr.models.registry import testing_model
 from gcsr.starts.pseudo_labels import LABELERS
 from gcsr.training.classification import measure_name
 from gcsr.training.fit import TrainingRecipe, fit, topology_of
+from gcsr.utils.arguments import checks_arguments
 from gcsr.utils.devices import pick_device
 from gcsr.utils.errors import require, require_integer, require_one_of
 from gcsr.utils.progress import Progress, ProgressOption, shows_progress, silent
@@ -144,7 +146,7 @@ def evaluate(
     Returns:
         Accuracies in percent: every run, their mean and deviation.
     """
-    graphs = [small] if isinstance(small, CondensedGraph | Graph) else list(small)
+    graphs = condensed_graphs(small)
     graph = require_origin(graphs, graph, check_origin)
     kinds = [graphs[group[0]] for group in same_settings(graphs)]
     require(
@@ -232,6 +234,7 @@ def evaluate_full(
     )
 
 
+@checks_arguments
 def train(
     small: CondensedGraph,
     model: ModelChoice = "gcn",

@@ -18,7 +18,8 @@ from gcsr.data.views import View
 from gcsr.evaluation.intervals import Accuracy, Difference
 from gcsr.evaluation.protocol import check_numbers
 from gcsr.evaluation.trial import Batch, Measured, Trial
-from gcsr.methods.registry import build
+from gcsr.methods.registry import build, known_setting
+from gcsr.methods.registry import method as find_method
 from gcsr.models.registry import testing_model
 from gcsr.training.fit import TrainingRecipe
 from gcsr.utils.devices import make_generator, pick_device
@@ -100,6 +101,8 @@ def robustness(
         hidden_channels, seed, device, progress: as in :func:`gcsr.evaluate`.
         settings: of the method.
     """
+    for name in settings:
+        known_setting(find_method(method), name, robustness)
     real = graph_of(graph)
     check_numbers(real, runs, hidden_channels, "robustness")
     require_integer("graphs", graphs, 1)

@@ -25,6 +25,7 @@ from gcsr.engines.result import CondensationResult, Context
 from gcsr.methods.distributed import condense_spread
 from gcsr.outofcore.estimate import Estimate, Work, estimate
 from gcsr.training.expert_recipe import ExpertRequest
+from gcsr.utils.arguments import checks_arguments
 from gcsr.utils.checkpoint import Checkpoint, opened
 from gcsr.utils.devices import arithmetic, peak_memory_bytes, pick_device
 from gcsr.utils.errors import (
@@ -205,6 +206,7 @@ class Condenser(ABC):
             return self.nodes
         return max(1, round((self.ratio or 0) * visible_nodes))
 
+    @checks_arguments
     def condense(
         self,
         source: Graph | CondensingView,
@@ -247,6 +249,7 @@ class Condenser(ABC):
                 candidate of the automatic mode, is a unit of work there, with the same bytes as a
                 result; by default this process does it all.
         """
+        require(hasattr(seeds, "__len__"), f"seeds must be a list of integers >= 0, got {seeds!r}.")
         require(len(seeds) > 0, "seeds must have at least one element.")
         seeds = [plain_number(seed) for seed in seeds]
         for seed in seeds:
@@ -383,7 +386,7 @@ class Condenser(ABC):
         require(
             self.works_in_blocks,
             "method must be auto, bilevel, clusters, gcsr, herding, kcenter, mtt or random for a graph"
-            f" on disk, got {self.name!r}; or open it with more memory (command line: --memory).",
+            f" on disk, got {self.name!r}; or load it with a larger memory=BYTES.",
         )
 
     def _with_provenance(

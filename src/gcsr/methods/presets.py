@@ -9,6 +9,7 @@ from importlib.resources import files
 from typing import Any
 
 from gcsr.utils.errors import require
+from gcsr.utils.formatting import UNNAMED
 
 _TABLES = tomllib.loads((files("gcsr.methods") / "presets.toml").read_text(encoding="utf-8"))
 # Condensed nodes of the low, middle and high ratio.
@@ -42,9 +43,11 @@ def preset_settings(
     if not known[method]:
         return {}, preset
     published = [name for name in SIZES if name in known[method]] or [*SIZES]
+    given = "a graph without a name" if dataset == UNNAMED else repr(dataset)
     require(
         dataset in published,
-        f"dataset must be one of {', '.join(published)} for preset {preset!r}, got {dataset!r}.",
+        f"dataset must be one of {', '.join(published)} for preset {preset!r}, got {given}; leave out"
+        " the preset for other graphs.",
     )
     size = min(SIZES[dataset], key=lambda size: abs(math.log(size / nodes)))
     found = _settings(known[method], dataset, str(size), model)

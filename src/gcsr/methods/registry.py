@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from functools import cache
 from importlib import import_module
@@ -17,6 +17,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
+from gcsr.utils.arguments import require_keyword
 from gcsr.utils.errors import InputError, require, require_one_of, require_setting
 from gcsr.utils.renamed import new_name
 
@@ -148,8 +149,17 @@ def setting_kinds(chosen: type[Condenser]) -> dict[str, Any]:
     return kinds
 
 
-def known_setting(chosen: type[Condenser], given: str) -> str:
-    """The setting of the method that a user means; any other is explained."""
+def known_setting(
+    chosen: type[Condenser],
+    given: str,
+    function: Callable[..., Any] | None = None,
+    options: Sequence[str] = (),
+) -> str:
+    """The setting of the method that a user means; any other is explained.
+
+    ``function`` is the one that was given it among its own arguments and ``options`` of the data, if
+    that is how it came.
+    """
     kinds = setting_kinds(chosen)
     key = setting_name(given)
     if key in kinds:
@@ -166,6 +176,8 @@ def known_setting(chosen: type[Condenser], given: str) -> str:
         key not in of_auto,
         f"{given} is a setting of the automatic mode, not of {chosen.name}; use method 'auto'.",
     )
+    if function is not None:
+        require_keyword(given, function, kinds, f"a setting of {chosen.name}", options)
     require_setting(chosen.name, key, kinds, given=given)
     return key
 

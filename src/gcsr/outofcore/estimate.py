@@ -81,9 +81,9 @@ class Estimate:
         """Refuse what does not fit into memory or on the disk."""
         free = free_memory_bytes(torch.device("cpu"))
         helps = (
-            "allow blocks less (gcsr.load(..., memory=...), command line: --memory)"
+            "load it with a smaller memory=BYTES"
             if self.in_blocks
-            else "convert the graph to a folder (gcsr convert) and allow less memory (--memory)"
+            else "convert the graph to a folder (gcsr convert) and load it with a smaller memory=BYTES"
         )
         require(
             self.memory_bytes <= free,

@@ -37,7 +37,7 @@ def require_blocks(model: Model) -> None:
     require(
         isinstance(model, IN_BLOCKS),
         f"model must be one of {NAMES} for a graph on disk, got {model.name!r};"
-        " opened with more memory (command line: --memory) it works with every model.",
+        " loaded with a larger memory=BYTES it works with every model.",
     )
 
 

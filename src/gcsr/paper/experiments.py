@@ -374,7 +374,7 @@ EXPERIMENTS: dict[str, Experiment] = {
 
 def experiment(name: str) -> Experiment:
     """The experiment of that name."""
-    require_one_of("experiment", name, EXPERIMENTS)
+    require_one_of("name", name, EXPERIMENTS)
     return EXPERIMENTS[name]
 
 
@@ -386,7 +386,7 @@ def reproduce(
     datasets: Sequence[str] = (),
     methods: Sequence[str] = (),
     root: Path | None = None,
-    download: bool | None = None,
+    download: bool = True,
     **options: Any,
 ) -> dict[Cell, Outcome]:
     """Measure the cells of an experiment that ``store`` does not hold.
@@ -398,7 +398,7 @@ def reproduce(
         datasets: only these.
         methods: only these.
         root: data folder.
-        download: whether missing datasets are fetched; by default unless the protocol is quick.
+        download: whether missing datasets are downloaded.
         options: others of :func:`~gcsr.benchmarking.runner.measure`.
     """
     for name in datasets:
@@ -415,7 +415,7 @@ def reproduce(
         store,
         stage=f"cells of {experiment.name}",
         protocol=protocol,
-        data=Data(root, not protocol.quick if download is None else download),
+        data=Data(root, download),
         **options,
     )
     return recall(experiment, store, protocol) | found

@@ -252,8 +252,8 @@ def beside(found: Result) -> Panel:
         return Panel("The graph in numbers", body, half=True, short="Numbers")
     near = analysis.nearest
     remark = html.remark(
-        f"{percent(near.agreement)} of the condensed nodes have the class of the training node"
-        f" they are nearest to; {near.distinct} different training nodes are nearest to one."
+        f"{percent(near.agreement)} of the condensed nodes have the same class as the training node"
+        f" with the most similar features. These are {near.distinct} different training nodes."
     )
     return Panel("Beside the real graph", joined(body, remark), half=True, short="Numbers")
 

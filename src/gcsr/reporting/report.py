@@ -14,7 +14,7 @@ from gcsr.analysis.privacy import privacy as attack
 from gcsr.data.condensed import CondensedGraph
 from gcsr.data.graph import Graph
 from gcsr.datasets.registry import catalogue
-from gcsr.evaluation.origin import require_origin
+from gcsr.evaluation.origin import condensed_graphs, require_origin
 from gcsr.models.registry import testing_model
 from gcsr.reporting.pages import comparison_page, require_one_dataset, single_page
 from gcsr.reporting.results import SMALL, Result, Score, train_and_test
@@ -24,6 +24,7 @@ from gcsr.training.fit import TrainingRecipe
 from gcsr.tuning.architecture import SearchResult
 from gcsr.utils.devices import pick_device
 from gcsr.utils.errors import require, require_integer
+from gcsr.utils.formatting import UNNAMED
 from gcsr.utils.progress import ProgressOption, shows_progress
 from gcsr.utils.safe_io import part
 
@@ -66,9 +67,15 @@ def known_dataset(small: CondensedGraph, root: Path | None) -> tuple[str | None,
         return None, "The result does not say what it was made from; give the graph with --data."
     here = {info.name: info.available for info in catalogue(root)}
     if name not in here:
-        return None, f"{name} is no dataset known by name; give the graph with --data."
+        unnamed = name == UNNAMED
+        what = "The result was made from a graph without a name" if unnamed else f"{name} is not a"
+        what += "" if unnamed else " registered dataset"
+        return None, f"{what}; give its file or folder with --data (Graph.to_npz writes one)."
     if not here[name]:
-        return None, f"The files of {name} are not here; give --data {name} to have them fetched."
+        return (
+            None,
+            f"The files of {name} are not here; give --data {name} to have them downloaded.",
+        )
     return name, ""
 
 
@@ -120,16 +127,10 @@ def report(
     if isinstance(results, SearchResult):
         return HtmlReport(search_page(results).render())
     several = not isinstance(results, CondensedGraph)
-    graphs = [results] if isinstance(results, CondensedGraph | Graph) else list(results)
-    require(bool(graphs), "results must have at least one condensed graph, got none.")
+    graphs = condensed_graphs(results, "results")
     require_integer("tsne_nodes", tsne_nodes, most=MOST_SAMPLED)
     require_integer("subsets", subsets, 1)
     for small in graphs:
-        require(
-            isinstance(small, CondensedGraph),
-            f"results must be condensed graphs, got {type(small).__name__}; CondensedGraph.load reads"
-            " one.",
-        )
         require_integer("num_classes", small.num_classes, most=MOST_CLASSES)
     pairs = list(zip(_names(graphs, names), graphs, strict=True))
     require_one_dataset(pairs)

@@ -32,6 +32,7 @@ from gcsr.training.classification import predicted, score_of, targets_of
 from gcsr.training.fit import TrainingRecipe
 from gcsr.tuning.space import Choices, Dimension, Space, Value, dimension, import_optuna
 from gcsr.tuning.study import sampler
+from gcsr.utils.arguments import require_keyword
 from gcsr.utils.devices import machine_name, make_generator, pick_device
 from gcsr.utils.errors import InputError, require, require_integer, require_one_of
 from gcsr.utils.progress import Progress, ProgressOption, prefixed, shows_progress, silent
@@ -500,6 +501,8 @@ def search(
         progress: as in :func:`gcsr.evaluate`.
         settings: dimensions that replace those of the space; a single value is fixed.
     """
+    for name in settings:
+        require_keyword(name, search, SETTINGS, "a setting that it searches")
     real = require_origin([small], graph, check_origin)
     require_in_memory(real, "graph")
     architectures = Architectures.of(space, settings)

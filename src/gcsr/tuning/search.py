@@ -20,12 +20,15 @@ import torch
 from gcsr.analysis.figures import FORMATS, figure_bytes
 from gcsr.data.condensed import CondensedGraph
 from gcsr.data.graph import Graph
+from gcsr.data.interop import graph_of
 from gcsr.data.views import CondensingView, View
 from gcsr.distributed.pool import Cluster, connected
 from gcsr.distributed.start import ClusterError
 from gcsr.engines.iterates import QuickScore
 from gcsr.engines.loop import RUN_ERRORS
 from gcsr.methods.distributed import condense_spread
+from gcsr.methods.registry import known_setting
+from gcsr.methods.registry import method as find_method
 from gcsr.tuning.space import Choices, Value, import_optuna, space_for, text_of
 from gcsr.tuning.study import (
     NOTE,
@@ -164,7 +167,7 @@ class _PrunedError(Exception):
 
 @shows_progress
 def tune(
-    graph: Graph,
+    graph: object,
     *,
     nodes: int | None = None,
     ratio: float | None = None,
@@ -187,7 +190,7 @@ def tune(
     Only training and validation labels are used.
 
     Args:
-        graph: the graph to condense.
+        graph: the graph to condense, or an object that :func:`gcsr.load` converts.
         nodes: size of the condensed graph.
         ratio: the same as a share of the nodes that may be seen.
         method: any registered one.
@@ -208,8 +211,10 @@ def tune(
         settings: dimensions that replace those of the space or come beside them; a single value is
             fixed.
     """
+    for name in settings:
+        known_setting(find_method(method), name, tune)
     spec = StudySpec.of(
-        graph,
+        graph_of(graph),
         nodes=nodes,
         ratio=ratio,
         method=method,

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cache
+from functools import cache, partial
 from types import NoneType
 from typing import Annotated, Any, Literal, cast, get_args, get_origin, get_type_hints
 
@@ -57,9 +57,28 @@ def suggestion(given: str, accepted: Sequence[str], *, cutoff: float = 0.6) -> s
     names = [
         name for name in accepted if _NUMBER.sub("0", name) != letters or name == given.lower()
     ]
-    near = get_close_matches(given, names, n=1, cutoff=cutoff)
-    near = near or get_close_matches(given.lower(), names, n=1, cutoff=cutoff)
-    return f" (did you mean {near[0]}?)" if near else ""
+    for word in (given, given.lower()):
+        # Similar names come first, and of those with equally few edits the first is taken.
+        near = get_close_matches(word, names, n=max(1, len(names)), cutoff=cutoff)
+        meant = min(near, key=partial(_edits, word), default="")
+        if meant and _edits(word, meant) <= max(1, len(word) // 2):
+            return f" (did you mean {meant}?)"
+    longer = [name for name in names if name.startswith(f"{given}_")]
+    return f" (did you mean {longer[0]}?)" if len(longer) == 1 else ""
+
+
+def _edits(one: str, other: str) -> int:
+    """Letters to insert, remove, replace or swap with their neighbor (optimal string alignment)."""
+    before: list[int] = []
+    last = list(range(len(other) + 1))
+    for i, letter in enumerate(one, 1):
+        row = [i]
+        for j, wanted in enumerate(other, 1):
+            row.append(min(last[j] + 1, row[j - 1] + 1, last[j - 1] + (letter != wanted)))
+            if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == wanted:
+                row[j] = min(row[j], before[j - 2] + 1)
+        before, last = last, row
+    return last[-1]
 
 
 def require_setting(method: str, key: str, known: Iterable[str], *, given: str = "") -> None:

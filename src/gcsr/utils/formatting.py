@@ -12,6 +12,9 @@ from gcsr.utils.errors import InputError
 # three.
 ROUNDS = ("first look", "closer look", "last word", "quick", "final")
 
+# The name of graphs that were given none.
+UNNAMED = "graph"
+
 
 def nouns(count: float, noun: str) -> str:
     """``run`` for one, ``runs`` otherwise."""

@@ -10,6 +10,7 @@ from contextlib import contextmanager, nullcontext
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
+from gcsr.utils.arguments import require_arguments
 from gcsr.utils.errors import plain_number, require
 
 if TYPE_CHECKING:
@@ -176,11 +177,12 @@ def _bars() -> Iterator[Progress]:
 def shows_progress(function: Callable[P, T]) -> Callable[P, T]:
     """A function whose argument ``progress`` may be any of ``ProgressOption``; it gets a callback.
 
-    Numbers among its keywords may be scalars of NumPy.
+    Numbers among its keywords may be scalars of NumPy. Arguments that it does not have are refused.
     """
 
     @wraps(function)
     def call(*args: P.args, **given: P.kwargs) -> T:
+        require_arguments(function, args, given)
         with shown(given.get("progress")) as progress:
             given.update({name: plain_number(value) for name, value in given.items()})
             given["progress"] = progress

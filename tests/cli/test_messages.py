@@ -1,0 +1,51 @@
+"""Arguments of the library in messages of the command line."""
+
+from __future__ import annotations
+
+import pytest
+
+from gcsr.cli.messages import in_options
+
+OPTIONS = {
+    "nodes": "--nodes",
+    "ratio": "--ratio",
+    "per_class": "--per-class",
+    "model": "--model",
+    "data": "DATA",
+    "root": "--root",
+    "features": "--features",
+    "undirected": "--undirected",
+    "inductive": "--inductive/--transductive",
+    "any_graph": "--no-check-origin",
+}
+
+
+@pytest.mark.parametrize(
+    ("sentence", "shown"),
+    [
+        ("nodes must be >= 3, got 2.", "--nodes must be >= 3, got 2."),
+        ("models must be one.", "--model must be one."),
+        (
+            "exactly one of nodes, per_class and ratio must be given.",
+            "exactly one of --nodes, --per-class and --ratio must be given.",
+        ),
+        ("data: no such file.", "DATA: no such file."),
+        ("alpha must be > 0, got nodes.", "alpha must be > 0, got nodes."),
+        ("mine.npz: nodes must be 3.", "mine.npz: nodes must be 3."),
+        ("pass undirected=True to add.", "pass --undirected to add."),
+        (
+            "made with inductive=False, loaded with inductive=True.",
+            "made with --transductive, loaded with --inductive.",
+        ),
+        ("or check_origin=False.", "or --no-check-origin."),
+        ("or features='keep', root=FOLDER.", "or --features keep, --root FOLDER."),
+        ("data.x = torch.ones(3), tau=1.", "data.x = torch.ones(3), tau=1."),
+    ],
+)
+def test_arguments_become_options(sentence: str, shown: str) -> None:
+    assert in_options(sentence, OPTIONS) == shown
+
+
+def test_settings_are_no_options() -> None:
+    sentence = "nodes must be >= 3, got 2."
+    assert in_options(sentence, OPTIONS, {"nodes"}) == sentence

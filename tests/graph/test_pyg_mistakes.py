@@ -1,0 +1,91 @@
+"""What users of PyG get wrong: each sentence names the field, what it is and what it must be."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.loader import DataLoader
+
+import gcsr
+from gcsr.reporting.report import known_dataset
+from helpers import planted_graph, tiny
+
+DATA = planted_graph().to_pyg()
+NODES = DATA.num_nodes
+MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
+    "float edges": (
+        {"edge_index": DATA.edge_index.float()},
+        r"^data\.edge_index must be integers, got torch\.float32; data\.edge_index\.long\(\)",
+    ),
+    "no edges": ({"edge_index": None}, r"^data\.edge_index must be a tensor, got None\.$"),
+    "array of features": (
+        {"x": DATA.x.numpy()},
+        r"^data\.x must be a tensor, got a NumPy ndarray; torch\.as_tensor\(data\.x\)",
+    ),
+    "list of labels": (
+        {"y": DATA.y.tolist()},
+        r"^data\.y must be a tensor, got a list with an int",
+    ),
+    "labels of fewer nodes": ({"y": DATA.y[:-1]}, r"^y must have one class per row of x"),
+    "node ids as a mask": (
+        {"train_mask": torch.arange(20)},
+        r"^data\.train_mask must be true or false for every node, got 19; .*index_to_mask",
+    ),
+    "array as a mask": (
+        {"train_mask": np.ones(NODES, bool)},
+        r"^data\.train_mask must be a tensor with one truth value per node, got a NumPy ndarray",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_wrong_field_is_named(mistake: str) -> None:
+    changes, sentence = MISTAKES[mistake]
+    data = DATA.clone()
+    for field, value in changes.items():
+        data[field] = value
+    with pytest.raises(gcsr.InputError, match=sentence):
+        gcsr.condense(data, nodes=6, method="random")
+
+
+def test_a_split_with_other_names_is_not_ignored_silently() -> None:
+    data = DATA.clone()
+    data.train_idx, data.valid_mask = data.train_mask.nonzero().ravel(), data.val_mask
+    del data.train_mask, data.val_mask
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        gcsr.load(data)
+    found = [str(one.message) for one in caught]
+    for name, mask in (("train_idx", "train_mask"), ("valid_mask", "val_mask")):
+        assert f"data.{name} is ignored: data.{mask} has the nodes of this part." in found
+
+
+def test_other_objects_are_named() -> None:
+    with pytest.raises(
+        gcsr.InputError, match=r"got a PyG DataLoader; give the graph that it loads"
+    ):
+        gcsr.load(DataLoader([DATA, DATA]))
+    with pytest.raises(gcsr.InputError, match=r"got the text 'digits'.*gcsr\.load\('digits'\)"):
+        gcsr.condense("digits", nodes=20)
+    with pytest.raises(gcsr.InputError, match=r"^recipe must be a gcsr\.TrainingRecipe\("):
+        gcsr.evaluate_full(DATA, recipe={"epochs": 3})
+
+
+def test_a_graph_without_a_name_is_said_to_have_none() -> None:
+    with pytest.raises(gcsr.InputError, match="for preset 'paper', got a graph without a name"):
+        gcsr.condense(DATA, nodes=6, method="gcsr", preset="paper")
+    small = gcsr.condense(DATA, nodes=6, method="random", device="cpu")
+    name, why = known_dataset(small, None)
+    assert name is None and why.startswith("The result was made from a graph without a name; give")
+
+
+def test_data_can_be_tuned() -> None:
+    pytest.importorskip("optuna")
+    found = gcsr.tune(
+        DATA, nodes=9, method="gcsr", trials=1, device="cpu", **tiny("gcsr"), alpha="1,2"
+    )
+    assert len(found.trials) == 1
