@@ -15,7 +15,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from gcsr.engines.iterates import Best
+from gcsr.engines.iterates import Best, comparison, loss_curves
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.utils.checkpoint import CheckpointLog, State
 from gcsr.utils.devices import free_memory_bytes, within_memory
@@ -286,6 +286,66 @@ def optimize(
     if compare is not None:
         compare(iterations)
     return losses.cpu()
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """What a run made of some graphs.
+
+    Attributes:
+        iterate: X', A', Y' and what the method adds, with the graphs along their first dimension.
+        losses: ``(iterations, graphs)``.
+        details: the loss and the scores of iterates, for the provenance of every graph.
+        notes: on every graph's rollbacks.
+    """
+
+    iterate: tuple[Tensor, ...]
+    losses: Tensor
+    details: list[dict[str, Any]]
+    notes: list[tuple[str, ...]]
+
+
+def learn(
+    ctx: Context,
+    step: OuterStep,
+    iterations: int,
+    iterate: Callable[[], tuple[Tensor, ...]],
+    best: Best | None,
+    *,
+    compare_at: Container[int],
+    watch_every: int = 1,
+    unit: str = "iteration",
+    **options: Any,
+) -> Learned:
+    """Run the loop of a method for some graphs, and return the best iterate or the last one.
+
+    Args:
+        ctx, step, iterations: what runs.
+        iterate: X', A', Y' of every graph as they are now, and what the method adds.
+        best: compares iterates at ``compare_at``; ``None``: the last one is returned.
+        watch_every: see :func:`~gcsr.engines.iterates.comparison`.
+        unit: the method's word for an iteration.
+        options: those of :func:`optimize`.
+    """
+    view, seeds = ctx.view, ctx.seeds
+    guard = DivergenceGuard(best, view.checkpoint, seeds, ctx.device, unit)
+    compare = comparison(best, view, seeds, ctx.device, every=watch_every)
+    losses = optimize(
+        step,
+        iterations,
+        progress=ctx.progress,
+        guard=guard,
+        compare=None if compare is None else lambda i: compare(i, iterate()),
+        compare_at=compare_at,
+        **options,
+    )
+    details: list[dict[str, Any]] = [
+        {"matching_loss": curve} for curve in loss_curves(losses, iterations)
+    ]
+    if best is not None:
+        details = [one | {best.measure: best.curve(g)} for g, one in enumerate(details)]
+    found = best.kept if best is not None else iterate()
+    return Learned(found, losses, details, [guard.notes(g) for g in range(len(seeds))])
 
 
 Units = Literal["relative", "absolute"]

@@ -308,9 +308,8 @@ class Bilevel(Condenser):
             compare=compare,
             compare_at=frozenset(range(0, self.iterations, every)),
         )
-        found = (features(), shares(self.iterations), step.adjacency())
-        if chooser is not None:
-            found = chooser.parts(int(initial.shape[-1]))
+        last = (features(), shares(self.iterations), step.adjacency())
+        found = last if chooser is None else chooser.kept
         curves = loss_curves(losses, self.iterations)
         results = []
         for g in range(len(seeds)):
@@ -406,14 +405,8 @@ class BestIterate(Best):
             else:
                 found.append(score())
         scores = torch.tensor(found, dtype=torch.float64)
-        # Labels change with the features: both are kept, side by side.
-        self.offer(iteration, torch.cat([x, y], -1), a, scores)
+        self.offer(iteration, (x, y, a), scores)
         return scores
-
-    def parts(self, features: int) -> tuple[Tensor, Tensor, Tensor]:
-        """X', Y' and A' that were kept."""
-        assert self.x is not None and self.a is not None
-        return self.x[..., :features], self.x[..., features:], self.a
 
 
 def _targets(start: Start) -> Tensor:

@@ -13,7 +13,13 @@ from torch import Tensor
 from gcsr.data.features import csr_matrix, dense, is_sparse, propagated, select_rows, with_ones
 from gcsr.data.views import VisibleGraph
 from gcsr.engines.gradient.blocks import Blocks, Chain, chain, walks_from
-from gcsr.engines.gradient.learners import ClassGradients, Learner, Propagation, RealBatch
+from gcsr.engines.gradient.learners import (
+    ClassGradients,
+    ClassMeans,
+    Network,
+    Propagation,
+    RealBatch,
+)
 from gcsr.models.base import Params, joined
 from gcsr.models.sparse import SparseOperator, SparseTopology
 from gcsr.utils.devices import make_generator
@@ -50,13 +56,13 @@ class ConstantRows:
         if self._whole is None:
             self._index.copy_(self._draw(epoch))
 
-    def gradients(self, learner: Learner, params: Params) -> ClassGradients:
+    def gradients(self, matched: Network | ClassMeans, params: Params) -> ClassGradients:
         """Of the whole classes, or of the batches of this step."""
         inputs = self._whole
         if inputs is None:
             inputs = self._rows[self._index.index_select(0, self._step)[0]]
             self._step.add_(1)
-        return learner.on_real(params, RealBatch(inputs, self._weights, self._targets))
+        return matched.on_real(params, RealBatch(inputs, self._weights, self._targets))
 
     def _draw(self, epoch: int) -> Tensor:
         """Rows of the batches of every step and graph."""
@@ -97,14 +103,14 @@ class Neighborhoods:
         """Generators of the epoch."""
         self._generators = epoch_generators(self._seeds, epoch)
 
-    def gradients(self, learner: Learner, params: Params) -> ClassGradients:
+    def gradients(self, matched: Network | ClassMeans, params: Params) -> ClassGradients:
         """Of the whole classes, or graph by graph on batches of their own."""
         if self._whole is not None:
-            return joined([learner.on_real(params, part) for part in self._whole], 1)
+            return joined([matched.on_real(params, part) for part in self._whole], 1)
         by_graph = []
         for g, generator in enumerate(self._generators):
             own = tuple(p[g : g + 1] for p in params)
-            parts = [learner.on_real(own, part) for part in self._batches(generator)]
+            parts = [matched.on_real(own, part) for part in self._batches(generator)]
             by_graph.append(joined(parts, 1))
         return joined(by_graph, 0)
 
