@@ -56,7 +56,6 @@ class _Good:
     iteration: int
     buffers: tuple[Tensor, ...]
     best: Mapping[str, Tensor]
-    values: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -90,31 +89,29 @@ class DivergenceGuard:
         self.rollbacks: list[Rollback] = []
         self._unit = unit
         self._best = best
-        self._good = _Good(0, (), {}, {})
+        self._good = _Good(0, (), {})
         self._part = None
         if checkpoint is not None and device is not None:
             self._part = checkpoint.part(f"graphs-{seeds[0]}-{seeds[-1]}-{len(seeds)}", device)
 
-    def begin(self, buffers: Sequence[Tensor], losses: Tensor) -> tuple[int, Mapping[str, Any]]:
-        """The first iteration and the values of the checkpoint; without one 0 and no values."""
+    def begin(self, buffers: Sequence[Tensor], losses: Tensor) -> int:
+        """The first iteration: that of the checkpoint, without one 0."""
         state = None if self._part is None else self._part.load()
-        iteration, values = 0, {}
+        iteration = 0
         if state is not None:
-            iteration, values = int(state.values["iteration"]), state.values["more"]
+            iteration = int(state.values["iteration"])
             self.rollbacks = [Rollback(*one) for one in state.values["rollbacks"]]
             for i, buffer in enumerate(buffers):
                 buffer.copy_(state.tensors[f"buffer {i}"])
             losses[:iteration] = state.tensors["losses"]
             if self._best is not None:
                 self._best.restore(state.tensors)
-        self._keep(iteration, buffers, values)
-        return iteration, values
+        self._keep(iteration, buffers)
+        return iteration
 
-    def accept(
-        self, iteration: int, buffers: Sequence[Tensor], losses: Tensor, values: Mapping[str, Any]
-    ) -> None:
+    def accept(self, iteration: int, buffers: Sequence[Tensor], losses: Tensor) -> None:
         """Keep the state before an iteration, which is finite."""
-        self._keep(iteration, buffers, values)
+        self._keep(iteration, buffers)
         if self._part is not None:
             nbytes = sum(buffer.nbytes for buffer in buffers) + losses[:iteration].nbytes
             self._part.offer(nbytes, lambda: self._state(losses))
@@ -167,17 +164,16 @@ class DivergenceGuard:
     def _halvings(self, graph: int) -> int:
         return sum(one.graph == graph for one in self.rollbacks)
 
-    def _keep(self, iteration: int, buffers: Sequence[Tensor], values: Mapping[str, Any]) -> None:
+    def _keep(self, iteration: int, buffers: Sequence[Tensor]) -> None:
         best = {} if self._best is None else self._best.state()
-        self._good = _Good(iteration, tuple(buffer.clone() for buffer in buffers), best, values)
+        self._good = _Good(iteration, tuple(buffer.clone() for buffer in buffers), best)
 
     def _state(self, losses: Tensor) -> State:
         good = self._good
         tensors = {f"buffer {i}": buffer for i, buffer in enumerate(good.buffers)}
         tensors |= {"losses": losses[: good.iteration], **good.best}
         rollbacks = [[one.graph, one.iteration, one.back_to] for one in self.rollbacks]
-        values = {"iteration": good.iteration, "rollbacks": rollbacks, "more": dict(good.values)}
-        return State(tensors, values)
+        return State(tensors, {"iteration": good.iteration, "rollbacks": rollbacks})
 
 
 class OuterStep(ABC):
@@ -207,13 +203,6 @@ class OuterStep(ABC):
     def is_finite(self) -> Tensor:
         """Whether the state of each graph is finite."""
         return finite_graphs(self.x)
-
-    def values(self) -> dict[str, Any]:
-        """State that is not a tensor, for the checkpoint."""
-        return {}
-
-    def resume(self, values: Mapping[str, Any]) -> None:  # noqa: B027 - most have no values
-        """Take over :meth:`values` of a checkpoint, after its tensors were copied to the buffers."""
 
 
 def finite_graphs(*tensors: Tensor) -> Tensor:
@@ -252,8 +241,7 @@ def optimize(
     guard, keep_every = guard or DivergenceGuard(), keep_every or check_every
     graphs = step.x.shape[0]
     losses = torch.zeros((iterations, graphs), dtype=torch.float64, device=step.x.device)
-    i, values = guard.begin(step.buffers(), losses)
-    step.resume(values)
+    i = guard.begin(step.buffers(), losses)
     lr_scale = guard.lr_scale(step.x)
     try:
         while i < iterations:
@@ -269,7 +257,7 @@ def optimize(
                 bad |= ~step.is_finite()
             if not bool(bad.any()):
                 if keep:
-                    guard.accept(i, step.buffers(), losses, step.values())
+                    guard.accept(i, step.buffers(), losses)
                 progress("condensing", i, iterations)
                 continue
             back = guard.rollback(i, bad, step.buffers(), losses)

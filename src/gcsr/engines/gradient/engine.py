@@ -7,10 +7,10 @@ when they are first needed and replayed from then on.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -112,17 +112,8 @@ class AlternatingStep(OuterStep):
         """Features, generator, and their moments."""
         adams = (self.feature_adam, *self.structure.adams)
         moving = [buffer for adam in adams for buffer in adam.buffers]
-        return (self.loss, self.skipped, *moving)
-
-    def values(self) -> dict[str, Any]:
-        """The epoch of the current sample of the real graph."""
         term = self.structure.term
-        return {} if term is None else {"sampled": term.sampled}
-
-    def resume(self, values: Mapping[str, Any]) -> None:
-        """Draw that sample again."""
-        if self.structure.term is not None and values.get("sampled") is not None:
-            self.structure.term.sample(int(values["sampled"]))
+        return (self.loss, self.skipped, *moving, *([] if term is None else [term.sampled]))
 
     def __call__(self, iteration: int, lr_scale: Tensor | None = None) -> Tensor:
         """Run an epoch; returns the mean loss of its outer steps."""

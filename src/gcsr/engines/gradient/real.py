@@ -9,6 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
+from torch.nn.utils.rnn import pad_sequence
 
 from gcsr.data.features import csr_matrix, dense, is_sparse, propagated, select_rows, with_ones
 from gcsr.data.views import VisibleGraph
@@ -137,12 +139,13 @@ class Neighborhoods:
             rows = self._features[way.support]
             rows = rows if isinstance(rows, np.ndarray) else rows.toarray()
             inner = way.product(outer_hops, len(way.hops))
-            inputs.append(rows if inner is None else inner @ rows)
+            own = torch.from_numpy(rows if inner is None else inner @ rows)
+            inputs.append(pad(own, (0, 1), value=1.0) if source.reach.bias == "ones" else own)
         outers = [way.product(0, outer_hops) for way in ways]
         blocks = Blocks.of(groups, classes, dtype).to(device)
-        padded = _padded(inputs, source.reach.bias == "ones")
+        padded = pad_sequence(inputs, batch_first=True)
         return RealBatch(
-            torch.from_numpy(padded).to(device, dtype).unsqueeze(0),
+            padded.to(device, dtype).unsqueeze(0),
             blocks.weights,
             blocks.targets(source.visible.num_classes),
             *self._operators(outers, blocks.index.shape[1], padded.shape[1]),
@@ -165,17 +168,6 @@ class Neighborhoods:
             for m in (matrix, matrix.T)
         )
         return forward, back
-
-
-def _padded(parts: Sequence[np.ndarray], with_ones: bool) -> np.ndarray:
-    width = max(part.shape[0] for part in parts)
-    features = parts[0].shape[1]
-    result = np.zeros((len(parts), width, features + with_ones), parts[0].dtype)
-    for i, part in enumerate(parts):
-        result[i, : part.shape[0], :features] = part
-        if with_ones:
-            result[i, : part.shape[0], -1] = 1
-    return result
 
 
 RealSide = ConstantRows | Neighborhoods
