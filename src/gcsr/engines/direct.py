@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from gcsr.engines.iterates import BestValidated
-from gcsr.engines.loop import Learned, OuterStep, finite_graphs, learn
-from gcsr.engines.result import Context
+from gcsr.engines.loop import OuterStep, finite_graphs
 from gcsr.training.adam import Adam
 
+# Iterations between two checks of the loss.
+CHECK_EVERY = 10
 # From an iteration and the tensors to the loss of every graph.
 Loss = Callable[[int, Sequence[Tensor]], Tensor]
 
@@ -66,26 +66,3 @@ class DirectStep(OuterStep):
     def is_finite(self) -> Tensor:
         """Whether all tensors of each graph are finite."""
         return finite_graphs(*self.params)
-
-
-CHECK_EVERY, COMPARISONS = 10, 10
-
-
-def learn_directly(
-    ctx: Context,
-    step: DirectStep,
-    iterations: int,
-    iterate: Callable[[], tuple[Tensor, ...]],
-    *,
-    best: bool,
-) -> Learned:
-    """Run the loop; ``best`` returns the iterate on which GCNs validate best."""
-    return learn(
-        ctx,
-        step,
-        iterations,
-        iterate,
-        BestValidated(ctx.view.validation, ctx.device) if best else None,
-        check_every=CHECK_EVERY,
-        compare_at=range(0, iterations, max(1, iterations // COMPARISONS)),
-    )

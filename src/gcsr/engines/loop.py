@@ -276,6 +276,10 @@ def optimize(
     return losses.cpu()
 
 
+# How often iterates are compared, beside the last one.
+COMPARISONS = 10
+
+
 @dataclass(frozen=True, eq=False)
 class Learned:
     """What a run made of some graphs.
@@ -300,7 +304,7 @@ def learn(
     iterate: Callable[[], tuple[Tensor, ...]],
     best: Best | None,
     *,
-    compare_at: Container[int],
+    compare_at: Container[int] | None = None,
     watch_every: int = 1,
     unit: str = "iteration",
     **options: Any,
@@ -310,12 +314,15 @@ def learn(
     Args:
         ctx, step, iterations: what runs.
         iterate: X', A', Y' of every graph as they are now, and what the method adds.
-        best: compares iterates at ``compare_at``; ``None``: the last one is returned.
+        best: compares iterates at ``compare_at``, by default ten times; ``None``: the last one is
+            returned.
         watch_every: see :func:`~gcsr.engines.iterates.comparison`.
         unit: the method's word for an iteration.
         options: those of :func:`optimize`.
     """
     view, seeds = ctx.view, ctx.seeds
+    if compare_at is None:
+        compare_at = range(0, iterations, max(1, iterations // COMPARISONS))
     guard = DivergenceGuard(best, view.checkpoint, seeds, ctx.device, unit)
     compare = comparison(best, view, seeds, ctx.device, every=watch_every)
     losses = optimize(

@@ -38,9 +38,9 @@ from torch.nn.functional import normalize, one_hot
 
 from gcsr.data.features import csr_matrix, is_sparse
 from gcsr.data.views import VisibleGraph
-from gcsr.engines.direct import COMPARISONS, DirectStep, learn_directly
-from gcsr.engines.iterates import QUICK_RUNS
-from gcsr.engines.loop import Units, advance_together, feature_unit
+from gcsr.engines.direct import CHECK_EVERY, DirectStep
+from gcsr.engines.iterates import QUICK_RUNS, BestValidated
+from gcsr.engines.loop import COMPARISONS, Units, advance_together, feature_unit, learn
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.equations.propagation import normalized_adjacency
 from gcsr.methods.base import Condenser
@@ -144,7 +144,8 @@ class GDEM(Condenser):
 
         rates = (self.feature_lr * feature_unit(x, self.units), self.eigen_lr)
         step = DirectStep((x, vectors), rates, loss, learned)
-        made = learn_directly(ctx, step, self.iterations, iterate, best=self.iterate == "best-val")
+        best = None if self.iterate == "last" else BestValidated(ctx.view.validation, ctx.device)
+        made = learn(ctx, step, self.iterations, iterate, best, check_every=CHECK_EVERY)
         return [
             CondensationResult(
                 made.iterate[0][g].float(),

@@ -24,9 +24,9 @@ import torch
 from torch import Tensor
 
 from gcsr.data.views import Target
-from gcsr.engines.direct import COMPARISONS, DirectStep, learn_directly
-from gcsr.engines.iterates import QUICK_RUNS
-from gcsr.engines.loop import Units, advance_together, feature_unit
+from gcsr.engines.direct import CHECK_EVERY, DirectStep
+from gcsr.engines.iterates import QUICK_RUNS, BestValidated
+from gcsr.engines.loop import COMPARISONS, Units, advance_together, feature_unit, learn
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.equations.gntk import KernelNodes, ridge_prediction, tangent_kernel
 from gcsr.methods.base import Condenser
@@ -138,7 +138,8 @@ class KRR(Condenser):
             return x, torch.stack([self.adjacency(one) for one in x]), self.targets(y), y
 
         step = DirectStep((x, y), (rate, self.label_lr), loss)
-        made = learn_directly(ctx, step, self.iterations, iterate, best=self.iterate == "best-val")
+        best = None if self.iterate == "last" else BestValidated(ctx.view.validation, ctx.device)
+        made = learn(ctx, step, self.iterations, iterate, best, check_every=CHECK_EVERY)
         x, adjacency, targets, y = made.iterate
         accuracy = self._kernel_accuracy(view.validation, x, y)
         results = []
