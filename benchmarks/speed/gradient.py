@@ -17,6 +17,7 @@ from gcsr.data.graph import Graph
 from gcsr.data.views import View
 from gcsr.engines.gradient.blocks import chain
 from gcsr.engines.gradient.engine import MatchGradients
+from gcsr.engines.result import Context
 from gcsr.methods.gcond import GCond
 from gcsr.methods.presets import paper_settings
 from gcsr.models.sparse import SparseOperator, SparseTopology
@@ -77,7 +78,11 @@ def engine_step(
 ) -> MatchGradients:
     """The engine's state at the beginning of the first epoch."""
     condenser = GCond(nodes=nodes, **settings)  # type: ignore[arg-type]
-    step = condenser.begin(View(graph).condensing(), seeds, device)
+    step = condenser.begin(Context(View(graph).condensing(), nodes, seeds, device)).step(
+        slice(None)
+    )
+    if not isinstance(step, MatchGradients):
+        raise TypeError("GCond matches gradients")
     step.begin(0, structural=False)
     return step
 
@@ -88,8 +93,6 @@ def plain_step(graph: Graph, step: MatchGradients, settings: dict[str, object]) 
     real = PlainNeighborhoods(
         {c: _around(graph, c, device, dtype) for c in range(graph.num_classes)}
     )
-    if step.structure is None:
-        raise TypeError("GCond has a structure")
     network = step.learner.init(
         graph.num_features, graph.num_classes, make_generator(0, "theta of epoch 0")
     )

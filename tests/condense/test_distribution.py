@@ -9,7 +9,8 @@ import torch
 
 from gcsr import DM, GCDM, GCDMX, DosCond, GCond, Graph, InputError
 from gcsr.data.views import View
-from gcsr.engines.gradient.engine import MatchGradients
+from gcsr.engines.gradient.engine import LearnedStructure, MatchGradients
+from gcsr.engines.result import Context
 from gcsr.methods.gradient_matching import GradientCondenser
 from gcsr.methods.presets import paper_settings
 from helpers import CPU, dense, plain_norm, planted_graph
@@ -29,7 +30,8 @@ def graph() -> Graph:
 
 
 def begun(condenser: GradientCondenser, graph: Graph) -> MatchGradients:
-    step = condenser.begin(View(graph).condensing(), SEEDS, CPU)
+    step = condenser.begin(Context(View(graph).condensing(), 10, SEEDS, CPU)).step(slice(None))
+    assert isinstance(step, MatchGradients)
     step.begin(0, structural=False)
     return step
 
@@ -85,7 +87,7 @@ def test_networks_train_by_cross_entropy(graph):
     theirs = begun(
         GCond(**{k: v for k, v in SMALL.items() if k != "selection"}, model="gcn"), graph
     )
-    theirs.structure, theirs.inner = None, ours.inner
+    theirs.structure, theirs.inner = LearnedStructure(), ours.inner
     for step in (ours, theirs):
         step.loss_and_gradients(structural=False, train=True)
     for a, b in zip(ours.theta, theirs.theta, strict=True):

@@ -16,6 +16,7 @@ from gcsr.data.views import View
 from gcsr.engines.gradient.blocks import chain, sampled_rows
 from gcsr.engines.gradient.engine import MatchGradients
 from gcsr.engines.loop import optimize
+from gcsr.engines.result import Context
 from gcsr.methods.gcond import DCG, GCond, GCondX
 from gcsr.methods.gradient_matching import GradientCondenser, released_order
 from gcsr.methods.registry import build
@@ -44,7 +45,10 @@ def graph() -> Graph:
 def engine_step(
     condenser: GradientCondenser, graph: Graph, seeds: list[int] = SEEDS
 ) -> MatchGradients:
-    return condenser.begin(View(graph).condensing(), seeds, CPU)
+    ctx = Context(View(graph).condensing(), 10, seeds, CPU)
+    step = condenser.begin(ctx).step(slice(None))
+    assert isinstance(step, MatchGradients)
+    return step
 
 
 def plain_step(
@@ -59,7 +63,7 @@ def plain_step(
         graph.x.double(), plain_norm(adjacency) if condenser.real_edges else eye, members
     )
     generator = None
-    if step.structure is not None:
+    if step.structure.params:
         generator = PlainGenerator.with_weights(tuple(p[g] for p in step.structure.params))
     network = step.learner.init(
         graph.num_features, graph.num_classes, make_generator(SEEDS[g], "theta of epoch 0")
@@ -164,7 +168,7 @@ def test_only_its_phase_moves_each_part(graph):
         12,
         progress=lambda *_: None,
         check_every=1,
-        compare=lambda i: seen.append((step.x.clone(), step.structure_adam.params[0].clone())),
+        compare=lambda i: seen.append((step.x.clone(), step.structure.params[0].clone())),
         compare_at=range(12),
     )
     for epoch in range(12):

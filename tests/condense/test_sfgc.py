@@ -56,16 +56,15 @@ def test_each_graph_keeps_its_own_best_the_first_of_equals(lowest, expected):
     scores = [[0.9, 0.2], [0.5, 0.8], [0.2, nan], [0.2, 0.2]]
     for i, pair in enumerate(scores, 1):
         x = torch.tensor([[[10.0 * i]], [[10.0 * i + 1]]])
-        best.offer(i, x, x, torch.tensor(pair))
-    assert best.x is not None and best.a is not None
-    assert best.x.flatten().tolist() == best.a.flatten().tolist() == expected
+        best.offer(i, (x, x), torch.tensor(pair))
+    assert [part.flatten().tolist() for part in best.kept] == [expected, expected]
 
 
 def test_a_first_score_that_is_no_number_is_beaten():
     best = Best(lowest=True)
     for i, score in enumerate([float("nan"), 3.0, 4.0]):
-        best.offer(i, torch.full((1, 1, 1), i), torch.zeros(1, 1, 1), torch.tensor([score]))
-    assert best.x is not None and best.x.item() == 1
+        best.offer(i, (torch.full((1, 1, 1), i),), torch.tensor([score]))
+    assert best.kept[0].item() == 1
 
 
 def test_the_kernel_sees_the_graph_of_the_validation_nodes(graph):
@@ -73,8 +72,8 @@ def test_the_kernel_sees_the_graph_of_the_validation_nodes(graph):
     labels = torch.tensor([0, 0, 1, 1, 2, 2])
     shares = one_hot(labels).repeat(2, 1, 1)
     x = torch.randn(2, 6, graph.num_features, generator=torch.Generator().manual_seed(0))
-    chooser = BestByKernel(shares, validation, CPU, ridge=0.5)
-    chooser(0, x, x)
+    chooser = BestByKernel(3, validation, CPU, ridge=0.5)
+    chooser(0, (x, x, shares))
     # Straight from the whole graph, without the view.
     ids = np.asarray(graph.val)
     a = dense(graph.adjacency[ids][:, ids]) + torch.eye(ids.size, dtype=torch.float64)
@@ -83,11 +82,10 @@ def test_the_kernel_sees_the_graph_of_the_validation_nodes(graph):
     expected = kernel_error(target, one_hot(graph.y[graph.val]), x.double(), shares, 0.5)
     torch.testing.assert_close(chooser.scores[0][1], expected)
     better = int(torch.argmin(expected))
-    chooser(1, x[[better, better]], x)
+    chooser(1, (x[[better, better]], x, shares))
     assert chooser.curve(better)["chosen"] == 0
     assert chooser.curve(1 - better)["chosen"] == 1
-    assert chooser.x is not None
-    assert torch.equal(chooser.x, x[[better, better]])
+    assert torch.equal(chooser.kept[0], x[[better, better]])
 
 
 def test_features_of_the_classes_score_below_shuffled_ones(graph):
@@ -95,8 +93,10 @@ def test_features_of_the_classes_score_below_shuffled_ones(graph):
     centers = torch.stack([graph.x[graph.y == c].mean(0) for c in range(3)])
     labels = torch.arange(3)
     shares = one_hot(labels).repeat(2, 1, 1)
-    chooser = BestByKernel(shares, validation, CPU)
-    right, wrong = chooser.score(torch.stack([centers, centers[[1, 2, 0]]]), centers).tolist()
+    chooser = BestByKernel(3, validation, CPU)
+    right, wrong = chooser.score(
+        torch.stack([centers, centers[[1, 2, 0]]]), centers, shares
+    ).tolist()
     assert right < 1 / 2 * (2 / 9) < wrong
 
 
@@ -121,8 +121,9 @@ def test_the_returned_iterate_has_the_lowest_error(graph):
     best = min(told["values"])
     assert told["values"][told["iterations"].index(told["chosen"])] == best
     validation = View(graph).condensing().validation
-    chooser = BestByKernel(one_hot(small.classes).unsqueeze(0), validation, CPU)
-    assert chooser.score(small.x.unsqueeze(0), small.adjacency).item() == pytest.approx(
+    chooser = BestByKernel(3, validation, CPU)
+    shares = one_hot(small.classes).unsqueeze(0)
+    assert chooser.score(small.x.unsqueeze(0), small.adjacency, shares).item() == pytest.approx(
         best, rel=1e-6
     )
 

@@ -88,14 +88,14 @@ def test_smoothness_by_loops_and_finite_differences(monkeypatch):
 def test_loss_is_the_sum_of_its_terms(graph, units):
     condenser = SimGC(units=units, threshold=0.5, **SMALL)
     view = View(graph).condensing()
-    inputs = condenser._inputs(Context(view, 10, SEEDS, CPU))
-    step = condenser._step(view, inputs, SEEDS)
+    begun = condenser.begin(Context(view, 10, SEEDS, CPU))
+    step = begun.step(slice(None))
     found, (gradient,) = step.loss_and_gradients(structural=False, train=False)
     norm, x_real = plain_norm(dense(graph.adjacency)), graph.x.double()
     real = torch.cat([x_real, norm @ x_real, norm @ norm @ x_real], 1)
     rows, labels = real[graph.train], graph.y[graph.train]
     unit = float(x_real[graph.train].square().mean().sqrt()) if units == "relative" else 1.0
-    y = inputs.labels
+    y = begun.labels
     for g in range(len(SEEDS)):
         x = step.x[g].clone().requires_grad_()
         params = tuple(p[g : g + 1] for p in step.structure.params)
@@ -103,7 +103,7 @@ def test_loss_is_the_sum_of_its_terms(graph, units):
         a = torch.where(a >= 0.5, a, 0)
         small = plain_norm(a)
         z = torch.cat([x, small @ x, small @ small @ x], 1)
-        w1, b1, w2, b2 = (p[g] for p in inputs.teacher)
+        w1, b1, w2, b2 = (p[g] for p in step.teacher)
         scores = ((small @ small @ x) @ w1 + b1).relu() @ w2 + b2
         loss = torch.nn.functional.cross_entropy(scores, y)
         weights = torch.bincount(y).double()

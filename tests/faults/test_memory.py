@@ -107,7 +107,7 @@ def test_a_graph_that_does_not_fit_is_one_sentence(graph, monkeypatch):
         raise torch.OutOfMemoryError
 
     module = import_module("gcsr.methods.trajectory_matching")
-    monkeypatch.setattr(module, "optimize", full)
+    monkeypatch.setattr(module, "learn", full)
     small = GCSR(nodes=9, experts=1, expert_epochs=70, hidden_channels=8, iterations=2)
     with pytest.raises(InputError, match=SENTENCE.format("condensed graphs", 1)):
         small.condense(graph, device="cpu")

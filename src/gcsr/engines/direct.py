@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from gcsr.data.views import Target
-from gcsr.engines.iterates import BestValidated, comparison, loss_curves
-from gcsr.engines.loop import DivergenceGuard, OuterStep, finite_graphs, optimize
-from gcsr.engines.result import Context
+from gcsr.engines.loop import OuterStep, finite_graphs
 from gcsr.training.adam import Adam
 
+# Iterations between two checks of the loss.
+CHECK_EVERY = 10
 # From an iteration and the tensors to the loss of every graph.
 Loss = Callable[[int, Sequence[Tensor]], Tensor]
 
@@ -69,60 +66,3 @@ class DirectStep(OuterStep):
     def is_finite(self) -> Tensor:
         """Whether all tensors of each graph are finite."""
         return finite_graphs(*self.params)
-
-
-# From two learned tensors of one graph, of which the first is X', to A' and class shares.
-Reading = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
-CHECK_EVERY, COMPARISONS = 10, 10
-
-
-class _BestRead(BestValidated):
-    """Keeps the two tensors of the graph that validates best."""
-
-    def __init__(self, validation: Target, device: torch.device, read: Reading) -> None:
-        super().__init__(torch.empty(0), validation, device)
-        self._read = read
-
-    def score(self, x: Tensor, a: Tensor) -> Tensor:
-        """Validation accuracy of every graph."""
-        graphs = zip(x, a, strict=True)
-        found = [self._quick(one, *self._read(one, other)) for one, other in graphs]
-        return torch.tensor(found, dtype=torch.float64)
-
-
-@dataclass(frozen=True, eq=False)
-class Learned:
-    """The two tensors of every graph, with what goes into its provenance."""
-
-    first: Tensor
-    second: Tensor
-    details: list[dict[str, Any]]
-    notes: list[tuple[str, ...]]
-
-
-def learn(ctx: Context, step: DirectStep, iterations: int, read: Reading, *, best: bool) -> Learned:
-    """Run the loop on two tensors; ``best`` returns the iterate on which GCNs validate best."""
-    view, seeds, device = ctx.view, ctx.seeds, ctx.device
-    first, second = step.params
-    scored = None
-    if best or view.watch is not None:
-        scored = _BestRead(view.validation, device, read)
-    guard = DivergenceGuard(scored, view.checkpoint, seeds, device)
-    compare = comparison(scored, view, seeds, second, device)
-    losses = optimize(
-        step,
-        iterations,
-        progress=ctx.progress,
-        guard=guard,
-        check_every=CHECK_EVERY,
-        compare=None if compare is None else lambda i: compare(i, first, second),
-        compare_at=range(0, iterations, max(1, iterations // COMPARISONS)),
-    )
-    details: list[dict[str, Any]] = [
-        {"matching_loss": curve} for curve in loss_curves(losses, iterations)
-    ]
-    if best and scored is not None and scored.x is not None and scored.a is not None:
-        first, second = scored.x, scored.a
-        for g, one in enumerate(details):
-            one[scored.measure] = scored.curve(g)
-    return Learned(first, second, details, [guard.notes(g) for g in range(len(seeds))])

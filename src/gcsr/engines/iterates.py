@@ -43,50 +43,49 @@ def recorded(values: Tensor) -> list[float | None]:
 class Best:
     """Keeps, for every graph, the iterate that scored best, of equals the earliest or the ``latest``.
 
-    ``x`` and ``a`` are ``None`` before the first comparison. ``measure`` is the provenance key of the
-    scores.
+    ``kept`` are the tensors of an iterate, with the graphs along their first dimension: X', A', Y' and
+    what a method adds. It is empty before the first comparison. ``measure`` is the provenance key of
+    the scores.
     """
 
     measure: str
 
     def __init__(self, *, lowest: bool = False, latest: bool = False) -> None:
-        self.x: Tensor | None = None
-        self.a: Tensor | None = None
+        self.kept: tuple[Tensor, ...] = ()
         self.scores: list[tuple[int, Tensor]] = []
         self._sign, self._latest = -1 if lowest else 1, latest
-        self._best: Tensor | None = None
+        self._best = torch.empty(0)
 
-    def score(self, x: Tensor, a: Tensor) -> Tensor:
-        """Score X' and A' of every graph."""
+    def score(self, x: Tensor, a: Tensor, y: Tensor) -> Tensor:
+        """Score X', A' and Y' of every graph."""
         raise NotImplementedError
 
-    def __call__(self, iteration: int, x: Tensor, a: Tensor) -> None:
+    def __call__(self, iteration: int, iterate: Sequence[Tensor]) -> None:
         """Score the iterate before an iteration and keep the graphs that improved."""
-        self.offer(iteration, x, a, self.score(x, a))
+        self.offer(iteration, iterate, self.score(*iterate[:3]))
 
-    def offer(self, iteration: int, x: Tensor, a: Tensor, scores: Tensor) -> None:
-        """Keep X' and A' of the graphs whose score is better than all earlier ones; NaN never is."""
-        x, a = x.detach().clone(), a.detach().clone()
+    def offer(self, iteration: int, iterate: Sequence[Tensor], scores: Tensor) -> None:
+        """Keep the graphs whose score is better than all earlier ones; NaN never is."""
         self.scores.append((iteration, scores))
         signed = (self._sign * scores).nan_to_num(nan=-torch.inf)
-        if self.x is None or self.a is None or self._best is None:
-            self.x, self.a, self._best = x, a, signed
+        if not self.kept:
+            self.kept, self._best = tuple(part.detach().clone() for part in iterate), signed
             return
         better = signed > self._best
         if self._latest:
             better |= (signed == self._best) & ~scores.isnan()
-        chosen = better.to(x.device).view(-1, 1, 1)
-        self.x, self.a = torch.where(chosen, x, self.x), torch.where(chosen, a, self.a)
+        chosen = better.to(iterate[0].device).view(-1, 1, 1)
+        pairs = zip(iterate, self.kept, strict=True)
+        self.kept = tuple(torch.where(chosen, new.detach(), old) for new, old in pairs)
         self._best = torch.where(better, signed, self._best)
 
     def state(self) -> dict[str, Tensor]:
         """What was kept and all scores so far, by the names that checkpoints use."""
-        if self.x is None or self.a is None or self._best is None:
+        if not self.kept:
             return {}
         iterations, scores = zip(*self.scores, strict=True)
         return {
-            "chosen x": self.x,
-            "chosen a": self.a,
+            **{f"chosen {i}": part for i, part in enumerate(self.kept)},
             "chosen best": self._best,
             "chosen scores": torch.stack(scores),
             "chosen iterations": torch.tensor(iterations),
@@ -94,9 +93,11 @@ class Best:
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
         """Go back to an earlier :meth:`state`; other names in it are ignored."""
-        self.x, self.a, self._best = (state.get(f"chosen {name}") for name in ("x", "a", "best"))
-        self.scores = []
-        if self.x is not None:
+        self.kept, self.scores = (), []
+        if "chosen best" in state:
+            count = sum(name.removeprefix("chosen ").isdigit() for name in state)
+            self.kept = tuple(state[f"chosen {i}"] for i in range(count))
+            self._best = state["chosen best"]
             iterations = state["chosen iterations"].tolist()
             self.scores = list(zip(iterations, state["chosen scores"].unbind(), strict=True))
 
@@ -185,40 +186,24 @@ class BestValidated(Best):
 
     measure = "validation"
 
-    def __init__(
-        self, targets: Tensor, validation: Target, device: torch.device, *, latest: bool = False
-    ) -> None:
+    def __init__(self, validation: Target, device: torch.device, *, latest: bool = False) -> None:
         super().__init__(latest=latest)
-        self.targets, self._quick = targets, QuickScore(validation, device)
+        self._quick = QuickScore(validation, device)
 
-    def score(self, x: Tensor, a: Tensor) -> Tensor:
+    def score(self, x: Tensor, a: Tensor, y: Tensor) -> Tensor:
         """Validation accuracy of every graph."""
-        found = [self._quick(x[g], a[g], self.targets[g]) for g in range(x.shape[0])]
+        found = [self._quick(*graph) for graph in zip(x, a, y, strict=True)]
         return torch.tensor(found, dtype=torch.float64)
-
-
-class BestLabeled(BestValidated):
-    """The same where Y' is learned: ``targets`` change, and are kept beside X'."""
-
-    def __call__(self, iteration: int, x: Tensor, a: Tensor) -> None:
-        """Score the iterate with the labels that it has now."""
-        self.offer(iteration, torch.cat([x, self.targets], -1), a, self.score(x, a))
-
-    def parts(self, features: int) -> tuple[Tensor, Tensor]:
-        """X' and Y' that were kept."""
-        assert self.x is not None
-        return self.x[..., :features], self.x[..., features:]
 
 
 def comparison(
     best: Best | None,
     view: CondensingView,
     seeds: Sequence[int],
-    targets: Tensor,
     device: torch.device,
     *,
     every: int = 1,
-) -> Callable[[int, Tensor, Tensor], None] | None:
+) -> Callable[[int, Sequence[Tensor]], None] | None:
     """A callback that gives iterates to ``best``, and their validation accuracy to ``view.watch``.
 
     If ``best`` does not validate, iterations that are a multiple of ``every`` are scored for
@@ -227,16 +212,14 @@ def comparison(
     if view.watch is None:
         return best
     watch = in_order(view.watch)
-    validated = best if isinstance(best, BestValidated) else None
-    quick = QuickScore(view.validation, device) if validated is None else None
+    validated = best if isinstance(best, BestValidated) else BestValidated(view.validation, device)
 
-    def compare(iteration: int, x: Tensor, a: Tensor) -> None:
+    def compare(iteration: int, iterate: Sequence[Tensor]) -> None:
         if best is not None:
-            best(iteration, x, a)
-        if validated is not None:
-            watch(iteration, dict(zip(seeds, validated.scores[-1][1].tolist(), strict=True)))
-        elif quick is not None and iteration % every == 0:
-            watch(iteration, {seed: quick(x[g], a[g], targets[g]) for g, seed in enumerate(seeds)})
+            best(iteration, iterate)
+        if validated is best or iteration % every == 0:
+            scores = validated.scores[-1][1] if validated is best else validated.score(*iterate[:3])
+            watch(iteration, dict(zip(seeds, scores.tolist(), strict=True)))
 
     return compare
 

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from gcsr.engines.iterates import Best
+from gcsr.engines.iterates import Best, comparison, loss_curves
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.utils.checkpoint import CheckpointLog, State
 from gcsr.utils.devices import free_memory_bytes, within_memory
@@ -56,7 +56,6 @@ class _Good:
     iteration: int
     buffers: tuple[Tensor, ...]
     best: Mapping[str, Tensor]
-    values: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -90,31 +89,29 @@ class DivergenceGuard:
         self.rollbacks: list[Rollback] = []
         self._unit = unit
         self._best = best
-        self._good = _Good(0, (), {}, {})
+        self._good = _Good(0, (), {})
         self._part = None
         if checkpoint is not None and device is not None:
             self._part = checkpoint.part(f"graphs-{seeds[0]}-{seeds[-1]}-{len(seeds)}", device)
 
-    def begin(self, buffers: Sequence[Tensor], losses: Tensor) -> tuple[int, Mapping[str, Any]]:
-        """The first iteration and the values of the checkpoint; without one 0 and no values."""
+    def begin(self, buffers: Sequence[Tensor], losses: Tensor) -> int:
+        """The first iteration: that of the checkpoint, without one 0."""
         state = None if self._part is None else self._part.load()
-        iteration, values = 0, {}
+        iteration = 0
         if state is not None:
-            iteration, values = int(state.values["iteration"]), state.values["more"]
+            iteration = int(state.values["iteration"])
             self.rollbacks = [Rollback(*one) for one in state.values["rollbacks"]]
             for i, buffer in enumerate(buffers):
                 buffer.copy_(state.tensors[f"buffer {i}"])
             losses[:iteration] = state.tensors["losses"]
             if self._best is not None:
                 self._best.restore(state.tensors)
-        self._keep(iteration, buffers, values)
-        return iteration, values
+        self._keep(iteration, buffers)
+        return iteration
 
-    def accept(
-        self, iteration: int, buffers: Sequence[Tensor], losses: Tensor, values: Mapping[str, Any]
-    ) -> None:
+    def accept(self, iteration: int, buffers: Sequence[Tensor], losses: Tensor) -> None:
         """Keep the state before an iteration, which is finite."""
-        self._keep(iteration, buffers, values)
+        self._keep(iteration, buffers)
         if self._part is not None:
             nbytes = sum(buffer.nbytes for buffer in buffers) + losses[:iteration].nbytes
             self._part.offer(nbytes, lambda: self._state(losses))
@@ -167,17 +164,16 @@ class DivergenceGuard:
     def _halvings(self, graph: int) -> int:
         return sum(one.graph == graph for one in self.rollbacks)
 
-    def _keep(self, iteration: int, buffers: Sequence[Tensor], values: Mapping[str, Any]) -> None:
+    def _keep(self, iteration: int, buffers: Sequence[Tensor]) -> None:
         best = {} if self._best is None else self._best.state()
-        self._good = _Good(iteration, tuple(buffer.clone() for buffer in buffers), best, values)
+        self._good = _Good(iteration, tuple(buffer.clone() for buffer in buffers), best)
 
     def _state(self, losses: Tensor) -> State:
         good = self._good
         tensors = {f"buffer {i}": buffer for i, buffer in enumerate(good.buffers)}
         tensors |= {"losses": losses[: good.iteration], **good.best}
         rollbacks = [[one.graph, one.iteration, one.back_to] for one in self.rollbacks]
-        values = {"iteration": good.iteration, "rollbacks": rollbacks, "more": dict(good.values)}
-        return State(tensors, values)
+        return State(tensors, {"iteration": good.iteration, "rollbacks": rollbacks})
 
 
 class OuterStep(ABC):
@@ -207,13 +203,6 @@ class OuterStep(ABC):
     def is_finite(self) -> Tensor:
         """Whether the state of each graph is finite."""
         return finite_graphs(self.x)
-
-    def values(self) -> dict[str, Any]:
-        """State that is not a tensor, for the checkpoint."""
-        return {}
-
-    def resume(self, values: Mapping[str, Any]) -> None:  # noqa: B027 - most have no values
-        """Take over :meth:`values` of a checkpoint, after its tensors were copied to the buffers."""
 
 
 def finite_graphs(*tensors: Tensor) -> Tensor:
@@ -252,8 +241,7 @@ def optimize(
     guard, keep_every = guard or DivergenceGuard(), keep_every or check_every
     graphs = step.x.shape[0]
     losses = torch.zeros((iterations, graphs), dtype=torch.float64, device=step.x.device)
-    i, values = guard.begin(step.buffers(), losses)
-    step.resume(values)
+    i = guard.begin(step.buffers(), losses)
     lr_scale = guard.lr_scale(step.x)
     try:
         while i < iterations:
@@ -269,7 +257,7 @@ def optimize(
                 bad |= ~step.is_finite()
             if not bool(bad.any()):
                 if keep:
-                    guard.accept(i, step.buffers(), losses, step.values())
+                    guard.accept(i, step.buffers(), losses)
                 progress("condensing", i, iterations)
                 continue
             back = guard.rollback(i, bad, step.buffers(), losses)
@@ -286,6 +274,73 @@ def optimize(
     if compare is not None:
         compare(iterations)
     return losses.cpu()
+
+
+# How often iterates are compared, beside the last one.
+COMPARISONS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """What a run made of some graphs.
+
+    Attributes:
+        iterate: X', A', Y' and what the method adds, with the graphs along their first dimension.
+        losses: ``(iterations, graphs)``.
+        details: the loss and the scores of iterates, for the provenance of every graph.
+        notes: on every graph's rollbacks.
+    """
+
+    iterate: tuple[Tensor, ...]
+    losses: Tensor
+    details: list[dict[str, Any]]
+    notes: list[tuple[str, ...]]
+
+
+def learn(
+    ctx: Context,
+    step: OuterStep,
+    iterations: int,
+    iterate: Callable[[], tuple[Tensor, ...]],
+    best: Best | None,
+    *,
+    compare_at: Container[int] | None = None,
+    watch_every: int = 1,
+    unit: str = "iteration",
+    **options: Any,
+) -> Learned:
+    """Run the loop of a method for some graphs, and return the best iterate or the last one.
+
+    Args:
+        ctx, step, iterations: what runs.
+        iterate: X', A', Y' of every graph as they are now, and what the method adds.
+        best: compares iterates at ``compare_at``, by default ten times; ``None``: the last one is
+            returned.
+        watch_every: see :func:`~gcsr.engines.iterates.comparison`.
+        unit: the method's word for an iteration.
+        options: those of :func:`optimize`.
+    """
+    view, seeds = ctx.view, ctx.seeds
+    if compare_at is None:
+        compare_at = range(0, iterations, max(1, iterations // COMPARISONS))
+    guard = DivergenceGuard(best, view.checkpoint, seeds, ctx.device, unit)
+    compare = comparison(best, view, seeds, ctx.device, every=watch_every)
+    losses = optimize(
+        step,
+        iterations,
+        progress=ctx.progress,
+        guard=guard,
+        compare=None if compare is None else lambda i: compare(i, iterate()),
+        compare_at=compare_at,
+        **options,
+    )
+    details: list[dict[str, Any]] = [
+        {"matching_loss": curve} for curve in loss_curves(losses, iterations)
+    ]
+    if best is not None:
+        details = [one | {best.measure: best.curve(g)} for g, one in enumerate(details)]
+    found = best.kept if best is not None else iterate()
+    return Learned(found, losses, details, [guard.notes(g) for g in range(len(seeds))])
 
 
 Units = Literal["relative", "absolute"]

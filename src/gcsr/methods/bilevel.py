@@ -14,7 +14,7 @@ from gcsr.data.views import CondensingView, ViewCache, VisibleGraph
 from gcsr.engines.bilevel.engine import CHECK_EVERY, BilevelSchedule, BilevelStep
 from gcsr.engines.bilevel.real_loss import BATCH_NODES, BATCHES, STUDENT_MODELS, RealLoss
 from gcsr.engines.bilevel.window import InnerAdam
-from gcsr.engines.iterates import BestLabeled, comparison, loss_curves
+from gcsr.engines.iterates import BestValidated, comparison, loss_curves
 from gcsr.engines.loop import DivergenceGuard, advance_together, optimize, reason_of
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.engines.structure import SelfExpressiveStructure
@@ -274,21 +274,14 @@ class Bilevel(Condenser):
         edges = structure is not None
         keys = [(edges, start) for start in starts]
         best = None if self.iterate == "last" else BestIterate(view, x.device, keys)
-        offer = None if best is None else comparison(best, view, seeds, y, x.device)
+        offer = None if best is None else comparison(best, view, seeds, x.device)
 
-        def features() -> Tensor:
-            if columns is None:
-                return step.x
-            return initial.index_copy(-1, columns.to(initial.device), step.x)
-
-        def shares(iteration: int) -> Tensor:
-            # The start is as it is, with labels that nothing was taken from.
-            return y if iteration == 0 else step.targets()
-
-        def compare(iteration: int) -> None:
-            assert best is not None and offer is not None
-            best.targets = shares(iteration)
-            offer(iteration, features(), step.adjacency())
+        def iterate(iteration: int) -> tuple[Tensor, Tensor, Tensor]:
+            """X', A' and Y' now; the start is as it is, with labels that nothing was taken from."""
+            now = (
+                step.x if columns is None else initial.index_copy(-1, columns.to(x.device), step.x)
+            )
+            return now, step.adjacency(), y if iteration == 0 else step.targets()
 
         name = seeds if structure is None else [*seeds, -1]
         guard = DivergenceGuard(best, view.checkpoint, name, x.device)
@@ -299,12 +292,10 @@ class Bilevel(Condenser):
             guard=guard,
             progress=ctx.progress,
             check_every=CHECK_EVERY,
-            compare=None if best is None else compare,
+            compare=None if offer is None else lambda i: offer(i, iterate(i)),
             compare_at=frozenset(range(0, self.iterations, every)),
         )
-        found = (features(), shares(self.iterations), step.adjacency())
-        if best is not None and best.a is not None:
-            found = (*best.parts(int(initial.shape[-1])), best.a)
+        found = iterate(self.iterations) if best is None else best.kept
         curves = loss_curves(losses, self.iterations)
         results = []
         for g in range(len(seeds)):
@@ -315,13 +306,13 @@ class Bilevel(Condenser):
                 **({} if known.provenance is None else {"pseudo_labels": known.provenance}),
                 **parts_read(view, known.nodes),
             }
-            x, y, a = (part[g] for part in found)
-            order = y.argmax(1).sort(stable=True).indices  # nodes in blocks by class
+            features, a, shares = (part[g] for part in found)
+            order = shares.argmax(1).sort(stable=True).indices  # nodes in blocks by class
             notes = (*starts[g].notes, *guard.notes(g))
             if real is not None and real.note is not None:
                 notes = (*notes, real.note)
             a = a[order][:, order]
-            results.append(CondensationResult(x[order], a, y[order], notes, details))
+            results.append(CondensationResult(features[order], a, shares[order], notes, details))
         return results
 
 
@@ -361,7 +352,7 @@ def _shares(seed: int, labeler: str, ctx: Context) -> LabelShares:
 _START_SCORES: ViewCache[float] = ViewCache()
 
 
-class BestIterate(BestLabeled):
+class BestIterate(BestValidated):
     """Keeps, for every graph, the iterate on which quickly trained GCNs validate best.
 
     Of equals the latest is kept: its outer loss is lower, and few validation nodes often tie.
@@ -370,15 +361,15 @@ class BestIterate(BestLabeled):
     def __init__(
         self, view: CondensingView, device: torch.device, starts: Sequence[Hashable]
     ) -> None:
-        super().__init__(torch.empty(0), view.validation, device, latest=True)
+        super().__init__(view.validation, device, latest=True)
         self._data, self._starts = (view.visible, view.validation), starts
 
-    def score(self, x: Tensor, a: Tensor) -> Tensor:
+    def score(self, x: Tensor, a: Tensor, y: Tensor) -> Tensor:
         """Validation accuracy of every graph."""
         options: dict[str, Any] = {"hidden_channels": QUICK_HIDDEN, "recipe": QUICK}
         networks, found = range(QUICK_NETWORKS), []
-        for g, targets in enumerate(self.targets):
-            score = partial(self._quick.score, x[g], a[g], targets, networks, 0, **options)
+        for g, graph in enumerate(zip(x, a, y, strict=True)):
+            score = partial(self._quick.score, *graph, networks, 0, **options)
             if self.scores:
                 found.append(score())
             else:

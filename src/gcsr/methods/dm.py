@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-import torch
 from torch import Tensor
 
-from gcsr.data.views import CondensingView
-from gcsr.engines.gradient.engine import MatchGradients
-from gcsr.engines.gradient.learners import LEARNERS, ClassMeans, Learner
+from gcsr.engines.gradient.learners import ClassMeans, Network
 from gcsr.engines.loop import PRECISIONS
 from gcsr.engines.result import Context
-from gcsr.methods.gradient_matching import (
-    GradientCondenser,
-    GradientInputs,
-    StructuredGradientCondenser,
-)
+from gcsr.methods.gradient_matching import GradientCondenser, StructuredGradientCondenser
 from gcsr.methods.kcenter import KCenterStart
 from gcsr.starts.sample import Start
 from gcsr.utils.errors import Count, Rate, Whole
@@ -35,26 +27,19 @@ class DistributionCondenser(KCenterStart, GradientCondenser):
     depends on the network.
     """
 
+    weighs_classes: ClassVar[bool] = False
+
     model: str = "sgc"
     feature_lr: Rate = 0.1
     distance: Literal["squared"] = "squared"
 
-    @property
-    def _learner(self) -> Learner:
-        return ClassMeans(LEARNERS[self.model](self.hidden_channels))
+    def _matched(self, learner: Network) -> ClassMeans:
+        return ClassMeans(learner)
 
     def _rows(self, ctx: Context, labels: Tensor) -> list[Start]:
         if self.selection == "random":
             return super()._rows(ctx, labels)
         return self._k_center_starts(ctx, labels, self.num_hops, PRECISIONS[self.dtype])
-
-    def _step(
-        self, view: CondensingView, inputs: GradientInputs, seeds: Sequence[int]
-    ) -> MatchGradients:
-        step = super()._step(view, inputs, seeds)
-        # Every class counts the same.
-        step.classes = replace(step.classes, importance=torch.ones_like(step.classes.importance))
-        return step
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -38,9 +38,9 @@ from torch.nn.functional import normalize, one_hot
 
 from gcsr.data.features import csr_matrix, is_sparse
 from gcsr.data.views import VisibleGraph
-from gcsr.engines.direct import COMPARISONS, DirectStep, learn
-from gcsr.engines.iterates import QUICK_RUNS
-from gcsr.engines.loop import Units, advance_together, feature_unit
+from gcsr.engines.direct import CHECK_EVERY, DirectStep
+from gcsr.engines.iterates import QUICK_RUNS, BestValidated
+from gcsr.engines.loop import COMPARISONS, Units, advance_together, feature_unit, learn
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.equations.propagation import normalized_adjacency
 from gcsr.methods.base import Condenser
@@ -138,16 +138,18 @@ class GDEM(Condenser):
             turn = iteration % (self.eigen_steps + self.feature_steps)
             return [1] if turn < self.eigen_steps else [0]
 
-        def read(x: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
-            return spectral_adjacency(u, real.values), targets
+        def iterate() -> tuple[Tensor, ...]:
+            a = torch.stack([spectral_adjacency(u, real.values) for u in vectors])
+            return x, a, targets.expand(len(starts), -1, -1)
 
         rates = (self.feature_lr * feature_unit(x, self.units), self.eigen_lr)
         step = DirectStep((x, vectors), rates, loss, learned)
-        made = learn(ctx, step, self.iterations, read, best=self.iterate == "best-val")
+        best = None if self.iterate == "last" else BestValidated(ctx.view.validation, ctx.device)
+        made = learn(ctx, step, self.iterations, iterate, best, check_every=CHECK_EVERY)
         return [
             CondensationResult(
-                made.first[g].float(),
-                read(made.first[g], made.second[g])[0].float(),
+                made.iterate[0][g].float(),
+                made.iterate[1][g].float(),
                 labels,
                 (*start.notes, *made.notes[g]),
                 made.details[g] | {"eigenvalues": real.values.tolist(), "component": real.nodes},

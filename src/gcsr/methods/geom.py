@@ -8,9 +8,6 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from gcsr.engines.iterates import Best, BestLabeled
-from gcsr.engines.result import Context
-from gcsr.engines.trajectory.engine import Matching
 from gcsr.equations.curriculum import Curriculum, Pace
 from gcsr.methods.sfgc import SnapshotCondenser
 from gcsr.models.topology import EmptyTopology
@@ -39,6 +36,7 @@ class GEOM(SnapshotCondenser):
     name: ClassVar[str] = "geom"
     summary: ClassVar[str] = "trajectory matching with a curriculum and soft labels (ICML 2024)"
     exact_class_budget: ClassVar[bool] = False
+    root: ClassVar[bool] = True
 
     model: str = "gcn"
     num_hops: Whole = 2
@@ -56,14 +54,8 @@ class GEOM(SnapshotCondenser):
     knowledge: Weight = 0.1
 
     @property
-    def _matching(self) -> Matching:
-        return replace(
-            super()._matching,
-            window=self.window,
-            label_lr=self.label_lr,
-            knowledge=self.knowledge,
-            root=True,
-        )
+    def _compare_every(self) -> int:
+        return self.score_every
 
     def _recipe(self) -> ExpertRecipe:
         curriculum = Curriculum(self.easy_share, self.curriculum_epochs, self.pace)
@@ -93,8 +85,3 @@ class GEOM(SnapshotCondenser):
             return logits.scatter(-1, own, scores[0]).scatter(
                 -1, top, torch.where(top == own, *scores)
             )
-
-    def _best(self, ctx: Context, targets: Tensor) -> tuple[Best | None, int]:
-        if self.iterate == "last":
-            return None, self.score_every
-        return BestLabeled(targets, ctx.view.validation, ctx.device), self.score_every

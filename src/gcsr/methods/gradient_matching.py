@@ -3,34 +3,32 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
 
 from gcsr.data.views import CondensingView
 from gcsr.engines.gradient.blocks import CondensedClasses
-from gcsr.engines.gradient.engine import KEEP_EVERY, AlternatingStep, Learned, MatchGradients
-from gcsr.engines.gradient.learners import LEARNERS, Learner
+from gcsr.engines.gradient.engine import (
+    KEEP_EVERY,
+    AlternatingStep,
+    LearnedStructure,
+    MatchGradients,
+)
+from gcsr.engines.gradient.learners import LEARNERS, ClassMeans, Network
 from gcsr.engines.gradient.real import RealSource
 from gcsr.engines.gradient.structures import EdgeGenerator, Generator, TransportTerm
-from gcsr.engines.iterates import (
-    QUICK_RUNS,
-    BestValidated,
-    comparison,
-    epochs_to_compare,
-    loss_curves,
-)
+from gcsr.engines.iterates import QUICK_RUNS, BestValidated, epochs_to_compare
 from gcsr.engines.loop import (
     PRECISIONS,
-    DivergenceGuard,
     Precision,
     Units,
     advance_together,
     feature_unit,
-    optimize,
+    learn,
 )
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.methods.base import Condenser
@@ -50,17 +48,19 @@ LINEAR_CHANNELS = 16
 
 
 @dataclass(frozen=True, eq=False)
-class GradientInputs:
-    """Labels, initial rows of every graph, what is known of the real graph, and more provenance."""
+class Begun:
+    """What all graphs of a run begin with.
+
+    Attributes:
+        labels, starts: the condensed labels, and the initial rows of every graph.
+        step: from some of the graphs to the engine's state before the first epoch.
+        details: more provenance.
+    """
 
     labels: Tensor
     starts: list[Start]
-    source: RealSource | None = None
+    step: Callable[[slice], AlternatingStep]
     details: dict[str, Any] = field(default_factory=dict)
-
-    def of(self, group: slice) -> Self:
-        """Of some of the graphs."""
-        return replace(self, starts=self.starts[group])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,23 +84,17 @@ class AlternatingCondenser(Condenser):
     dtype: Precision = "float32"
 
     @abstractmethod
-    def _inputs(self, ctx: Context) -> GradientInputs:
-        """What all graphs begin with."""
-
-    @abstractmethod
-    def _step(
-        self, view: CondensingView, inputs: GradientInputs, seeds: Sequence[int]
-    ) -> AlternatingStep:
-        """The engine's state before the first epoch."""
+    def begin(self, ctx: Context) -> Begun:
+        """Everything before the first epoch."""
 
     @property
     def _compared(self) -> Collection[int]:
         """Epochs before which iterates are compared."""
         return epochs_to_compare(self.epochs)
 
-    def _structure(self, view: CondensingView, x: Tensor, seeds: Sequence[int]) -> Learned | None:
-        """The structure that is learned; ``None`` for A' = I."""
-        return None
+    def _structure(self, view: CondensingView, x: Tensor, seeds: Sequence[int]) -> LearnedStructure:
+        """The structure that is learned; by default A' = I."""
+        return LearnedStructure()
 
     def _pair_bytes(self, nodes: int) -> int:
         """Bytes per graph that grow with the square of its nodes."""
@@ -112,64 +106,47 @@ class AlternatingCondenser(Condenser):
 
     def run(self, ctx: Context) -> list[CondensationResult]:
         """One condensed graph per seed."""
-        inputs = self._inputs(ctx)
-        each = self._pair_bytes(ctx.nodes)
+        begun = self.begin(ctx)
         return advance_together(
-            lambda part, group: self._run(part, inputs.of(group)), ctx, bytes_each=each
+            lambda part, group: self._run(part, begun, group),
+            ctx,
+            bytes_each=self._pair_bytes(ctx.nodes),
         )
 
-    def _run(self, ctx: Context, inputs: GradientInputs) -> list[CondensationResult]:
+    def _run(self, ctx: Context, begun: Begun, group: slice) -> list[CondensationResult]:
         """Condense some graphs along one leading dimension."""
-        view, seeds, device = ctx.view, ctx.seeds, ctx.device
-        labels, starts = inputs.labels, inputs.starts
-        step = self._step(view, inputs, seeds)
-        identity = torch.eye(labels.numel()).to(step.x).expand(len(seeds), -1, -1)
+        step, graphs = begun.step(group), len(ctx.seeds)
+        identity = torch.eye(ctx.nodes).to(step.x).expand(graphs, -1, -1)
+        targets = step.classes.targets.repeat(graphs, 1, 1)
 
-        def adjacency() -> Tensor:
+        def iterate() -> tuple[Tensor, ...]:
             learned = step.adjacency()
-            return identity if learned is None else self._returned(learned)
+            return step.x, identity if learned is None else self._returned(learned), targets
 
-        targets = step.classes.targets.repeat(len(seeds), 1, 1)
         best = None
         if self.iterate == "best-val":
-            best = BestValidated(targets, view.validation, device)
-        compare = comparison(best, view, seeds, targets, device)
-        guard = DivergenceGuard(best, view.checkpoint, seeds, device, unit="epoch")
-        losses = optimize(
+            best = BestValidated(ctx.view.validation, ctx.device)
+        made = learn(
+            ctx,
             step,
             self.epochs,
-            progress=ctx.progress,
+            iterate,
+            best,
+            compare_at=self._compared,
+            unit="epoch",
             check_every=1,
             keep_every=KEEP_EVERY,
-            compare=None if compare is None else lambda i: compare(i, step.x, adjacency()),
-            compare_at=self._compared,
-            guard=guard,
         )
-        x, a = step.x, adjacency()
-        if best is not None and best.x is not None and best.a is not None:
-            x, a = best.x, best.a
-        curves = loss_curves(losses, self.epochs)
-        total = self.epochs * step.outer
-        skipped = [
-            (f"{int(count)} of {total} steps were skipped because their gradient was not finite",)
-            if count
-            else ()
-            for count in step.skipped.tolist()
-        ]
-        return [
-            CondensationResult(
-                x[g],
-                a[g],
-                labels,
-                (*starts[g].notes, *guard.notes(g), *skipped[g]),
-                {
-                    "matching_loss": curves[g],
-                    **inputs.details,
-                    **({} if best is None else {best.measure: best.curve(g)}),
-                },
-            )
-            for g in range(len(seeds))
-        ]
+        x, a, _ = made.iterate
+        total, results = self.epochs * step.outer, []
+        for g, start in enumerate(begun.starts[group]):
+            notes, skipped = (*start.notes, *made.notes[g]), int(step.skipped[g])
+            if skipped:
+                why = "because their gradient was not finite"
+                notes = (*notes, f"{skipped} of {total} steps were skipped {why}")
+            details = made.details[g] | begun.details
+            results.append(CondensationResult(x[g], a[g], begun.labels, notes, details))
+        return results
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,6 +171,8 @@ class GradientCondenser(AlternatingCondenser):
     revision: ClassVar[int] = 2
     # Whether networks on the real graph see its edges.
     real_edges: ClassVar[bool] = True
+    # Whether a class counts by its share of the condensed nodes; otherwise all count the same.
+    weighs_classes: ClassVar[bool] = True
 
     num_hops: Whole = 0
     model: str = "sgc"
@@ -225,30 +204,24 @@ class GradientCondenser(AlternatingCondenser):
         """The initial rows in the order of the labels."""
         return start
 
-    @property
-    def _learner(self) -> Learner:
-        """What is matched."""
-        return LEARNERS[self.model](self.hidden_channels)
-
     def _rows(self, ctx: Context, labels: Tensor) -> list[Start]:
         """The initial rows: those of random training nodes."""
         visible = ctx.view.visible
         features = propagated_features(visible, self.num_hops, ctx.device, PRECISIONS[self.dtype])
         return sampled_starts(features, visible, labels, ctx.seeds)
 
-    def begin(
-        self, view: CondensingView, seeds: Sequence[int], device: torch.device
-    ) -> MatchGradients:
-        """The engine's state before the first epoch, all graphs together."""
-        ctx = Context(view, self.size(view.visible.num_nodes), seeds, device)
-        return self._step(view, self._inputs(ctx), seeds)
+    def _matched(self, learner: Network) -> Network | ClassMeans:
+        """What is compared: by default the network's gradients."""
+        return learner
 
-    def _inputs(self, ctx: Context) -> GradientInputs:
-        visible = ctx.view.visible
+    def begin(self, ctx: Context) -> Begun:
+        """The real side, the initial rows, and the networks of the first epoch."""
+        view, visible = ctx.view, ctx.view.visible
         labels = block_labels(class_budget(visible.train_labels, visible.num_classes, ctx.nodes))
+        learner = LEARNERS[self.model](self.hidden_channels)
         source = RealSource(
             visible,
-            self._learner.reach,
+            learner.reach,
             labels.unique(),
             batch=self.batch,
             edges=self.real_edges,
@@ -257,29 +230,31 @@ class GradientCondenser(AlternatingCondenser):
             device=ctx.device,
             dtype=PRECISIONS[self.dtype],
         )
-        starts = [self._arranged(start, ctx.view, labels) for start in self._rows(ctx, labels)]
-        details = {"neighbors": source.neighbors if self.real_edges else "none"}
-        return GradientInputs(labels, starts, source, details)
+        starts = [self._arranged(start, view, labels) for start in self._rows(ctx, labels)]
 
-    def _step(
-        self, view: CondensingView, inputs: GradientInputs, seeds: Sequence[int]
-    ) -> MatchGradients:
-        assert inputs.source is not None
-        x = torch.stack([start.x for start in inputs.starts]).to(inputs.source.operator.device)
-        num_classes = view.visible.num_classes
-        return MatchGradients(
-            seeds=seeds,
-            x=x,
-            feature_lr=self.feature_lr * feature_unit(x, self.units),
-            structure=self._structure(view, x, seeds),
-            learner=self._learner,
-            classes=CondensedClasses.of(inputs.labels, num_classes, x.device, x.dtype),
-            real=inputs.source.side(seeds, self.outer),
-            model_lr=self.model_lr,
-            outer=self.outer,
-            inner=self.inner,
-            distance=self.distance,
-        )
+        def step(group: slice) -> MatchGradients:
+            seeds = ctx.seeds[group]
+            x = torch.stack([start.x for start in starts[group]]).to(source.operator.device)
+            classes = CondensedClasses.of(labels, visible.num_classes, x.device, x.dtype)
+            if not self.weighs_classes:
+                classes = replace(classes, importance=torch.ones_like(classes.importance))
+            return MatchGradients(
+                seeds=seeds,
+                x=x,
+                feature_lr=self.feature_lr * feature_unit(x, self.units),
+                structure=self._structure(view, x, seeds),
+                learner=learner,
+                matched=self._matched(learner),
+                classes=classes,
+                real=source.side(seeds, self.outer),
+                model_lr=self.model_lr,
+                outer=self.outer,
+                inner=self.inner,
+                distance=self.distance,
+            )
+
+        details = {"neighbors": source.neighbors if self.real_edges else "none"}
+        return Begun(labels, starts, step, details)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -307,11 +282,11 @@ class StructuredCondenser(AlternatingCondenser):
         """What is added to the loss while the generator learns."""
         return None
 
-    def _structure(self, view: CondensingView, x: Tensor, seeds: Sequence[int]) -> Learned | None:
+    def _structure(self, view: CondensingView, x: Tensor, seeds: Sequence[int]) -> LearnedStructure:
         generator = self.generator(self.generator_hidden_channels)
         params: Params = tuple(p.to(x) for p in generator.init(int(x.shape[-1]), seeds))
         term = self._term(view, x, seeds)
-        return Learned(
+        return LearnedStructure(
             generator, params, self.structure_lr, self.smoothness, term, period=self.period
         )
 

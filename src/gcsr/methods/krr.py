@@ -24,9 +24,9 @@ import torch
 from torch import Tensor
 
 from gcsr.data.views import Target
-from gcsr.engines.direct import COMPARISONS, DirectStep, learn
-from gcsr.engines.iterates import QUICK_RUNS
-from gcsr.engines.loop import Units, advance_together, feature_unit
+from gcsr.engines.direct import CHECK_EVERY, DirectStep
+from gcsr.engines.iterates import QUICK_RUNS, BestValidated
+from gcsr.engines.loop import COMPARISONS, Units, advance_together, feature_unit, learn
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.equations.gntk import KernelNodes, ridge_prediction, tangent_kernel
 from gcsr.methods.base import Condenser
@@ -133,27 +133,29 @@ class KRR(Condenser):
             return (predicted.softmax(-1) - known[at]).square().mean((-2, -1))
 
         rate = self.feature_lr * feature_unit(x, self.units)
+
+        def iterate() -> tuple[Tensor, ...]:
+            return x, torch.stack([self.adjacency(one) for one in x]), self.targets(y), y
+
         step = DirectStep((x, y), (rate, self.label_lr), loss)
-        made = learn(ctx, step, self.iterations, self._read, best=self.iterate == "best-val")
-        accuracy = self._kernel_accuracy(view.validation, made.first, made.second)
+        best = None if self.iterate == "last" else BestValidated(ctx.view.validation, ctx.device)
+        made = learn(ctx, step, self.iterations, iterate, best, check_every=CHECK_EVERY)
+        x, adjacency, targets, y = made.iterate
+        accuracy = self._kernel_accuracy(view.validation, x, y)
         results = []
         for g, start in enumerate(starts):
-            adjacency, targets = self._read(made.first[g], made.second[g])
             # In blocks by class like every other method's.
-            order = targets.argmax(1).argsort(stable=True)
+            order = targets[g].argmax(1).argsort(stable=True)
             results.append(
                 CondensationResult(
-                    made.first[g][order].float(),
-                    adjacency[order][:, order].float(),
-                    targets[order].float() if self.soft_labels else targets.argmax(1)[order],
+                    x[g][order].float(),
+                    adjacency[g][order][:, order].float(),
+                    targets[g][order].float() if self.soft_labels else targets[g].argmax(1)[order],
                     (*(start.notes if self.init == "sample" else ()), *made.notes[g]),
                     made.details[g] | {"kernel": {"validation": accuracy[g]}},
                 )
             )
         return results
-
-    def _read(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        return self.adjacency(x), self.targets(y)
 
     def _drawn(self, count: int, iteration: int, seeds: Sequence[int]) -> Tensor:
         """Which training rows a step predicts: all ``(count,)``, or some for each graph."""

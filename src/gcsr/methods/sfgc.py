@@ -15,7 +15,6 @@ from gcsr.data.views import Target
 from gcsr.engines.iterates import Best
 from gcsr.engines.loop import PRECISIONS
 from gcsr.engines.result import Context
-from gcsr.engines.trajectory.engine import Matching
 from gcsr.equations.gntk import KernelTarget, kernel_error
 from gcsr.methods.kcenter import KCenterStart
 from gcsr.methods.trajectory_matching import TrajectoryCondenser
@@ -47,10 +46,6 @@ class SnapshotCondenser(KCenterStart, TrajectoryCondenser):
     snapshot_every: Count = 1
     expert_optimizer: Optimizer = "adam"
     expert_restart: bool = True
-
-    @property
-    def _matching(self) -> Matching:
-        return replace(super()._matching, learn_student_lr=self.learn_student_lr)
 
     @property
     def _snapshot_every(self) -> int:
@@ -93,18 +88,21 @@ class SFGC(SnapshotCondenser):
     def _stops_if_diverged(self) -> bool:
         return self.iterate == "gntk"
 
-    def _best(self, ctx: Context, targets: Tensor) -> tuple[Best | None, int]:
+    @property
+    def _compare_every(self) -> int:
+        return self.score_every if self.iterate == "gntk" else super()._compare_every
+
+    def _best(self, ctx: Context) -> Best | None:
         if self.iterate != "gntk":
-            return super()._best(ctx, targets)
-        kernel = BestByKernel(
-            targets,
+            return super()._best(ctx)
+        return BestByKernel(
+            ctx.view.visible.num_classes,
             ctx.view.validation,
             ctx.device,
             ridge=self.gntk_ridge,
             nodes=self.gntk_nodes,
             draws=self.gntk_draws,
         )
-        return kernel, self.score_every
 
 
 # -- The choice of the iterate: the one whose neural tangent kernel fits validation nodes best --------
@@ -131,7 +129,7 @@ class BestByKernel(Best):
 
     def __init__(
         self,
-        targets: Tensor,
+        classes: int,
         validation: Target,
         device: torch.device,
         *,
@@ -140,20 +138,16 @@ class BestByKernel(Best):
         draws: int = 1,
     ) -> None:
         super().__init__(lowest=True)
-        self.shares, self.ridge = targets.double(), ridge
-        classes = int(targets.shape[-1])
+        self.ridge = ridge
         self.goals = [
             _goal(validation, picked, classes, device)
             for picked in validation_draws(validation.labels, classes, nodes, draws)
         ]
 
-    def score(self, x: Tensor, a: Tensor) -> Tensor:
+    def score(self, x: Tensor, a: Tensor, y: Tensor) -> Tensor:
         """The mean error of every graph over the draws."""
-        x = x.detach().double()
-        found = [
-            kernel_error(target, shares, x, self.shares, self.ridge)
-            for target, shares in self.goals
-        ]
+        x, y = x.detach().double(), y.double()
+        found = [kernel_error(target, shares, x, y, self.ridge) for target, shares in self.goals]
         return torch.stack(found).mean(0)
 
     def curve(self, graph: int) -> dict[str, Any]:

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, Self
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 
-from gcsr.data.views import CondensingView
 from gcsr.engines.gradient.blocks import CondensedClasses
-from gcsr.engines.gradient.engine import AlternatingStep, Learned
+from gcsr.engines.gradient.engine import AlternatingStep
 from gcsr.engines.iterates import QUICK_RUNS
 from gcsr.engines.loop import PRECISIONS
 from gcsr.engines.result import Context
 from gcsr.equations.alignment import alignment, class_moments, smoothness
 from gcsr.equations.propagation import normalized_adjacency
 from gcsr.equations.trajectory import cross_entropy
-from gcsr.methods.gradient_matching import GradientInputs, StructuredCondenser
+from gcsr.methods.gradient_matching import Begun, StructuredCondenser
 from gcsr.models.base import Params, Prepared
 from gcsr.models.mlp import MLP
 from gcsr.outofcore.estimate import Work
@@ -30,45 +29,39 @@ from gcsr.utils.errors import Count, Rate, Share, Weight, Whole
 HOPS = 2
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class TeacherInputs(GradientInputs):
-    """With the teacher of every graph, the unit of features, and moments of the real classes."""
+@dataclass(eq=False)
+class ImitateTeacher(AlternatingStep):
+    """One step on the teacher's loss, the alignment and the smoothness; see :class:`SimGC`.
+
+    Attributes:
+        teacher: of every graph.
+        unit: of the features.
+        moments: of the real classes.
+    """
 
     teacher: Params
     unit: float
     moments: tuple[Tensor, Tensor]
-
-    def of(self, group: slice) -> Self:
-        """Of some of the graphs."""
-        return replace(super().of(group), teacher=tuple(p[group] for p in self.teacher))
-
-
-@dataclass(eq=False)
-class ImitateTeacher(AlternatingStep):
-    """One step on the teacher's loss, the alignment and the smoothness."""
-
-    inputs: TeacherInputs
-    threshold: float
-    weights: tuple[float, float]
+    settings: SimGC
 
     def loss_of(self, x: Tensor, adjacency: Tensor | None, *, train: bool) -> Tensor:
         """See :class:`SimGC`."""
         assert adjacency is not None
-        adjacency = torch.where(adjacency >= self.threshold, adjacency, 0)
+        adjacency = torch.where(adjacency >= self.settings.threshold, adjacency, 0)
         operator = normalized_adjacency(adjacency)
         hops = [x]
         for _ in range(HOPS):
             hops.append(operator @ hops[-1])
-        scores = MLP().logits(self.inputs.teacher, Prepared(hops[-1]))
+        scores = MLP().logits(self.teacher, Prepared(hops[-1]))
         loss = cross_entropy(scores, self.classes.targets)
         share = self.classes.share[..., 0]
-        align, smooth = self.weights
+        align, smooth = self.settings.alignment, self.settings.smoothness
         if align:
-            ours = class_moments(torch.cat(hops, -1) / self.inputs.unit, share)
+            ours = class_moments(torch.cat(hops, -1) / self.unit, share)
             sizes = (share > 0).sum(-1)
-            loss = loss + align * alignment(ours, self.inputs.moments, sizes)
+            loss = loss + align * alignment(ours, self.moments, sizes)
         if smooth:
-            loss = loss + smooth * smoothness(x / self.inputs.unit, adjacency)
+            loss = loss + smooth * smoothness(x / self.unit, adjacency)
         return loss
 
 
@@ -127,11 +120,8 @@ class SimGC(StructuredCondenser):
     def _compared(self) -> Collection[int]:
         return range(0, self.epochs, self.validate_every)
 
-    def _structure(self, view: CondensingView, x: Tensor, seeds: Sequence[int]) -> Learned | None:
-        learned = super()._structure(view, x, seeds)
-        return None if learned is None else replace(learned, smoothness=0.0)
-
-    def _inputs(self, ctx: Context) -> TeacherInputs:
+    def begin(self, ctx: Context) -> Begun:
+        """The teachers, statistics of the real classes, and the initial rows."""
         visible, validation, dtype = ctx.view.visible, ctx.view.validation, PRECISIONS[self.dtype]
         labels = block_labels(class_budget(visible.train_labels, visible.num_classes, ctx.nodes))
         rows = [part.to(dtype) for part in rows_by_hop(visible, visible.train, HOPS, ctx.device)]
@@ -157,8 +147,26 @@ class SimGC(StructuredCondenser):
         )
         starts = [self._start(ctx, rows[0], labels, unit, seed) for seed in ctx.seeds]
         moments = class_moments(torch.cat(rows, -1) / unit, real.share[..., 0])
-        teacher = tuple(p.detach() for p in fitted.params)
-        return TeacherInputs(labels, starts, teacher=teacher, unit=unit, moments=moments)
+
+        def step(group: slice) -> ImitateTeacher:
+            x = torch.stack([start.x for start in starts[group]]).to(moments[0])
+            structure = self._structure(ctx.view, x, ctx.seeds[group])
+            # Here smoothness is that of features, a term of the loss.
+            structure.smoothness = 0.0
+            return ImitateTeacher(
+                seeds=ctx.seeds[group],
+                x=x,
+                feature_lr=torch.full_like(x[:, :1, :1], self.feature_lr * unit),
+                structure=structure,
+                classes=CondensedClasses.of(labels, visible.num_classes, x.device, x.dtype),
+                outer=1,
+                teacher=tuple(p.detach()[group] for p in fitted.params),
+                unit=unit,
+                moments=moments,
+                settings=self,
+            )
+
+        return Begun(labels, starts, step)
 
     def _start(self, ctx: Context, rows: Tensor, labels: Tensor, unit: float, seed: int) -> Start:
         generator = make_generator(seed, "initial rows")
@@ -167,20 +175,3 @@ class SimGC(StructuredCondenser):
             return Start(unit * noise.to(rows), torch.empty(0, dtype=torch.long))
         visible = ctx.view.visible
         return sample_training_rows(visible.features, visible, labels, generator)
-
-    def _step(
-        self, view: CondensingView, inputs: GradientInputs, seeds: Sequence[int]
-    ) -> ImitateTeacher:
-        assert isinstance(inputs, TeacherInputs)
-        x = torch.stack([start.x for start in inputs.starts]).to(inputs.moments[0])
-        return ImitateTeacher(
-            seeds=seeds,
-            x=x,
-            feature_lr=torch.full_like(x[:, :1, :1], self.feature_lr * inputs.unit),
-            structure=self._structure(view, x, seeds),
-            classes=CondensedClasses.of(inputs.labels, view.visible.num_classes, x.device, x.dtype),
-            outer=1,
-            inputs=inputs,
-            threshold=self.threshold,
-            weights=(self.alignment, self.smoothness),
-        )

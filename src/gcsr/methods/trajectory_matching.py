@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
 
-from gcsr.engines.iterates import (
-    Best,
-    BestLabeled,
-    BestValidated,
-    comparison,
-    loss_curves,
-    recorded,
-)
+from gcsr.engines.iterates import Best, BestValidated, recorded
 from gcsr.engines.loop import (
     PRECISIONS,
-    DivergenceGuard,
     Precision,
     Units,
     advance_together,
     feature_unit,
-    optimize,
+    learn,
 )
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.engines.structure import IdentityStructure, State, Structure, SyntheticFeatures
@@ -114,7 +106,7 @@ class TrajectoryCondenser(Condenser):
         every = self._snapshot_every
         unit = "" if every == 1 else f" (in snapshots every {every} epochs)"
         require(
-            self._last_snapshot * every <= self.expert_epochs,
+            self._kept_epochs <= self.expert_epochs,
             f"max_start + expert_steps - 1{unit} must be <= expert_epochs = {self.expert_epochs}, got"
             f" max_start = {self.max_start} and expert_steps = {self.expert_steps}.",
         )
@@ -159,8 +151,14 @@ class TrajectoryCondenser(Condenser):
         return 1
 
     @property
-    def _last_snapshot(self) -> int:
-        return self.max_start + self.expert_steps - 1
+    def _kept_epochs(self) -> int:
+        """The last epoch of an expert that is read."""
+        return (self.max_start + self.expert_steps - 1) * self._snapshot_every
+
+    @property
+    def _compare_every(self) -> int:
+        """Iterations between two comparisons of iterates."""
+        return max(1, self.iterations // 10)
 
     @property
     def _stops_if_diverged(self) -> bool:
@@ -178,25 +176,17 @@ class TrajectoryCondenser(Condenser):
 
     @property
     def _matching(self) -> Matching:
-        """Numbers of the engine."""
-        return Matching(
-            iterations=self.iterations,
-            student_steps=self.student_steps,
-            student_lr=self.student_lr,
-            expert_steps=self.expert_steps,
-            max_start=self.max_start,
-        )
+        """Numbers of the engine, which are settings by their names there."""
+        names = [one.name for one in fields(Matching) if hasattr(self, one.name)]
+        return Matching(**{name: getattr(self, name) for name in names})
 
     def _label_logits(self, experts: Experts, labels: Tensor, x: Tensor) -> Tensor | None:
         """What Y' is learned from; ``None``: it is not learned."""
         return None
 
-    def _best(self, ctx: Context, targets: Tensor) -> tuple[Best | None, int]:
-        """What keeps the best iterate (``None``: the last), and iterations between comparisons."""
-        best = None
-        if self.iterate != "last":
-            best = BestValidated(targets, ctx.view.validation, ctx.device)
-        return best, max(1, self.iterations // 10)
+    def _best(self, ctx: Context) -> Best | None:
+        """What keeps the best iterate; ``None``: the last is returned."""
+        return None if self.iterate == "last" else BestValidated(ctx.view.validation, ctx.device)
 
     def run(self, ctx: Context) -> list[CondensationResult]:
         """One condensed graph per seed."""
@@ -219,90 +209,72 @@ class TrajectoryCondenser(Condenser):
         starts: Sequence[Start],
     ) -> list[CondensationResult]:
         """Condense some graphs along one leading dimension."""
-        view, seeds, device = ctx.view, ctx.seeds, ctx.device
         structure, state = self._structure(ctx, statistics, labels, starts)
-        x = torch.stack([start.x for start in starts]).to(device)
+        x = torch.stack([start.x for start in starts]).to(ctx.device)
         model, logits = self.expert_request.model, self._label_logits(experts, labels, x)
-        one_hot = torch.nn.functional.one_hot(labels, view.visible.num_classes)
-        targets = torch.stack(
-            [one_hot if start.targets is None else start.targets for start in starts]
-        ).to(device, x.dtype)
-
-        best, compare_every = self._best(ctx, targets)
-        tenth = max(1, self.iterations // 10)
-        compare = comparison(best, view, seeds, targets, device, every=tenth)
-        guard = DivergenceGuard(best, view.checkpoint, seeds, device)
-        nodes, features, matching = labels.numel(), int(x.shape[-1]), self._matching
+        one_hot = torch.nn.functional.one_hot(labels, ctx.view.visible.num_classes)
+        targets = [one_hot if start.targets is None else start.targets for start in starts]
+        learned_labels = logits is not None
         step = Step(
             x,
             state,
-            targets,
+            torch.stack(targets).to(ctx.device, x.dtype),
             structure,
-            student_for(model, nodes, features, learned_labels=logits is not None),
-            matching,
+            student_for(model, ctx.nodes, int(x.shape[-1]), learned_labels=learned_labels),
+            self._matching,
             self.feature_lr * feature_unit(x, self.units),
             model,
             logits,
         )
 
-        def adjacency() -> Tensor:
+        def iterate() -> tuple[Tensor, ...]:
             with torch.no_grad():
-                return structure.topology(SyntheticFeatures(x), state)[1]
+                _, adjacency = structure.topology(SyntheticFeatures(x), state)
+            return x, adjacency, step.current_targets()
 
-        def look(iteration: int) -> None:
-            assert compare is not None
-            targets.copy_(step.current_targets())
-            compare(iteration, x, adjacency())
-
-        schedules = [make_generator(seed, "expert schedule") for seed in seeds]
-        losses = optimize(
+        schedules = [make_generator(seed, "expert schedule") for seed in ctx.seeds]
+        made = learn(
+            ctx,
             MatchTrajectories(step, experts.trajectories, schedules),
             self.iterations,
-            progress=ctx.progress,
-            check_every=CHECK_EVERY[device.type],
-            compare=None if compare is None else look,
-            compare_at=range(0, self.iterations, compare_every),
+            iterate,
+            self._best(ctx),
+            compare_at=range(0, self.iterations, self._compare_every),
+            watch_every=max(1, self.iterations // 10),
+            check_every=CHECK_EVERY[ctx.device.type],
             stop_if_diverged=self._stops_if_diverged,
-            guard=guard,
         )
         notes: tuple[str, ...] = ()
-        if not bool(torch.isfinite(losses).all()):
+        if not bool(torch.isfinite(made.losses).all()):
             notes = (
-                f"the matching loss stopped being finite by iteration {losses.shape[0]}: the best"
+                f"the matching loss stopped being finite by iteration {len(made.losses)}: the best"
                 " iterate before is returned",
             )
-        a, targets = adjacency(), step.current_targets()
-        if best is not None and best.x is not None and best.a is not None:
-            x, a = best.x, best.a
-            if isinstance(best, BestLabeled):
-                x, targets = best.parts(features)
-        if logits is not None:
+        x, a, y = made.iterate
+        if learned_labels:
             # Nodes in blocks by class.
-            order = targets.argmax(-1).sort(stable=True).indices.unsqueeze(-1)
-            x, targets = (part.take_along_dim(order, 1) for part in (x, targets))
-        rates = recorded(step.student_lr) if matching.learn_student_lr else None
-        curves = loss_curves(losses, self.iterations)
-        return [
-            CondensationResult(
-                x[g],
-                a[g],
-                targets[g] if self.soft_labels or logits is not None else labels,
-                (*starts[g].notes, *guard.notes(g), *notes),
-                {
-                    "matching_loss": curves[g],
-                    **({} if best is None else {best.measure: best.curve(g)}),
-                    **starts[g].provenance,
-                    **({} if rates is None else {"learned_student_rate": rates[g]}),
-                    **statistics,
-                },
-                {"experts": experts.measured},
+            order = y.argmax(-1).sort(stable=True).indices.unsqueeze(-1)
+            x, y = (part.take_along_dim(order, 1) for part in (x, y))
+        results = []
+        for g, start in enumerate(starts):
+            details = made.details[g] | start.provenance
+            if self._matching.learn_student_lr:
+                details["learned_student_rate"] = recorded(step.student_lr)[g]
+            results.append(
+                CondensationResult(
+                    x[g],
+                    a[g],
+                    y[g] if self.soft_labels or learned_labels else labels,
+                    (*start.notes, *made.notes[g], *notes),
+                    details | statistics,
+                    {"experts": experts.measured},
+                )
             )
-            for g in range(len(seeds))
-        ]
+        return results
 
     def _recipe(self) -> ExpertRecipe:
         """How the experts are trained, and what of them is kept: only what can be read."""
-        kept = self._last_snapshot * self._snapshot_every
+        kept = self._kept_epochs
         gap = self.expert_steps > self.max_start
         return ExpertRecipe(
             count=self.experts,

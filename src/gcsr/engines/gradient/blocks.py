@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 # -- Neighborhoods of a few nodes in a large sparse graph: all of them, or a random sample ----------
 
@@ -106,13 +107,9 @@ class Blocks:
         cls, groups: list[Tensor], classes: Tensor, dtype: torch.dtype = torch.float32
     ) -> Blocks:
         """Blocks from the rows of every class."""
-        width = max(group.numel() for group in groups)
-        index = torch.zeros((len(groups), width), dtype=torch.long)
-        weights = torch.zeros((len(groups), width), dtype=dtype)
-        for block, group in enumerate(groups):
-            index[block, : group.numel()] = group
-            weights[block, : group.numel()] = 1 / group.numel()
-        return cls(classes, index, weights)
+        weights = [torch.full(group.shape, 1 / group.numel(), dtype=dtype) for group in groups]
+        index, padded = (pad_sequence(rows, batch_first=True) for rows in (groups, weights))
+        return cls(classes, index, padded)
 
     def to(self, device: torch.device) -> Blocks:
         """The same on another device."""

@@ -7,16 +7,16 @@ when they are first needed and replayed from then on.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from gcsr.engines.gradient.blocks import CondensedClasses
-from gcsr.engines.gradient.learners import ClassGradients, Learner, condensed_inputs
+from gcsr.engines.gradient.learners import ClassGradients, ClassMeans, Network, condensed_inputs
 from gcsr.engines.gradient.real import RealSide
 from gcsr.engines.gradient.structures import Generator, TransportTerm
 from gcsr.engines.loop import OuterStep
@@ -33,23 +33,52 @@ LARGEST_NORM = 1.0
 STRUCTURAL_EPOCHS = 10
 
 
-@dataclass(frozen=True, eq=False)
-class Learned:
+@dataclass(eq=False)
+class LearnedStructure:
     """A structure that is learned: the generator, its weights, and its terms of the loss.
 
-    Of every ``period`` epochs the first ten move the generator, the others X'.
+    Without a generator A' = I. Of every ``period`` epochs the first ten move the weights, the others
+    X'.
     """
 
-    generator: Generator
-    params: Params
-    rate: float
+    generator: Generator | None = None
+    params: Params = ()
+    rate: float = 0.0
     smoothness: float = 0.0
     term: TransportTerm | None = None
     period: int = 50
+    adams: list[Adam] = field(init=False)
+
+    def __post_init__(self) -> None:
+        # The term has its own: a new sample of the real graph begins with a new plan and a fresh Adam.
+        parts = (self.params, () if self.term is None else self.term.params)
+        self.adams = [Adam(params, self.rate) for params in parts if params]
+
+    @property
+    def weights(self) -> Params:
+        """Those of the generator, and what the term learns."""
+        return tuple(p for adam in self.adams for p in adam.params)
 
     def moves_in(self, epoch: int) -> bool:
-        """Whether an epoch moves the generator instead of X'."""
-        return epoch % self.period < STRUCTURAL_EPOCHS
+        """Whether an epoch moves the weights instead of X'."""
+        return self.generator is not None and epoch % self.period < STRUCTURAL_EPOCHS
+
+    def adjacency(self, x: Tensor, weights: Params) -> Tensor | None:
+        """A' of every graph; ``None`` for the identity."""
+        if self.generator is None:
+            return None
+        return self.generator.adjacency(x, weights[: len(self.params)])
+
+    def loss(
+        self, adjacency: Tensor, weights: Params, targets: Tensor, *, structural: bool
+    ) -> Tensor:
+        """The structure's own terms for every graph; the transport term is for its own weights."""
+        own = adjacency.new_zeros(adjacency.shape[0])
+        if self.smoothness:
+            own = self.smoothness * label_roughness(adjacency, targets)
+        if structural and self.term is not None:
+            own = own + self.term.value(adjacency, weights[len(self.params) :])
+        return own
 
 
 @dataclass(eq=False)
@@ -58,19 +87,17 @@ class AlternatingStep(OuterStep):
 
     Attributes:
         x: X', ``(graphs, n', d)``; feature_lr: Adam's rate for it, one per graph.
-        structure: what generates A'; ``None``: A' = I.
+        structure: what generates A'.
         outer: steps of an epoch.
     """
 
     seeds: Sequence[int]
     x: Tensor
     feature_lr: Tensor
-    structure: Learned | None
+    structure: LearnedStructure
     classes: CondensedClasses
     outer: int
     feature_adam: Adam = field(init=False)
-    structure_adam: Adam | None = field(init=False, default=None)
-    term_adam: Adam | None = field(init=False, default=None)
     loss: Tensor = field(init=False)
     skipped: Tensor = field(init=False)
 
@@ -80,40 +107,24 @@ class AlternatingStep(OuterStep):
         self.skipped = torch.zeros_like(self.loss)
         self._captured: dict[tuple[bool, bool], Callable[[], None]] = {}
         self._lr_scale: Tensor | None = None
-        if self.structure is not None:
-            rate, term = self.structure.rate, self.structure.term
-            self.structure_adam = Adam(self.structure.params, rate)
-            # Its own: a new sample of the real graph begins with a new plan and a fresh Adam.
-            self.term_adam = None if term is None else Adam(term.params, rate)
-
-    @property
-    def _term(self) -> TransportTerm | None:
-        return None if self.structure is None else self.structure.term
 
     def buffers(self) -> tuple[Tensor, ...]:
         """Features, generator, and their moments."""
-        adams = (self.feature_adam, *self._structure_adams)
+        adams = (self.feature_adam, *self.structure.adams)
         moving = [buffer for adam in adams for buffer in adam.buffers]
-        return (self.loss, self.skipped, *moving)
-
-    def values(self) -> dict[str, Any]:
-        """The epoch of the current sample of the real graph."""
-        return {} if self._term is None else {"sampled": self._term.sampled}
-
-    def resume(self, values: Mapping[str, Any]) -> None:
-        """Draw that sample again."""
-        if self._term is not None and values.get("sampled") is not None:
-            self._term.sample(int(values["sampled"]))
+        term = self.structure.term
+        return (self.loss, self.skipped, *moving, *([] if term is None else [term.sampled]))
 
     def __call__(self, iteration: int, lr_scale: Tensor | None = None) -> Tensor:
         """Run an epoch; returns the mean loss of its outer steps."""
         if lr_scale is not None and lr_scale is not self._lr_scale:
             self.feature_adam.rate = self.feature_lr * lr_scale
-            if self.structure_adam is not None and self.structure is not None:
-                self.structure_adam.rate = self.structure.rate * lr_scale
+            # Not that of the structure's term.
+            for adam in self.structure.adams[:1]:
+                adam.rate = self.structure.rate * lr_scale
             self._lr_scale = lr_scale
             self._captured.clear()
-        structural = self.structure is not None and self.structure.moves_in(iteration)
+        structural = self.structure.moves_in(iteration)
         self.begin(iteration, structural)
         for outer in range(self.outer):
             self.advance(structural, train=outer > 0)
@@ -123,7 +134,7 @@ class AlternatingStep(OuterStep):
         """One outer step, captured on CUDA where it needs nothing of the host."""
         kind = structural, train
         body = partial(self.match, structural=structural, train=train)
-        of_host = structural and self._term is not None
+        of_host = structural and self.structure.term is not None
         if not self.x.is_cuda or of_host or not self.capturable:
             body()
             return
@@ -143,55 +154,37 @@ class AlternatingStep(OuterStep):
     def begin(self, epoch: int, structural: bool) -> None:
         """Prepare an epoch."""
         self.loss.zero_()
-        term = self._term
-        if structural and term is not None and self.term_adam is not None:
-            term.begin(epoch, self.term_adam)
+        if structural and self.structure.term is not None:
+            self.structure.term.begin(epoch, self.structure.adams[-1])
 
     def match(self, *, structural: bool, train: bool) -> None:
         """Move X' or the generator; ``train`` is false in the first step of an epoch."""
         loss, gradients = self.loss_and_gradients(structural=structural, train=train)
         with torch.no_grad():
             allowed = None
-            if self._term is not None and self._term.guarded:
+            if self.structure.term is not None and self.structure.term.guarded:
                 gradients, allowed = _guarded(loss, gradients)
                 self.skipped += 1 - allowed
                 loss = torch.where(allowed > 0, loss, 0)
             self.loss += loss
-            adams = self._structure_adams if structural else (self.feature_adam,)
-            for adam in adams:
+            for adam in self.structure.adams if structural else (self.feature_adam,):
                 count = len(adam.params)
                 adam.step(gradients[:count], allowed)
                 gradients = gradients[count:]
 
-    @property
-    def _structure_adams(self) -> list[Adam]:
-        """Those of the generator and of what the structure's term learns."""
-        return [adam for adam in (self.structure_adam, self.term_adam) if adam is not None]
-
-    @property
-    def _weights(self) -> Params:
-        """What a structural step moves."""
-        return tuple(p for adam in self._structure_adams for p in adam.params)
-
     def loss_and_gradients(self, *, structural: bool, train: bool) -> tuple[Tensor, Params]:
         """The loss of every graph and its gradients: of X', or of the structure's weights."""
         x = self.x.detach()
-        weights = tuple(p.detach() for p in self._weights)
+        weights = tuple(p.detach() for p in self.structure.weights)
         leaves = weights if structural else (x,)
         for leaf in leaves:
             leaf.requires_grad_()
-        adjacency = self._adjacency(x, weights)
+        adjacency = self.structure.adjacency(x, weights)
         loss = self.loss_of(x, adjacency, train=train)
-        if adjacency is not None and self.structure is not None:
-            own = adjacency.new_zeros(adjacency.shape[0])
-            if self.structure.smoothness:
-                roughness = label_roughness(adjacency, self.classes.targets)
-                own = self.structure.smoothness * roughness
-            if structural and self.structure.term is not None:
-                own = own + self.structure.term.value(
-                    adjacency, weights[len(self.structure.params) :]
-                )
-            loss = loss + own
+        if adjacency is not None:
+            loss = loss + self.structure.loss(
+                adjacency, weights, self.classes.targets, structural=structural
+            )
         gradients = torch.autograd.grad(loss.sum(), leaves)
         return loss.detach(), gradients
 
@@ -202,11 +195,11 @@ class AlternatingStep(OuterStep):
     def adjacency(self) -> Tensor | None:
         """A' of the current state; ``None`` for the identity."""
         with torch.no_grad():
-            return self._adjacency(self.x, self._weights)
+            return self.structure.adjacency(self.x, self.structure.weights)
 
     def divergence_message(self, iteration: int) -> str:
         """The error after too many rollbacks."""
-        term = self._term
+        term = self.structure.term
         if term is not None and not term.guarded:
             return term.divergence_message.removesuffix(".")
         return (
@@ -214,23 +207,21 @@ class AlternatingStep(OuterStep):
             " structure_lr is needed"
         )
 
-    def _adjacency(self, x: Tensor, weights: Params) -> Tensor | None:
-        if self.structure is None:
-            return None
-        return self.structure.generator.adjacency(x, weights[: len(self.structure.params)])
-
 
 @dataclass(eq=False)
 class MatchGradients(AlternatingStep):
     """Makes a network say the same of both graphs, class by class; every epoch has its own network.
 
     Attributes:
+        learner: the network.
+        matched: what is compared: the network's gradients, or class means of its embeddings.
         model_lr: Adam's rate for the network.
         inner: training steps of the network between two steps.
         theta: the network's weights, which an epoch overwrites.
     """
 
-    learner: Learner
+    learner: Network
+    matched: Network | ClassMeans
     real: RealSide
     model_lr: float
     inner: int
@@ -277,12 +268,12 @@ class MatchGradients(AlternatingStep):
                 self.theta_adam.step(
                     self.learner.training_gradients(self.theta, inputs, self.classes.targets)
                 )
-            theirs = self.real.gradients(self.learner, self.theta)
-        ours = self.learner.on_condensed(self.theta, condensed, self.classes)
+            theirs = self.real.gradients(self.matched, self.theta)
+        ours = self.matched.on_condensed(self.theta, condensed, self.classes)
         return self._distance(ours, theirs)
 
     def _distance(self, ours: ClassGradients, theirs: ClassGradients) -> Tensor:
-        products = self.learner.products
+        products = self.matched.products
         if self.distance != "cosine":
             gap = tuple(a - b for a, b in zip(ours, theirs, strict=True))
             by_class = squared_distance(products(self.theta, gap, gap))

@@ -301,19 +301,6 @@ class ClassMeans:
 
     network: Network
 
-    @property
-    def reach(self) -> Propagation:
-        """Where its hops are."""
-        return self.network.reach
-
-    def init(self, features: int, classes: int, generator: torch.Generator) -> Params:
-        """A fresh network."""
-        return self.network.init(features, classes, generator)
-
-    def params(self, network: Params) -> Params:
-        """As the network trains them."""
-        return self.network.params(network)
-
     def on_real(self, params: Params, batch: RealBatch) -> ClassGradients:
         """Of the real training nodes, ``(graphs, blocks, 1, h)``."""
         embedded = self.network.embedding(params, _flat(batch.inputs), batch.outer)
@@ -331,12 +318,7 @@ class ClassMeans:
         """By unit, over the number of units."""
         return unit_products(ours[0], theirs[0]) / ours[0].shape[-1]
 
-    def training_gradients(self, params: Params, condensed: Condensed, targets: Tensor) -> Params:
-        """Of the cross-entropy, as for any network."""
-        return self.network.training_gradients(params, condensed, targets)
 
-
-Learner = Network | ClassMeans
 # sgc: one layer; sgc2: two linear layers; sgc-relu: two layers with a ReLU; all propagate twice.
 LEARNERS: dict[str, Callable[[int], Network]] = {
     "sgc": lambda hidden_channels: SingleLayer(),

@@ -9,11 +9,19 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
+from torch.nn.utils.rnn import pad_sequence
 
 from gcsr.data.features import csr_matrix, dense, is_sparse, propagated, select_rows, with_ones
 from gcsr.data.views import VisibleGraph
 from gcsr.engines.gradient.blocks import Blocks, Chain, chain, walks_from
-from gcsr.engines.gradient.learners import ClassGradients, Learner, Propagation, RealBatch
+from gcsr.engines.gradient.learners import (
+    ClassGradients,
+    ClassMeans,
+    Network,
+    Propagation,
+    RealBatch,
+)
 from gcsr.models.base import Params, joined
 from gcsr.models.sparse import SparseOperator, SparseTopology
 from gcsr.utils.devices import make_generator
@@ -50,13 +58,13 @@ class ConstantRows:
         if self._whole is None:
             self._index.copy_(self._draw(epoch))
 
-    def gradients(self, learner: Learner, params: Params) -> ClassGradients:
+    def gradients(self, matched: Network | ClassMeans, params: Params) -> ClassGradients:
         """Of the whole classes, or of the batches of this step."""
         inputs = self._whole
         if inputs is None:
             inputs = self._rows[self._index.index_select(0, self._step)[0]]
             self._step.add_(1)
-        return learner.on_real(params, RealBatch(inputs, self._weights, self._targets))
+        return matched.on_real(params, RealBatch(inputs, self._weights, self._targets))
 
     def _draw(self, epoch: int) -> Tensor:
         """Rows of the batches of every step and graph."""
@@ -97,14 +105,14 @@ class Neighborhoods:
         """Generators of the epoch."""
         self._generators = epoch_generators(self._seeds, epoch)
 
-    def gradients(self, learner: Learner, params: Params) -> ClassGradients:
+    def gradients(self, matched: Network | ClassMeans, params: Params) -> ClassGradients:
         """Of the whole classes, or graph by graph on batches of their own."""
         if self._whole is not None:
-            return joined([learner.on_real(params, part) for part in self._whole], 1)
+            return joined([matched.on_real(params, part) for part in self._whole], 1)
         by_graph = []
         for g, generator in enumerate(self._generators):
             own = tuple(p[g : g + 1] for p in params)
-            parts = [learner.on_real(own, part) for part in self._batches(generator)]
+            parts = [matched.on_real(own, part) for part in self._batches(generator)]
             by_graph.append(joined(parts, 1))
         return joined(by_graph, 0)
 
@@ -131,12 +139,13 @@ class Neighborhoods:
             rows = self._features[way.support]
             rows = rows if isinstance(rows, np.ndarray) else rows.toarray()
             inner = way.product(outer_hops, len(way.hops))
-            inputs.append(rows if inner is None else inner @ rows)
+            own = torch.from_numpy(rows if inner is None else inner @ rows)
+            inputs.append(pad(own, (0, 1), value=1.0) if source.reach.bias == "ones" else own)
         outers = [way.product(0, outer_hops) for way in ways]
         blocks = Blocks.of(groups, classes, dtype).to(device)
-        padded = _padded(inputs, source.reach.bias == "ones")
+        padded = pad_sequence(inputs, batch_first=True)
         return RealBatch(
-            torch.from_numpy(padded).to(device, dtype).unsqueeze(0),
+            padded.to(device, dtype).unsqueeze(0),
             blocks.weights,
             blocks.targets(source.visible.num_classes),
             *self._operators(outers, blocks.index.shape[1], padded.shape[1]),
@@ -159,17 +168,6 @@ class Neighborhoods:
             for m in (matrix, matrix.T)
         )
         return forward, back
-
-
-def _padded(parts: Sequence[np.ndarray], with_ones: bool) -> np.ndarray:
-    width = max(part.shape[0] for part in parts)
-    features = parts[0].shape[1]
-    result = np.zeros((len(parts), width, features + with_ones), parts[0].dtype)
-    for i, part in enumerate(parts):
-        result[i, : part.shape[0], :features] = part
-        if with_ones:
-            result[i, : part.shape[0], -1] = 1
-    return result
 
 
 RealSide = ConstantRows | Neighborhoods

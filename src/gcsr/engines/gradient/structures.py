@@ -150,7 +150,7 @@ class TransportTerm:
     See :func:`~gcsr.equations.transport.signal_transport`. The plan is learned, one row per sampled
     node; a new sample begins with a new plan. Everything is computed in float64. ``stabilized`` keeps
     A' finite; ``released`` is the published formula on one sample. ``sampled`` is the epoch of the
-    sample, ``None`` before the first.
+    sample that the plan is for, -1 before the first: part of a checkpoint, which has no sample.
     """
 
     def __init__(
@@ -172,7 +172,8 @@ class TransportTerm:
         shape = (len(seeds), self._samples, self._nodes)
         self._plan = torch.zeros(shape, dtype=x.dtype, device=x.device)
         self._inverse: Tensor | None = None
-        self.sampled: int | None = None
+        self._inverse_of = -1
+        self.sampled = torch.tensor(-1)
         self.guarded = form == "stabilized"
         self.divergence_message = (
             "structure_loss: 'released' stopped being finite, which its formula does;"
@@ -186,11 +187,12 @@ class TransportTerm:
 
     def begin(self, epoch: int, optimizer: Adam) -> None:
         """Draw a sample of the real graph when it is due; ``optimizer`` is the plan's own."""
-        # A rollback to the first epoch restores the plan as it was before its sample was drawn.
-        due = self.sampled in (None, epoch) or (self.guarded and epoch % RESAMPLE == 0)
-        if due:
+        if self.sampled < 0 or (self.guarded and epoch % RESAMPLE == 0):
             self._plan.copy_(torch.stack(self.sample(epoch)))
+            self.sampled.fill_(epoch)
             optimizer.reset()
+        elif self._inverse_of != self.sampled:
+            self.sample(int(self.sampled))
 
     def sample(self, epoch: int) -> list[Tensor]:
         """Draw the real nodes of an epoch's sample; returns the initial plans."""
@@ -201,7 +203,7 @@ class TransportTerm:
             plans.append(torch.rand(self._plan.shape[1:], generator=generator))
             inverses.append(self._real_inverse(nodes[: self._samples].numpy()))
         self._inverse = torch.stack(inverses).to(self._device)
-        self.sampled = epoch
+        self._inverse_of = epoch
         return plans
 
     def value(self, adjacency: Tensor, params: Params) -> Tensor:
