@@ -36,7 +36,6 @@ from gcsr.data.sizes import MOST_CLASSES
 from gcsr.utils.errors import InputError, require
 from gcsr.utils.files import write_atomically
 from gcsr.utils.safe_io import (
-    UNREADABLE,
     allowed_bytes,
     is_file,
     naming,
@@ -113,7 +112,7 @@ def _member(archive: zipfile.ZipFile, name: str, info: zipfile.ZipInfo) -> np.nd
             return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
     except InputError:
         raise
-    except UNREADABLE as error:
+    except Exception as error:
         raise ValueError(f"{name}: {reason(error)}") from None
 
 

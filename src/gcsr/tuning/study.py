@@ -24,7 +24,7 @@ from gcsr.tuning.space import Space, Value, import_optuna
 from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import InputError, require, require_integer
 from gcsr.utils.files import lock_file
-from gcsr.utils.safe_io import UNREADABLE, reason
+from gcsr.utils.safe_io import parsing, reason
 
 if TYPE_CHECKING:
     import optuna
@@ -155,7 +155,7 @@ def open_study(path: Path | None, identity: dict[str, Any]) -> Iterator[optuna.S
             stack.enter_context(_locked(path))
             require_sound_file(path)
             storage = stack.enter_context(_storage(optuna, path))
-        with _refusing(path, optuna):
+        with parsing(f"study: {path} cannot be used"):
             study = _new_or_continued(optuna, storage, path, identity)
         yield study
 
@@ -211,7 +211,7 @@ def require_sound_file(path: Path) -> None:
     """Refuse a file with anything but plain tables, or whose pages do not fit together."""
     if not path.stat().st_size:
         return
-    with _refusing(path), closing(sqlite3.connect(path)) as connection:
+    with parsing(f"study: {path} cannot be used"), closing(sqlite3.connect(path)) as connection:
         # For writing, so that what a killed process left half done is rolled back as usual.
         connection.execute("PRAGMA trusted_schema=OFF")
         parts = connection.execute("SELECT type, sql FROM sqlite_master").fetchall()
@@ -268,26 +268,10 @@ def _storage(optuna: Any, path: Path) -> Iterator[Any]:
     import sqlalchemy  # noqa: PLC0415 - comes with Optuna
 
     url = sqlalchemy.engine.URL.create("sqlite", database=str(path))
-    with _refusing(path, optuna):
+    with parsing(f"study: {path} cannot be used"):
         storage = optuna.storages.RDBStorage(url.render_as_string(hide_password=False))
     try:
         yield storage
     finally:
         storage.remove_session()
         storage.engine.dispose()
-
-
-@contextmanager
-def _refusing(path: Path | None, optuna: Any = None) -> Iterator[None]:
-    """Errors of SQLite and Optuna become one sentence."""
-    refused: tuple[type[Exception], ...] = (*UNREADABLE, sqlite3.Error)
-    if optuna is not None:
-        import sqlalchemy  # noqa: PLC0415 - comes with Optuna
-
-        refused += (AssertionError, sqlalchemy.exc.SQLAlchemyError, optuna.exceptions.OptunaError)
-    try:
-        yield
-    except InputError:
-        raise
-    except refused as error:
-        raise InputError(f"study: {path} cannot be used ({reason(error)}).") from None

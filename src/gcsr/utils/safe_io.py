@@ -7,11 +7,7 @@ a few bytes may stand for many (compression, sparse matrices, repeated reference
 from __future__ import annotations
 
 import os
-import struct
 import sys
-import tokenize
-import zipfile
-import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,30 +23,10 @@ T = TypeVar("T")
 ALWAYS_BYTES = 64 * 2**20
 UNFOLDING = 1100
 _LONGEST_REASON = 200
-# What files that are cut, corrupt, encrypted or of another kind make the standard library, numpy and
-# torch raise while they are parsed.
-UNREADABLE: tuple[type[Exception], ...] = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    EOFError,
-    LookupError,
-    MemoryError,
-    OSError,
-    RuntimeError,
-    SyntaxError,
-    TypeError,
-    ValueError,
-    Warning,
-    struct.error,
-    tokenize.TokenError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
 
 
 @contextmanager
-def parsing(refusal: str, *also: type[Exception]) -> Iterator[None]:
+def parsing(refusal: str) -> Iterator[None]:
     """Turn whatever a cut, corrupt or hostile file makes its reader raise into one sentence.
 
     It is ``refusal`` and the reason; sentences of this library stay as they are.
@@ -59,7 +35,7 @@ def parsing(refusal: str, *also: type[Exception]) -> Iterator[None]:
         yield
     except InputError:
         raise
-    except (*UNREADABLE, *also) as error:
+    except Exception as error:
         raise InputError(f"{refusal} ({reason(error)}).") from None
 
 
