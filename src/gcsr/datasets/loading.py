@@ -13,8 +13,7 @@ from gcsr.data.graph import FeatureScaling, Graph, scaling_name
 from gcsr.data.interop import graph_of
 from gcsr.data.stored_graph import in_memory_bytes, open_folder
 from gcsr.datasets.download import DownloadError, fetch_missing
-from gcsr.datasets.layout import DATA_VARIABLE, Layout, data_root
-from gcsr.datasets.registry import DATASETS, Dataset
+from gcsr.datasets.registry import DATA_VARIABLE, DATASETS, Dataset, Layout, data_root
 from gcsr.utils.devices import free_memory_bytes
 from gcsr.utils.errors import InputError, require, suggestion
 from gcsr.utils.safe_io import expanded, is_file, naming

@@ -13,7 +13,7 @@ from typing import IO
 
 import numpy as np
 
-from gcsr.datasets.layout import RawGraph
+from gcsr.datasets.readers import RawGraph
 from gcsr.utils.errors import require
 from gcsr.utils.safe_io import ALWAYS_BYTES, parsing
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,46 @@ import numpy as np
 import scipy.sparse as sp
 
 from gcsr.data.npz import checked_csr, load_array, load_arrays, require_features, shape_of
-from gcsr.datasets.layout import WORDNET_FILES, RawGraph, per_class_split, shares_split
 from gcsr.datasets.pickles import read_array, read_neighbor_lists
+from gcsr.datasets.registry import TRAIN_PER_CLASS, VAL_PER_CLASS, WORDNET_FILES
 from gcsr.utils.errors import InputError, require
 from gcsr.utils.safe_io import parsing
+
+
+@dataclass(frozen=True, eq=False)
+class RawGraph:
+    """Arrays as the files give them; :meth:`gcsr.Graph.from_arrays` checks and cleans them."""
+
+    x: np.ndarray | sp.csr_array
+    edges: np.ndarray | sp.csr_array
+    y: np.ndarray
+    train: np.ndarray
+    val: np.ndarray
+    test: np.ndarray
+    num_classes: int = 0
+
+
+def per_class_split(y: np.ndarray, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Train, validation and test ids: 20 and 30 random nodes of every class, and the rest.
+
+    Unlabeled nodes (-1) are in none of the three. The same labels and seed give the same split.
+    """
+    rng = np.random.default_rng(seed)
+    order = np.argsort(y, kind="stable")  # one pass, however many classes there are
+    order = order[y[order] >= 0]
+    starts = np.flatnonzero(np.diff(y[order])) + 1
+    cuts = [TRAIN_PER_CLASS, TRAIN_PER_CLASS + VAL_PER_CLASS]
+    parts = [np.split(rng.permutation(nodes), cuts) for nodes in np.split(order, starts)]
+    train, val, test = (np.sort(np.concatenate(part)) for part in zip(*parts, strict=True))
+    return train, val, test
+
+
+def shares_split(y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Train, validation and test ids: half, a quarter and the rest of the labeled nodes, at random."""
+    nodes = np.random.default_rng(0).permutation(np.flatnonzero(y >= 0))
+    train, val, test = np.split(nodes, [len(nodes) // 2, len(nodes) // 2 + len(nodes) // 4])
+    return np.sort(train), np.sort(val), np.sort(test)
+
 
 # -- Planetoid: Cora, Citeseer and PubMed with their public split ------------------------------------
 

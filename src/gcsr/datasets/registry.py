@@ -1,30 +1,98 @@
-"""The list of datasets: a new dataset is one more entry."""
+"""The list of datasets, and where their files are: a new dataset is one more entry."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from gcsr.datasets.layout import (
-    ARXIV_ARCHIVE,
-    ARXIV_FILES,
-    GRAPHSAINT_FILES,
-    PER_CLASS_SPLIT,
-    WORDNET_FILES,
-    Layout,
-    data_root,
-    planetoid_files,
-    spellings,
-)
-from gcsr.utils.safe_io import is_file
+from gcsr.utils.safe_io import expanded, is_file, user_folder
 
 if TYPE_CHECKING:
     from gcsr.data.graph import FeatureScaling
+    from gcsr.datasets.readers import RawGraph
 
+DATA_VARIABLE = "GCSR_DATA"
+# The split of datasets that are published without one.
+TRAIN_PER_CLASS = 20
+VAL_PER_CLASS = 30
+PER_CLASS_SPLIT = f"{TRAIN_PER_CLASS} / {VAL_PER_CLASS} per class, rest test"
+# Files of the published formats.
+ARXIV_FILES = (
+    "raw/edge.csv.gz",
+    "raw/node-feat.csv.gz",
+    "raw/node-label.csv.gz",
+    "raw/num-node-list.csv.gz",
+    "raw/num-edge-list.csv.gz",
+    "split/time/train.csv.gz",
+    "split/time/valid.csv.gz",
+    "split/time/test.csv.gz",
+)
+ARXIV_ARCHIVE = "arxiv.zip"
+GRAPHSAINT_FILES = ("adj_full.npz", "feats.npy", "class_map.json", "role.json")
+WORDNET_FILES = ("data.noun", "data.verb", "data.adj", "data.adv")
 _ARXIV_URL = "https://snap.stanford.edu/ogb/data/nodeproppred/arxiv.zip"
 _DRIVE_URL = "https://drive.usercontent.google.com/download?id={}&confirm=t"
+
+
+def data_root(root: str | Path | None) -> Path:
+    """``root``, else ``$GCSR_DATA``, else ``gcsr`` in the user's cache folder."""
+    return user_folder(root or os.environ.get(DATA_VARIABLE))
+
+
+def spellings(*names: str, families: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Folders to try: every name, alone or under a family's folder, with its ``raw`` folder first.
+
+    The first one is where a download goes.
+    """
+    bases = ("", *(f"{family}/" for family in families))
+    return tuple(f"{base}{name}{raw}" for raw in ("/raw", "") for base in bases for name in names)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The files of a dataset, the folders they may be in, and how to read them.
+
+    ``reader`` is a function, ``module:name``, that is called with the folder and ``arguments``. Its
+    module is imported for that: listing datasets imports neither torch nor scipy.
+    """
+
+    folders: tuple[str, ...]
+    files: tuple[str, ...]
+    reader: str
+    arguments: tuple[str, ...] = ()
+    urls: Callable[[], Mapping[str, str]] | None = None
+    # Where other software installs the files; searched unless the user names a data folder.
+    installed: tuple[str, ...] = ()
+
+    def find(self, root: Path) -> Path | None:
+        """The first folder that holds every file."""
+        installed = self.installed if root == data_root(None) else ()
+        candidates = (root / expanded(folder) for folder in (*self.folders, *installed))
+        return next((c for c in candidates if all(is_file(c / f) for f in self.files)), None)
+
+    def read(self, folder: Path) -> RawGraph:
+        """The arrays of the files in a folder."""
+        module, _, name = self.reader.partition(":")
+        reader = getattr(import_module(f"gcsr.datasets.{module}"), name)
+        raw: RawGraph = reader(folder, *self.arguments)
+        return raw
+
+    def target(self, root: Path) -> Path:
+        """Where missing files belong: beside those that are there, else in the first folder."""
+        candidates = (root / folder for folder in self.folders)
+        started = (c for c in candidates if any(is_file(c / f) for f in self.files))
+        return next(started, root / self.folders[0])
+
+
+def planetoid_files(name: str) -> tuple[str, ...]:
+    """The eight files of a Planetoid dataset."""
+    parts = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
+    return tuple(f"ind.{name}.{part}" for part in parts)
 
 
 def _pyg_urls(pyg_class: str, files: tuple[str, ...]) -> dict[str, str]:
