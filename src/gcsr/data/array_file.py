@@ -18,7 +18,7 @@ from typing import IO, Any, Self
 import numpy as np
 
 from gcsr.utils.errors import InputError, require
-from gcsr.utils.safe_io import naming, parsing, reason
+from gcsr.utils.safe_io import accessing, naming, parsing, reason
 
 # The length of every header that is written: it is written again once the shape is known.
 HEADER_BYTES = 128
@@ -170,11 +170,8 @@ class ArrayFile:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[FileIO]:
-    try:
-        with path.open("rb", buffering=0) as stream:
-            yield stream
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}).") from None
+    with accessing(f"{path}: cannot be read"), path.open("rb", buffering=0) as stream:
+        yield stream
 
 
 class ArrayWriter:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 import threading
 import urllib.request
 from collections.abc import Mapping
@@ -11,6 +9,7 @@ from http.client import HTTPException, HTTPResponse
 from pathlib import Path
 from typing import IO
 
+from gcsr.utils.files import replacing
 from gcsr.utils.safe_io import is_file
 
 CONNECT_SECONDS = 10.0
@@ -34,13 +33,8 @@ def fetch(url: str, path: Path) -> None:
     try:
         with _open(url) as response:
             path.parent.mkdir(parents=True, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-            try:
-                with os.fdopen(handle, "wb") as stream:
-                    _copy(response, stream)
-                Path(temporary).replace(path)
-            finally:
-                Path(temporary).unlink(missing_ok=True)
+            with replacing(path) as stream:
+                _copy(response, stream)
     except (OSError, HTTPException) as error:
         reason = getattr(error, "reason", None) or error
         raise DownloadError(f"{url}: {reason}") from None

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import gzip
-import io
 import warnings
 import zipfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, TextIO
 
 import numpy as np
 
@@ -37,8 +36,8 @@ class OgbFiles:
         self._names = {parts[-1]: "/".join(parts) for parts in inner if len(parts) == 2}
 
     @contextmanager
-    def unpacked(self, name: str) -> Iterator[tuple[gzip.GzipFile, int]]:
-        """A table, and the size in bytes of what it is unpacked from."""
+    def unpacked(self, name: str) -> Iterator[tuple[TextIO, int]]:
+        """The text of a table, and the size in bytes of what it is unpacked from."""
         require(name in self._names, f"{self.path}: {name} is missing.")
         with ExitStack() as stack:
             packed: IO[bytes]
@@ -52,7 +51,7 @@ class OgbFiles:
                     raise ValueError("not compressed with deflate")
                 packed = stack.enter_context(archive.open(info))
                 size = min(info.compress_size, self.path.stat().st_size)
-            yield stack.enter_context(gzip.open(packed, "rb")), size
+            yield stack.enter_context(gzip.open(packed, "rt", encoding="ascii")), size
 
     def split(self, part: str) -> str:
         """The name of the table of a part, whatever the split is called."""
@@ -94,16 +93,15 @@ def _table(files: OgbFiles, name: str, dtype: type) -> np.ndarray:
     """A gzipped table of numbers without a header, always as a matrix."""
     with (
         parsing(f"{files.path}: {name}: not a readable table of numbers"),
-        files.unpacked(name) as (stream, size),
+        files.unpacked(name) as (text, size),
         warnings.catch_warnings(),
     ):
         warnings.simplefilter("error")  # numpy only warns about an empty table
-        text = io.TextIOWrapper(stream, encoding="ascii")
         lines = _bounded(text, ALWAYS_BYTES // 32 + _MOST_TEXT_PER_BYTE * size)
         return np.loadtxt(lines, dtype=dtype, delimiter=",", comments=None, ndmin=2)
 
 
-def _bounded(text: io.TextIOWrapper, most: int) -> Iterator[str]:
+def _bounded(text: TextIO, most: int) -> Iterator[str]:
     """The lines of a text; none, or more than so many characters, are an error."""
     started = most
     while line := text.readline(most + 1):

@@ -40,6 +40,15 @@ def parsing(refusal: str) -> Iterator[None]:
 
 
 @contextmanager
+def accessing(refusal: str) -> Iterator[None]:
+    """Turn what the system does not permit into one sentence: ``refusal`` and the system's reason."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{refusal} ({error.strerror}).") from None
+
+
+@contextmanager
 def naming(place: object) -> Iterator[None]:
     """Begin the sentences of errors with the file that they are about."""
     try:
