@@ -50,7 +50,7 @@ def npy_header(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, np.
             " (array.astype(...) instead of dtype=object)."
         )
     if dtype.names is not None or dtype.subdtype is not None or not dtype.itemsize:
-        raise ValueError(f"values of type {reason(ValueError(str(dtype)))}")
+        raise ValueError(f"values of type {reason(dtype)}")
     if any(type(length) is not int or length < 0 for length in shape):
         raise ValueError("an invalid shape")
     if math.prod(shape) * dtype.itemsize != size - stream.tell():

@@ -91,7 +91,7 @@ def _members(archive: zipfile.ZipFile, only: Collection[str] | None) -> dict[str
         name = info.filename.removesuffix(_SUFFIX)
         if only is not None and name not in only:
             continue
-        shown = reason(ValueError(name))
+        shown = reason(name)
         require(name not in found, f"{shown} is there twice.")
         require(info.filename.endswith(_SUFFIX), f"{shown} is not an array.")
         require(not info.flag_bits & _ENCRYPTED, f"{shown} is encrypted.")
@@ -105,6 +105,7 @@ def _members(archive: zipfile.ZipFile, only: Collection[str] | None) -> dict[str
 
 def _member(archive: zipfile.ZipFile, name: str, info: zipfile.ZipInfo) -> np.ndarray:
     try:
+        # Opened twice: after a seek, zipfile may leave the checksum unchecked.
         with archive.open(info) as stream:
             npy_header(stream, info.file_size)
         with archive.open(info) as stream, warnings.catch_warnings():

@@ -24,7 +24,7 @@ from gcsr.tuning.space import Space, Value, import_optuna
 from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import InputError, require, require_integer
 from gcsr.utils.files import lock_file
-from gcsr.utils.safe_io import parsing, reason
+from gcsr.utils.safe_io import accessing, parsing, reason
 
 if TYPE_CHECKING:
     import optuna
@@ -192,7 +192,7 @@ def _new_or_continued(
 def _shown(value: object) -> str:
     if isinstance(value, dict):
         value = "; ".join(f"{key}={one}" for key, one in value.items()) or "(nothing to search)"
-    return reason(ValueError(str(value)))
+    return reason(value)
 
 
 def sampler(seed: int, ordinal: int) -> Any:
@@ -245,17 +245,14 @@ def require_sound_trials(path: Path | None, trials: Iterable[Any], space: Space)
 def _locked(path: Path) -> Iterator[None]:
     """Lock the file; the system releases it when the process ends."""
     require(not path.is_dir(), f"study must be a file, got the folder {path}.")
-    try:
+    with accessing(f"study: {path} cannot be opened"):
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-    except OSError as error:
-        raise InputError(f"study: {path} cannot be opened ({error.strerror}).") from None
     try:
-        try:
-            lock_file(handle, wait=False)
-        except BlockingIOError:
-            raise InputError(f"study: {path} is in use by another process.") from None
-        except OSError as error:
-            raise InputError(f"study: {path} cannot be locked ({error.strerror}).") from None
+        with accessing(f"study: {path} cannot be locked"):
+            try:
+                lock_file(handle, wait=False)
+            except BlockingIOError:
+                raise InputError(f"study: {path} is in use by another process.") from None
         head = os.read(handle, len(_SQLITE))
         require(head in (b"", _SQLITE), f"study: {path} is not a study but something else.")
         yield

@@ -40,12 +40,12 @@ def parsing(refusal: str) -> Iterator[None]:
 
 
 @contextmanager
-def accessing(refusal: str) -> Iterator[None]:
-    """Turn what the system does not permit into one sentence: ``refusal`` and the system's reason."""
+def accessing(refusal: str, advice: str = "") -> Iterator[None]:
+    """Turn what the system refuses into one sentence: ``refusal``, its reason and ``advice``."""
     try:
         yield
     except OSError as error:
-        raise InputError(f"{refusal} ({error.strerror}).") from None
+        raise InputError(f"{refusal} ({error.strerror}){advice}.") from None
 
 
 @contextmanager
@@ -108,8 +108,8 @@ def part(values: Mapping[str, Any], name: str) -> dict[str, Any]:
     return known(values, name, dict) or {}
 
 
-def reason(error: BaseException) -> str:
-    """The text of an error, shortened, as a part of a sentence."""
+def reason(error: object) -> str:
+    """The text of an error or of anything else, shortened, as a part of a sentence."""
     words = " ".join(str(error).split()) or type(error).__name__
     plain = "".join(c if c.isprintable() else "?" for c in words)
     return plain if len(plain) <= _LONGEST_REASON else f"{plain[:_LONGEST_REASON]}…"
