@@ -19,9 +19,9 @@ from fuzz.containers import Archive, Array, Bundle, Lines
 from fuzz.target import Target
 from fuzz.targets.small import small_graph, written
 from gcsr.data.graph import Graph
-from gcsr.datasets.ogb_csv import read_arxiv
 from gcsr.datasets.readers import (
     RawGraph,
+    read_arxiv,
     read_gnnbench,
     read_graphsaint,
     read_planetoid,

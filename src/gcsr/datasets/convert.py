@@ -20,7 +20,7 @@ from gcsr.data.folder import new_folder, seal, write_list
 from gcsr.data.graph import SPLITS, FeatureScaling, Scale, standard_scale
 from gcsr.data.npz import load_array
 from gcsr.data.stored_graph import open_folder
-from gcsr.datasets.ogb_csv import OgbFiles
+from gcsr.datasets.readers import OgbFiles
 from gcsr.utils.errors import InputError, require
 from gcsr.utils.progress import Progress, silent
 from gcsr.utils.safe_io import parsing

@@ -12,6 +12,7 @@ from gcsr.data.folder import MANIFEST, is_folder
 from gcsr.data.graph import FeatureScaling, Graph, scaling_name
 from gcsr.data.interop import graph_of
 from gcsr.data.stored_graph import in_memory_bytes, open_folder
+from gcsr.datasets import readers
 from gcsr.datasets.download import DownloadError, fetch_missing
 from gcsr.datasets.registry import DATA_VARIABLE, DATASETS, Dataset, Layout, data_root
 from gcsr.utils.devices import free_memory_bytes
@@ -122,7 +123,7 @@ def _read(dataset: Dataset, root: Path, **options: Any) -> Graph:
         if (file := dataset.graph_file(root)) is not None:
             return Graph.from_npz(file, **options)
         layout, place = _downloaded(dataset, root)
-    raw = layout.read(place)
+    raw: readers.RawGraph = getattr(readers, layout.reader)(place, *layout.arguments)
     with naming(place):
         return Graph.from_arrays(**vars(raw), weighted=False, name=dataset.name, **options)
 

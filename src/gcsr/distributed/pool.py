@@ -35,8 +35,6 @@ class ProgressActor:
     def __init__(self) -> None:
         self._reports: dict[tuple[int, str], tuple[int, int]] = {}
         self._questions: dict[str, tuple[int, Any, asyncio.Future[Any]]] = {}
-        # Names of questions differ from those of an actor before this one.
-        self._name, self._count = secrets.token_hex(4), 0
         self._new = asyncio.Event()
 
     async def report(self, unit: int, stage: str, done: int, total: int) -> None:
@@ -46,9 +44,9 @@ class ProgressActor:
 
     async def ask(self, unit: int, question: Any) -> Any:
         """Wait for the answer to a question."""
-        self._count += 1
         future = asyncio.get_running_loop().create_future()
-        self._questions[f"{self._name} {self._count}"] = unit, question, future
+        # No number: names differ from those of an actor before this one.
+        self._questions[secrets.token_hex(8)] = unit, question, future
         self._new.set()
         return await future
 
@@ -226,9 +224,8 @@ class Cluster:
     ) -> list[Any]:
         """What every unit returned, in their order; if one fails the others are canceled."""
         try:
-            found = {}
-            for unit in self.finished(units, progress, answers):
-                found[unit.number] = self.get(unit.ref)
+            ended = self.finished(units, progress, answers)
+            found = {unit.number: self.get(unit.ref) for unit in ended}
             return [found[unit.number] for unit in units]
         except BaseException:
             self.cancel(units)
