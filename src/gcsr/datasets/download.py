@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 import urllib.request
 from collections.abc import Mapping
@@ -70,10 +71,7 @@ def _copy(response: HTTPResponse, stream: IO[bytes]) -> None:
     # File hosts answer "quota exceeded" and the like with a page and status 200.
     if response.headers.get_content_type() == "text/html":
         raise OSError("the server sent a web page instead of the file")
-    received = 0
-    while chunk := response.read(_CHUNK):
-        received += len(chunk)
-        stream.write(chunk)
-    announced = response.headers.get("Content-Length")
+    shutil.copyfileobj(response, stream, _CHUNK)
+    received, announced = stream.tell(), response.headers.get("Content-Length")
     if announced is not None and received != int(announced):
         raise OSError(f"the connection ended after {received} of {announced} bytes")

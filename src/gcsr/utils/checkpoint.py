@@ -24,7 +24,7 @@ from torch import Tensor
 
 from gcsr.utils.errors import InputError, require
 from gcsr.utils.files import lock_file, write_atomically
-from gcsr.utils.safe_io import reason
+from gcsr.utils.safe_io import accessing, reason
 
 logger = logging.getLogger(__name__)
 # The share of a run's time that writing may take.
@@ -288,18 +288,15 @@ class Part:
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
     """The folder, for this process alone."""
-    try:
-        lock = _locked(folder)
-    except BlockingIOError:
-        raise InputError(
-            f"checkpoint must be a folder that no other process uses, got {folder}; wait for it, or"
-            " write elsewhere."
-        ) from None
-    except OSError as error:
-        raise InputError(
-            f"checkpoint must be a folder that can be written, got {folder} ({error.strerror});"
-            " --no-checkpoint (checkpoint=None) does without."
-        ) from None
+    refusal = f"checkpoint must be a folder that can be written, got {folder}"
+    with accessing(refusal, "; --no-checkpoint (checkpoint=None) does without"):
+        try:
+            lock = _locked(folder)
+        except BlockingIOError:
+            raise InputError(
+                f"checkpoint must be a folder that no other process uses, got {folder}; wait for it,"
+                " or write elsewhere."
+            ) from None
     try:
         foreign = [path.name for path in folder.iterdir() if not _is_ours(path)]
         require(
