@@ -71,8 +71,7 @@ def clean_adjacency(
         excess = cleaned - reverse
         large = excess > TOLERANCE * cleaned.maximum(reverse) if excess.nnz else excess
         require_undirected(int(large.sum()), cleaned.nnz)
-    cleaned.sum_duplicates()
-    cleaned.sort_indices()
+    cleaned.sum_duplicates()  # sorts the columns of a row, too
     for array in (cleaned.data, cleaned.indices, cleaned.indptr):
         array.setflags(write=False)
     return cleaned
