@@ -11,11 +11,12 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from gcsr.utils.errors import InputError, require
+
+if TYPE_CHECKING:
+    import numpy as np
 
 T = TypeVar("T")
 # Any file may unfold to this much, a larger one to so many times its bytes: a little more than the
