@@ -19,16 +19,21 @@ from fuzz.containers import Archive, Array, Bundle, Lines
 from fuzz.target import Target
 from fuzz.targets.small import small_graph, written
 from gcsr.data.graph import Graph
-from gcsr.datasets.layout import (
+from gcsr.datasets.readers import (
+    RawGraph,
+    read_arxiv,
+    read_gnnbench,
+    read_graphsaint,
+    read_planetoid,
+    read_wordnet,
+)
+from gcsr.datasets.registry import (
     ARXIV_ARCHIVE,
     ARXIV_FILES,
     GRAPHSAINT_FILES,
     WORDNET_FILES,
-    RawGraph,
     planetoid_files,
 )
-from gcsr.datasets.ogb_csv import read_arxiv
-from gcsr.datasets.readers import read_gnnbench, read_graphsaint, read_planetoid, read_wordnet
 
 _PLANETOID = Bundle(planetoid_files("cora"))
 _SAINT = Bundle(

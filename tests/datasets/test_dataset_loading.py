@@ -14,7 +14,8 @@ import pytest
 
 from gcsr import datasets
 from gcsr.data.graph import Graph
-from gcsr.datasets.layout import data_root, per_class_split
+from gcsr.datasets.readers import per_class_split
+from gcsr.datasets.registry import data_root
 from gcsr.utils.errors import InputError
 
 NAMES = [

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gcsr import datasets
-from gcsr.datasets import layout
+from gcsr.datasets import registry
 from gcsr.utils.errors import InputError
 
 LICENSE = "  1 This software and database is being provided to you, the LICENSEE, by  \n"
@@ -34,7 +34,7 @@ def write_dict(folder: Path) -> Path:
     verbs.append(line(VERBS, 38, "v", [], "01 + 08 00 | travel").replace("| 01 +", "01 +"))
     adjectives = [line(i, 0, "s", [], "a rare quality") for i in range(ADJECTIVES)]
     contents = (nouns, verbs, adjectives, [])
-    for name, lines in zip(layout.WORDNET_FILES, contents, strict=True):
+    for name, lines in zip(registry.WORDNET_FILES, contents, strict=True):
         (folder / name).write_text(LICENSE + "".join(lines), encoding="latin-1")
     return folder
 
@@ -59,7 +59,9 @@ def test_installed_files_are_found_unless_a_folder_is_named(tmp_path, monkeypatc
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     write_dict(home / "nltk_data" / "corpora" / "wordnet")
-    monkeypatch.setattr(layout, "is_file", lambda path: tmp_path in path.parents and path.is_file())
+    monkeypatch.setattr(
+        registry, "is_file", lambda path: tmp_path in path.parents and path.is_file()
+    )
     assert datasets.load("wordnet").num_classes == 2
     with pytest.raises(InputError, match=r"^wordnet: data.noun, .* are not in .*empty and cannot"):
         datasets.load("wordnet", tmp_path / "empty")
@@ -85,7 +87,7 @@ def test_damaged_files_are_one_sentence(tmp_path, change, message):
 
 
 def test_files_without_synsets_are_one_sentence(tmp_path):
-    for name in layout.WORDNET_FILES:
+    for name in registry.WORDNET_FILES:
         (tmp_path / name).write_text(LICENSE)
     with pytest.raises(InputError, match="a word in 20 definitions"):
         datasets.load("wordnet", tmp_path)

@@ -17,8 +17,8 @@ from hostile_arrays import npy
 from fuzz.targets import TARGETS
 from fuzz.targets.datasets import _PLANETOID, _SAINT, _TABLES
 from gcsr import InputError
-from gcsr.datasets.layout import per_class_split
 from gcsr.datasets.pickles import read_array, read_neighbor_lists
+from gcsr.datasets.readers import per_class_split
 
 MIB = 2**20
 

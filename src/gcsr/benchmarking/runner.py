@@ -185,7 +185,7 @@ def _collected(
     taken = running[unit]
     small: list[CondensedGraph] = []
     try:
-        outcomes, small = cluster.result(unit)
+        outcomes, small = cluster.get(unit.ref)
     except ClusterError as error:
         if cluster.lost:
             raise

@@ -12,7 +12,7 @@ from typing import Any
 
 from gcsr.utils.errors import InputError
 from gcsr.utils.files import lock_byte, unlock_byte
-from gcsr.utils.safe_io import is_number, reason
+from gcsr.utils.safe_io import accessing, is_number, reason
 
 Row = dict[str, Any]
 # Larger than any number of a table; every sum of such numbers is finite.
@@ -69,15 +69,12 @@ class Store:
             known = self._rows.get(row["key"])
             if known is not None and (failed_row(row) or not failed_row(known)):
                 return
-            try:
-                with self.path.open("a+b") as stream:
-                    stream.seek(0)
-                    stream.truncate(stream.read().rfind(b"\n") + 1)  # drop a row that was cut off
-                    stream.write((json.dumps(row, sort_keys=True) + "\n").encode())
-                    stream.flush()
-                    os.fsync(stream.fileno())
-            except OSError as error:
-                raise InputError(f"{self.path}: cannot be written ({error.strerror}).") from None
+            with accessing(f"{self.path}: cannot be written"), self.path.open("a+b") as stream:
+                stream.seek(0)
+                stream.truncate(stream.read().rfind(b"\n") + 1)  # drop a row that was cut off
+                stream.write((json.dumps(row, sort_keys=True) + "\n").encode())
+                stream.flush()
+                os.fsync(stream.fileno())
             self._add(row)
 
     def claim(self, name: str) -> AbstractContextManager[bool]:
@@ -117,10 +114,8 @@ class Store:
 
 def prepare_folder(field: str, folder: Path) -> None:
     """Make a folder now: a failure after hours of computing would be too late."""
-    try:
+    with accessing(f"{field}: {folder} cannot be made a folder"):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{field}: {folder} cannot be made a folder ({error.strerror}).") from None
 
 
 def failed_row(row: Row) -> bool:

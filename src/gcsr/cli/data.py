@@ -14,7 +14,7 @@ from gcsr.cli.output import progress_bars, remember_written, uninterrupted
 from gcsr.utils.errors import InputError, require
 from gcsr.utils.formatting import counted, parse_bytes, printable
 from gcsr.utils.progress import Progress
-from gcsr.utils.safe_io import part
+from gcsr.utils.safe_io import accessing, part
 
 SUFFIX = ".safetensors"  # as in gcsr.data.condensed, which imports torch
 MOST_GRAPHS = 10_000
@@ -176,12 +176,9 @@ def require_writable_folder(field: str, folder: Path) -> None:
 def _require_writable(field: str, folder: Path) -> None:
     require(folder.exists(), f"{field}: the folder {folder} does not exist.")
     require(folder.is_dir(), f"{field}: {folder} is not a folder.")
-    try:
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        sentence = f"{field}: the folder {folder} is not writable ({error.strerror})."
-        raise InputError(sentence) from None
+    refusal = f"{field}: the folder {folder} is not writable"
+    with accessing(refusal), tempfile.TemporaryFile(dir=folder):
+        pass
 
 
 def write_graphs(

@@ -25,8 +25,7 @@ SIZE = (
 
 def datasets(root: options.Root = None, as_json: options.Json = False) -> None:
     """List the registered datasets and whether their files are present."""
-    from gcsr.datasets.layout import data_root
-    from gcsr.datasets.registry import catalogue
+    from gcsr.datasets.registry import catalogue, data_root
 
     folder = data_root(root)
     known = catalogue(root)

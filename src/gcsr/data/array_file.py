@@ -18,7 +18,7 @@ from typing import IO, Any, Self
 import numpy as np
 
 from gcsr.utils.errors import InputError, require
-from gcsr.utils.safe_io import naming, parsing, reason
+from gcsr.utils.safe_io import accessing, naming, parsing, reason
 
 # The length of every header that is written: it is written again once the shape is known.
 HEADER_BYTES = 128
@@ -50,7 +50,7 @@ def npy_header(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, np.
             " (array.astype(...) instead of dtype=object)."
         )
     if dtype.names is not None or dtype.subdtype is not None or not dtype.itemsize:
-        raise ValueError(f"values of type {reason(ValueError(str(dtype)))}")
+        raise ValueError(f"values of type {reason(dtype)}")
     if any(type(length) is not int or length < 0 for length in shape):
         raise ValueError("an invalid shape")
     if math.prod(shape) * dtype.itemsize != size - stream.tell():
@@ -170,11 +170,8 @@ class ArrayFile:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[FileIO]:
-    try:
-        with path.open("rb", buffering=0) as stream:
-            yield stream
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}).") from None
+    with accessing(f"{path}: cannot be read"), path.open("rb", buffering=0) as stream:
+        yield stream
 
 
 class ArrayWriter:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from safetensors.torch import save
 from torch import Tensor
 
@@ -509,7 +509,7 @@ class CondensedGraph:
             return cls._of_tensors(path)
         with naming(path):
             with (
-                parsing("not a readable safetensors file", SafetensorError),
+                parsing("not a readable safetensors file"),
                 safe_open(path, framework="pt") as archive,
             ):
                 metadata = archive.metadata() or {}

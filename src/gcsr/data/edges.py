@@ -71,8 +71,7 @@ def clean_adjacency(
         excess = cleaned - reverse
         large = excess > TOLERANCE * cleaned.maximum(reverse) if excess.nnz else excess
         require_undirected(int(large.sum()), cleaned.nnz)
-    cleaned.sum_duplicates()
-    cleaned.sort_indices()
+    cleaned.sum_duplicates()  # sorts the columns of a row, too
     for array in (cleaned.data, cleaned.indices, cleaned.indptr):
         array.setflags(write=False)
     return cleaned
@@ -147,7 +146,7 @@ class EdgeBlocks:
         require(0 < nodes < 2**31, f"nodes must be 1..{2**31 - 1}, got {nodes}.")
         self._folder, self._nodes = folder, nodes
         self._kind: np.dtype | None = None  # of records; the first edges tell
-        self._shift = np.int64(max(1, (nodes - 1).bit_length()))
+        self._shift = max(1, (nodes - 1).bit_length())
         self._rows = -(-nodes // max(BUCKETS, nodes >> NODES_PER_BUCKET))
 
     def add(
@@ -164,21 +163,18 @@ class EdgeBlocks:
             raise RuntimeError("all edges have weights, or none")
         self._kind = kind
         there, back = sources[keep].astype(np.int64), targets[keep].astype(np.int64)
+        pairs, reverse = (there << self._shift) | back, (back << self._shift) | there
         # The lowest bit tells an edge from its reverse.
-        keys = np.concatenate(
-            [
-                ((there << self._shift) | back) << np.int64(1),
-                (((back << self._shift) | there) << np.int64(1)) | np.int64(1),
-            ]
-        )
-        if weights is not None:
-            records: np.ndarray = np.empty(keys.size, kind)
-            records["key"], records["weight"] = keys, np.tile(weights[keep], 2)
-            records = records[np.argsort(keys, kind="stable")]
-            keys = records["key"]
+        keys = np.concatenate([pairs << 1, reverse << 1 | 1])
+        if weights is None:
+            keys.sort()
+            records = keys
         else:
-            records = keys = np.sort(keys)
-        firsts = [np.int64(first) << (self._shift + np.int64(1)) for first, _ in self._spans()]
+            order = np.argsort(keys, kind="stable")
+            records = np.empty(keys.size, kind)
+            keys = records["key"] = keys[order]
+            records["weight"] = np.tile(weights[keep], 2)[order]
+        firsts = [first << (self._shift + 1) for first, _ in self._spans()]
         cuts = [*np.searchsorted(keys, firsts), keys.size]
         for number, (start, stop) in enumerate(pairwise(cuts)):
             if stop > start:
@@ -200,7 +196,7 @@ class EdgeBlocks:
                 directed += lonely
                 counts = np.bincount((pairs >> self._shift) - first, minlength=stop - first)
                 pointers.append(columns.rows + np.cumsum(counts))
-                columns.append(pairs & ((np.int64(1) << self._shift) - 1))
+                columns.append(pairs & ((1 << self._shift) - 1))
                 if weights is not None:
                     heavy = heavy or bool((weights != 1).any())
                     values.append(weights)
@@ -225,19 +221,17 @@ class EdgeBlocks:
         """Distinct pairs of a bucket in order, their weights, and how many have no equal reverse."""
         path = self._bucket(bucket)
         kind = _PLAIN if self._kind is None else self._kind
-        records: np.ndarray = np.empty(0, kind)
-        if path.is_file():
-            records = np.fromfile(path, kind)
+        records = np.fromfile(path, kind) if path.is_file() else np.empty(0, kind)
         path.unlink(missing_ok=True)
         if kind is _PLAIN:
-            pairs = np.unique(records) >> np.int64(1)
+            pairs = np.unique(records) >> 1
             distinct = np.unique(pairs)
             # A pair that came in both directions is there twice.
             return distinct, None, 2 * distinct.size - pairs.size
         records = records[np.argsort(records["key"], kind="stable")]
         keys, places = np.unique(records["key"], return_index=True)
         sums = np.add.reduceat(records["weight"], places) if keys.size else np.empty(0)
-        pairs = keys >> np.int64(1)
+        pairs = keys >> 1
         distinct = np.unique(pairs)
         both = np.zeros((2, distinct.size))
         both[keys & 1, np.searchsorted(distinct, pairs)] = sums

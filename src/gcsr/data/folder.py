@@ -37,7 +37,7 @@ from gcsr.data.sizes import MOST_CLASSES
 from gcsr.data.stored_matrix import SPARSE_FILES, StoredFeatures
 from gcsr.utils.errors import InputError, require
 from gcsr.utils.files import current_umask, write_atomically
-from gcsr.utils.safe_io import expanded, is_file, require_unfoldable
+from gcsr.utils.safe_io import accessing, expanded, is_file, require_unfoldable
 
 FORMAT = "gcsr-graph-folder/1"
 MANIFEST = "manifest.json"
@@ -87,21 +87,22 @@ class Manifest:
         """The manifest of a folder, checked."""
         path = folder / MANIFEST
         require(path.is_file(), f"{path}: no such file.")
+        with accessing(f"{path}: cannot be read"), path.open("rb") as stream:
+            blob = stream.read(MOST_BYTES + 1)
         try:
-            with path.open("rb") as stream:
-                blob = stream.read(MOST_BYTES + 1)
             stored: Any = json.loads(blob) if len(blob) <= MOST_BYTES else None
-        except OSError as error:
-            raise InputError(f"{path}: cannot be read ({error.strerror}).") from None
         except (ValueError, RecursionError) as error:
             raise InputError(f"{path}: is not a JSON file ({error}).") from None
         require(
             isinstance(stored, dict) and stored.get("format") == FORMAT,
             f"{path}: must be a JSON object with format {FORMAT!r}{_AGAIN}",
         )
+        stored = {"sparse": False, **stored}
+        if stored.get("scaling") == "standardise":  # folders of older versions
+            stored["scaling"] = "standardize"
         types = get_type_hints(cls) | {"sha256": dict}
         for name, kind in types.items():
-            value = stored.setdefault(name, False) if name == "sparse" else stored.get(name)
+            value = stored.get(name)
             require(
                 type(value) is kind,
                 f"{path}: {name} must be of type {kind.__name__}, got {value!r:.60}{_AGAIN}",
@@ -112,8 +113,6 @@ class Manifest:
                 kind is not int or low <= value <= high,
                 f"{path}: {name} must be {low}..{high}, got {value!r:.60}{_AGAIN}",
             )
-        if stored["scaling"] == "standardise":  # folders of older versions
-            stored = {**stored, "scaling": "standardize"}
         one = cls(**{name: stored[name] for name in types})
         require(
             one.scaling in FEATURE_SCALINGS,
@@ -166,17 +165,14 @@ def new_folder(out: str | Path) -> Iterator[Path]:
     """A temporary folder beside ``out`` that becomes it when the block ends without an error."""
     out = expanded(out)
     require(not out.exists(), f"{out}: is there already; remove it or choose another folder.")
-    temporary = None
-    try:
+    with accessing(f"{out}: cannot be written"):
         out.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}."))
-        yield temporary
-        temporary.chmod(0o777 & ~current_umask())
-        temporary.rename(out)
-    except OSError as error:
-        raise InputError(f"{out}: cannot be written ({error.strerror}).") from None
-    finally:
-        if temporary is not None:
+        try:
+            yield temporary
+            temporary.chmod(0o777 & ~current_umask())
+            temporary.rename(out)
+        finally:
             shutil.rmtree(temporary, ignore_errors=True)
 
 

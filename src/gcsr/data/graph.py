@@ -504,16 +504,14 @@ class Graph:
     def to_pyg(self) -> Data:
         """The graph as a PyG ``Data`` with boolean masks; edge weights only where they matter."""
         from torch_geometric.data import Data  # noqa: PLC0415 - takes a second to import
+        from torch_geometric.utils import from_scipy_sparse_matrix, index_to_mask  # noqa: PLC0415
 
-        coo = self.adjacency.tocoo()
-        index = torch.from_numpy(np.stack([coo.row, coo.col]).astype(np.int64))
+        index, weight = from_scipy_sparse_matrix(self.adjacency)
         data = Data(x=self.x.clone(), edge_index=index, y=self.y.clone())
         if self.is_weighted:
-            data.edge_weight = torch.from_numpy(coo.data.copy())
+            data.edge_weight = weight
         for part in SPLITS:
-            mask = torch.zeros(self.num_nodes, dtype=torch.bool)
-            mask[getattr(self, part)] = True
-            data[f"{part}_mask"] = mask
+            data[f"{part}_mask"] = index_to_mask(getattr(self, part), self.num_nodes)
         return data
 
     def scaled(self, features: FeatureScaling) -> Graph:

@@ -36,7 +36,6 @@ from gcsr.data.sizes import MOST_CLASSES
 from gcsr.utils.errors import InputError, require
 from gcsr.utils.files import write_atomically
 from gcsr.utils.safe_io import (
-    UNREADABLE,
     allowed_bytes,
     is_file,
     naming,
@@ -92,7 +91,7 @@ def _members(archive: zipfile.ZipFile, only: Collection[str] | None) -> dict[str
         name = info.filename.removesuffix(_SUFFIX)
         if only is not None and name not in only:
             continue
-        shown = reason(ValueError(name))
+        shown = reason(name)
         require(name not in found, f"{shown} is there twice.")
         require(info.filename.endswith(_SUFFIX), f"{shown} is not an array.")
         require(not info.flag_bits & _ENCRYPTED, f"{shown} is encrypted.")
@@ -106,6 +105,7 @@ def _members(archive: zipfile.ZipFile, only: Collection[str] | None) -> dict[str
 
 def _member(archive: zipfile.ZipFile, name: str, info: zipfile.ZipInfo) -> np.ndarray:
     try:
+        # Opened twice: after a seek, zipfile may leave the checksum unchecked.
         with archive.open(info) as stream:
             npy_header(stream, info.file_size)
         with archive.open(info) as stream, warnings.catch_warnings():
@@ -113,7 +113,7 @@ def _member(archive: zipfile.ZipFile, name: str, info: zipfile.ZipInfo) -> np.nd
             return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
     except InputError:
         raise
-    except UNREADABLE as error:
+    except Exception as error:
         raise ValueError(f"{name}: {reason(error)}") from None
 
 

@@ -85,9 +85,8 @@ class StoredGraph(Graph):
 
     def to_folder(self, path: str | Path) -> Path:
         """Refused: it is a folder already, which can be copied."""
-        raise InputError(
-            f"{path}: the graph is in the folder {self.disk.features.path.parent} already; copy it."
-        )
+        folder = self.disk.adjacency.indices.path.parent
+        raise InputError(f"{path}: the graph is in the folder {folder} already; copy it.")
 
     def to_pyg(self) -> NoReturn:
         """Refused: PyG's ``Data`` is in memory."""

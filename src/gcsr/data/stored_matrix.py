@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NoReturn, Self
 
 import numpy as np
@@ -135,11 +134,6 @@ class StoredFeatures:
         """Of the files of a folder."""
         indptr, indices, values = (files[name] for name in SPARSE_FILES)
         return cls(StoredMatrix(indptr, indices, values, width))
-
-    @property
-    def path(self) -> Path:
-        """One of the files."""
-        return self.matrix.indices.path
 
     @property
     def shape(self) -> tuple[int, int]:

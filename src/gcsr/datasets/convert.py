@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 import torch
@@ -21,7 +20,7 @@ from gcsr.data.folder import new_folder, seal, write_list
 from gcsr.data.graph import SPLITS, FeatureScaling, Scale, standard_scale
 from gcsr.data.npz import load_array
 from gcsr.data.stored_graph import open_folder
-from gcsr.datasets.ogb_csv import OgbFiles
+from gcsr.datasets.readers import OgbFiles
 from gcsr.utils.errors import InputError, require
 from gcsr.utils.progress import Progress, silent
 from gcsr.utils.safe_io import parsing
@@ -112,16 +111,15 @@ def from_ogb(path: Path) -> Tables:
     files = OgbFiles(path)
 
     def column(name: str) -> np.ndarray:
-        with _unpacked(files, name) as (place, stream):
-            return _numbers(place, stream, np.int64).reshape(-1)
+        with _unpacked(files, name) as (place, text):
+            return _numbers(place, text, np.int64).reshape(-1)
 
     def edges() -> Iterator[Edges]:
-        with _unpacked(files, "raw/edge.csv.gz") as (place, stream):
-            yield from edges_of_text(place, stream)
+        with _unpacked(files, "raw/edge.csv.gz") as (place, text):
+            yield from edges_of_text(place, text)
 
     def features() -> Iterator[np.ndarray]:
-        with _unpacked(files, "raw/node-feat.csv.gz") as (place, stream):
-            text = io.TextIOWrapper(io.BufferedReader(stream), encoding="ascii")
+        with _unpacked(files, "raw/node-feat.csv.gz") as (place, text):
             while lines := text.readlines(WALK_BYTES):
                 yield _numbers(place, lines, np.float32)
 
@@ -135,10 +133,10 @@ def from_ogb(path: Path) -> Tables:
 
 
 @contextmanager
-def _unpacked(files: OgbFiles, name: str) -> Iterator[tuple[str, Any]]:
+def _unpacked(files: OgbFiles, name: str) -> Iterator[tuple[str, TextIO]]:
     """The name of a table for messages, and its text."""
-    with parsing(f"{files.path}: cannot be read"), files.unpacked(name) as (stream, _):
-        yield f"{files.path}: {name}", stream
+    with parsing(f"{files.path}: cannot be read"), files.unpacked(name) as (text, _):
+        yield f"{files.path}: {name}", text
 
 
 def _numbers(name: str, source: Any, kind: type) -> np.ndarray:
@@ -196,13 +194,12 @@ def edges_of(path: Path) -> Iterator[Edges]:
     elif path.suffix == ".parquet":
         yield from _from_parquet(path)
     else:
-        with parsing(f"{path}: cannot be read"), path.open("rb") as stream:
-            yield from edges_of_text(str(path), stream)
+        with parsing(f"{path}: cannot be read"), path.open(encoding="ascii") as text:
+            yield from edges_of_text(str(path), text)
 
 
-def edges_of_text(name: str, stream: Any) -> Iterator[Edges]:
+def edges_of_text(name: str, text: TextIO) -> Iterator[Edges]:
     """Edges of a table of comma-separated numbers."""
-    text = io.TextIOWrapper(io.BufferedReader(stream), encoding="ascii")
     first = text.readline()
     columns = first.count(",") + 1
     require(columns in (2, 3), f"{name}: must have {COLUMNS}, got {columns}.")

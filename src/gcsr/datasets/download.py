@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
+import shutil
 import threading
 import urllib.request
 from collections.abc import Mapping
@@ -11,6 +10,7 @@ from http.client import HTTPException, HTTPResponse
 from pathlib import Path
 from typing import IO
 
+from gcsr.utils.files import replacing
 from gcsr.utils.safe_io import is_file
 
 CONNECT_SECONDS = 10.0
@@ -34,13 +34,8 @@ def fetch(url: str, path: Path) -> None:
     try:
         with _open(url) as response:
             path.parent.mkdir(parents=True, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-            try:
-                with os.fdopen(handle, "wb") as stream:
-                    _copy(response, stream)
-                Path(temporary).replace(path)
-            finally:
-                Path(temporary).unlink(missing_ok=True)
+            with replacing(path) as stream:
+                _copy(response, stream)
     except (OSError, HTTPException) as error:
         reason = getattr(error, "reason", None) or error
         raise DownloadError(f"{url}: {reason}") from None
@@ -76,10 +71,7 @@ def _copy(response: HTTPResponse, stream: IO[bytes]) -> None:
     # File hosts answer "quota exceeded" and the like with a page and status 200.
     if response.headers.get_content_type() == "text/html":
         raise OSError("the server sent a web page instead of the file")
-    received = 0
-    while chunk := response.read(_CHUNK):
-        received += len(chunk)
-        stream.write(chunk)
-    announced = response.headers.get("Content-Length")
+    shutil.copyfileobj(response, stream, _CHUNK)
+    received, announced = stream.tell(), response.headers.get("Content-Length")
     if announced is not None and received != int(announced):
         raise OSError(f"the connection ended after {received} of {announced} bytes")

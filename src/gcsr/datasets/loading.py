@@ -13,9 +13,9 @@ from gcsr.data.folder import MANIFEST, is_folder
 from gcsr.data.graph import FeatureScaling, Graph, scaling_name
 from gcsr.data.interop import graph_of, options_of_objects
 from gcsr.data.stored_graph import in_memory_bytes, open_folder
+from gcsr.datasets import readers
 from gcsr.datasets.download import DownloadError, fetch_missing
-from gcsr.datasets.layout import DATA_VARIABLE, Layout, data_root
-from gcsr.datasets.registry import DATASETS, Dataset
+from gcsr.datasets.registry import DATA_VARIABLE, DATASETS, Dataset, Layout, data_root
 from gcsr.utils.arguments import argument_names, checks_arguments, hint
 from gcsr.utils.devices import free_memory_bytes
 from gcsr.utils.errors import InputError, require, suggestion
@@ -134,7 +134,7 @@ def _read(dataset: Dataset, root: Path, download: bool, **options: Any) -> Graph
         if (file := dataset.graph_file(root)) is not None:
             return Graph.from_npz(file, **options)
         layout, place = _downloaded(dataset, root, download)
-    raw = layout.read(place)
+    raw: readers.RawGraph = getattr(readers, layout.reader)(place, *layout.arguments)
     with naming(place):
         return Graph.from_arrays(**vars(raw), weighted=False, name=dataset.name, **options)
 

@@ -136,8 +136,7 @@ def read_neighbor_lists(path: Path) -> np.ndarray:
 
 
 def _records(path: Path) -> Any:
-    # A hostile or cut file may raise anything.
-    with parsing(f"{path}: refused as a pickle", Exception):
+    with parsing(f"{path}: refused as a pickle"):
         content = path.read_bytes()
         _check_instructions(content)
         return _RestrictedUnpickler(io.BytesIO(content), encoding="latin1").load()

@@ -1,20 +1,61 @@
-"""Readers of published file formats; :mod:`gcsr.datasets.ogb_csv` has that of OGB's tables."""
+"""Readers of published file formats."""
 
 from __future__ import annotations
 
+import gzip
 import json
+import warnings
+import zipfile
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, TextIO
 
 import numpy as np
 import scipy.sparse as sp
 
 from gcsr.data.npz import checked_csr, load_array, load_arrays, require_features, shape_of
-from gcsr.datasets.layout import WORDNET_FILES, RawGraph, per_class_split, shares_split
 from gcsr.datasets.pickles import read_array, read_neighbor_lists
+from gcsr.datasets.registry import TRAIN_PER_CLASS, VAL_PER_CLASS, WORDNET_FILES
 from gcsr.utils.errors import InputError, require
-from gcsr.utils.safe_io import parsing
+from gcsr.utils.safe_io import ALWAYS_BYTES, parsing
+
+
+@dataclass(frozen=True, eq=False)
+class RawGraph:
+    """Arrays as the files give them; :meth:`gcsr.Graph.from_arrays` checks and cleans them."""
+
+    x: np.ndarray | sp.csr_array
+    edges: np.ndarray | sp.csr_array
+    y: np.ndarray
+    train: np.ndarray
+    val: np.ndarray
+    test: np.ndarray
+    num_classes: int = 0
+
+
+def per_class_split(y: np.ndarray, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Train, validation and test ids: 20 and 30 random nodes of every class, and the rest.
+
+    Unlabeled nodes (-1) are in none of the three. The same labels and seed give the same split.
+    """
+    rng = np.random.default_rng(seed)
+    order = np.argsort(y, kind="stable")  # one pass, however many classes there are
+    order = order[y[order] >= 0]
+    starts = np.flatnonzero(np.diff(y[order])) + 1
+    cuts = [TRAIN_PER_CLASS, TRAIN_PER_CLASS + VAL_PER_CLASS]
+    parts = [np.split(rng.permutation(nodes), cuts) for nodes in np.split(order, starts)]
+    train, val, test = (np.sort(np.concatenate(part)) for part in zip(*parts, strict=True))
+    return train, val, test
+
+
+def shares_split(y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Train, validation and test ids: half, a quarter and the rest of the labeled nodes, at random."""
+    nodes = np.random.default_rng(0).permutation(np.flatnonzero(y >= 0))
+    train, val, test = np.split(nodes, [len(nodes) // 2, len(nodes) // 2 + len(nodes) // 4])
+    return np.sort(train), np.sort(val), np.sort(test)
+
 
 # -- Planetoid: Cora, Citeseer and PubMed with their public split ------------------------------------
 
@@ -222,6 +263,105 @@ def _json_object(path: Path) -> dict[str, Any]:
         content = json.loads(path.read_bytes())
     require(isinstance(content, dict), f"{path}: must hold a JSON object.")
     return dict(content)
+
+
+# -- ogbn-arxiv: OGB's gzipped tables, in a folder or still in their zip archive ---------------------
+
+# Tables of numbers compress to a third; a ratio above this is no real dataset.
+_MOST_TEXT_PER_BYTE = 16
+
+
+class OgbFiles:
+    """Opens tables by their names below the graph's folder."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        if path.is_dir():
+            found = [file.relative_to(path).as_posix() for file in path.glob("*/**/*.csv.gz")]
+            self._names = {name: name for name in found}
+            return
+        with parsing(f"{path}: not a readable zip archive"), zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+        # All tables are in one folder, which has the graph's name.
+        inner = [name.split("/", 1) for name in names if name.endswith(".csv.gz")]
+        self._names = {parts[-1]: "/".join(parts) for parts in inner if len(parts) == 2}
+
+    @contextmanager
+    def unpacked(self, name: str) -> Iterator[tuple[TextIO, int]]:
+        """The text of a table, and the size in bytes of what it is unpacked from."""
+        require(name in self._names, f"{self.path}: {name} is missing.")
+        with ExitStack() as stack:
+            packed: IO[bytes]
+            if self.path.is_dir():
+                packed = stack.enter_context((self.path / name).open("rb"))
+                size = (self.path / name).stat().st_size
+            else:
+                archive = stack.enter_context(zipfile.ZipFile(self.path))
+                info = archive.getinfo(self._names[name])
+                if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                    raise ValueError("not compressed with deflate")
+                packed = stack.enter_context(archive.open(info))
+                size = min(info.compress_size, self.path.stat().st_size)
+            yield stack.enter_context(gzip.open(packed, "rt", encoding="ascii")), size
+
+    def split(self, part: str) -> str:
+        """The name of the table of a part, whatever the split is called."""
+        found = [
+            name
+            for name in self._names
+            if name.startswith("split/") and name.endswith(f"/{part}.csv.gz")
+        ]
+        require(len(found) == 1, f"{self.path}: must have one split with {part}, got {len(found)}.")
+        return found[0]
+
+
+def read_arxiv(folder: Path, archive: str = "") -> RawGraph:
+    """Read the tables of ogbn-arxiv, extracted or in an archive in the folder."""
+    files = OgbFiles(folder / archive)
+
+    def column(name: str) -> np.ndarray:
+        return _table(files, name, np.int64).reshape(-1)
+
+    edges = _table(files, "raw/edge.csv.gz", np.int64)
+    x = _table(files, "raw/node-feat.csv.gz", np.float32)
+    nodes, count = column("raw/num-node-list.csv.gz"), column("raw/num-edge-list.csv.gz")
+    require(
+        (nodes.tolist(), count.tolist()) == ([x.shape[0]], [edges.shape[0]]),
+        f"{files.path}: must have one graph of {nodes} nodes and {count} edges, got {x.shape[0]}"
+        f" feature rows and {edges.shape[0]} edges.",
+    )
+    return RawGraph(
+        x=x,
+        edges=edges.T,
+        y=_table(files, "raw/node-label.csv.gz", np.int64),
+        train=column("split/time/train.csv.gz"),
+        val=column("split/time/valid.csv.gz"),
+        test=column("split/time/test.csv.gz"),
+    )
+
+
+def _table(files: OgbFiles, name: str, dtype: type) -> np.ndarray:
+    """A gzipped table of numbers without a header, always as a matrix."""
+    with (
+        parsing(f"{files.path}: {name}: not a readable table of numbers"),
+        files.unpacked(name) as (text, size),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("error")  # numpy only warns about an empty table
+        lines = _bounded(text, ALWAYS_BYTES // 32 + _MOST_TEXT_PER_BYTE * size)
+        return np.loadtxt(lines, dtype=dtype, delimiter=",", comments=None, ndmin=2)
+
+
+def _bounded(text: TextIO, most: int) -> Iterator[str]:
+    """The lines of a text; none, or more than so many characters, are an error."""
+    started = most
+    while line := text.readline(most + 1):
+        most -= len(line)
+        if most < 0:
+            raise ValueError("it unpacks to far more than a table of numbers does")
+        yield line
+    if most == started:
+        raise ValueError("it is empty")
 
 
 # -- WordNet's own dict files ------------------------------------------------------------------------

@@ -1,30 +1,89 @@
-"""The list of datasets: a new dataset is one more entry."""
+"""The list of datasets, and where their files are: a new dataset is one more entry."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from gcsr.datasets.layout import (
-    ARXIV_ARCHIVE,
-    ARXIV_FILES,
-    GRAPHSAINT_FILES,
-    PER_CLASS_SPLIT,
-    WORDNET_FILES,
-    Layout,
-    data_root,
-    planetoid_files,
-    spellings,
-)
-from gcsr.utils.safe_io import is_file
+from gcsr.utils.safe_io import expanded, is_file, user_folder
 
 if TYPE_CHECKING:
     from gcsr.data.graph import FeatureScaling
 
+DATA_VARIABLE = "GCSR_DATA"
+# The split of datasets that are published without one.
+TRAIN_PER_CLASS = 20
+VAL_PER_CLASS = 30
+PER_CLASS_SPLIT = f"{TRAIN_PER_CLASS} / {VAL_PER_CLASS} per class, rest test"
+# Files of the published formats.
+ARXIV_FILES = (
+    "raw/edge.csv.gz",
+    "raw/node-feat.csv.gz",
+    "raw/node-label.csv.gz",
+    "raw/num-node-list.csv.gz",
+    "raw/num-edge-list.csv.gz",
+    "split/time/train.csv.gz",
+    "split/time/valid.csv.gz",
+    "split/time/test.csv.gz",
+)
+ARXIV_ARCHIVE = "arxiv.zip"
+GRAPHSAINT_FILES = ("adj_full.npz", "feats.npy", "class_map.json", "role.json")
+WORDNET_FILES = ("data.noun", "data.verb", "data.adj", "data.adv")
 _ARXIV_URL = "https://snap.stanford.edu/ogb/data/nodeproppred/arxiv.zip"
 _DRIVE_URL = "https://drive.usercontent.google.com/download?id={}&confirm=t"
+
+
+def data_root(root: str | Path | None) -> Path:
+    """``root``, else ``$GCSR_DATA``, else ``gcsr`` in the user's cache folder."""
+    return user_folder(root or os.environ.get(DATA_VARIABLE))
+
+
+def spellings(*names: str, families: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Folders to try: every name, alone or under a family's folder, with its ``raw`` folder first.
+
+    The first one is where a download goes.
+    """
+    bases = ("", *(f"{family}/" for family in families))
+    return tuple(f"{base}{name}{raw}" for raw in ("/raw", "") for base in bases for name in names)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The files of a dataset, the folders they may be in, and how to read them.
+
+    ``reader`` is the name of a function of :mod:`gcsr.datasets.readers`, which is called with the
+    folder and ``arguments``: listing datasets imports neither torch nor scipy.
+    """
+
+    folders: tuple[str, ...]
+    files: tuple[str, ...]
+    reader: str
+    arguments: tuple[str, ...] = ()
+    urls: Callable[[], Mapping[str, str]] | None = None
+    # Where other software installs the files; searched unless the user names a data folder.
+    installed: tuple[str, ...] = ()
+
+    def find(self, root: Path) -> Path | None:
+        """The first folder that holds every file."""
+        installed = self.installed if root == data_root(None) else ()
+        candidates = (root / expanded(folder) for folder in (*self.folders, *installed))
+        return next((c for c in candidates if all(is_file(c / f) for f in self.files)), None)
+
+    def target(self, root: Path) -> Path:
+        """Where missing files belong: beside those that are there, else in the first folder."""
+        candidates = (root / folder for folder in self.folders)
+        started = (c for c in candidates if any(is_file(c / f) for f in self.files))
+        return next(started, root / self.folders[0])
+
+
+def planetoid_files(name: str) -> tuple[str, ...]:
+    """The eight files of a Planetoid dataset."""
+    parts = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
+    return tuple(f"ind.{name}.{part}" for part in parts)
 
 
 def _pyg_urls(pyg_class: str, files: tuple[str, ...]) -> dict[str, str]:
@@ -83,33 +142,28 @@ class Dataset(DatasetInfo):
 Size = tuple[int, int, int, int]
 
 
+def _from_pyg(
+    pyg_class: str, family: str, names: tuple[str, ...], files: tuple[str, ...], *reader: str
+) -> tuple[Layout, ...]:
+    """Files that PyG downloads; a reader and its arguments."""
+    folders = spellings(*names, families=(family.lower(), family))
+    urls = partial(_pyg_urls, pyg_class, files)
+    return (Layout(folders, files, reader[0], reader[1:], urls),)
+
+
 def _planetoid(name: str, folders: tuple[str, ...], size: Size) -> Dataset:
-    files = planetoid_files(name)
-    layout = Layout(
-        spellings(*folders, name, families=("planetoid", "Planetoid")),
-        files,
-        "readers:read_planetoid",
-        (name,),
-        partial(_pyg_urls, "Planetoid", files),
-    )
+    names, files = (*folders, name), planetoid_files(name)
+    layouts = _from_pyg("Planetoid", "Planetoid", names, files, "read_planetoid", name)
     split = f"public, {20 * size[-1]} / 500 / 1000"
-    return Dataset(
-        name, *size, split, "transductive", "rows", source="Planetoid", layouts=(layout,)
-    )
+    return Dataset(name, *size, split, "transductive", "rows", "Planetoid", layouts=layouts)
 
 
 def _gnn_benchmark(name: str, family: str, folder: str, size: Size) -> Dataset:
     """A co-purchase graph of Amazon or a co-author graph of Microsoft Academic."""
-    amazon = family == "Amazon"
-    short = folder.lower()
+    amazon, short = family == "Amazon", folder.lower()
     file = f"amazon_electronics_{short}.npz" if amazon else f"ms_academic_{short[:3]}.npz"
-    layout = Layout(
-        spellings(folder, folder.lower(), name, families=(family.lower(), family)),
-        (file,),
-        "readers:read_gnnbench",
-        (file,),
-        partial(_pyg_urls, family, (file,)),
-    )
+    names = folder, short, name
+    layouts = _from_pyg(family, family, names, (file,), "read_gnnbench", file)
     return Dataset(
         name,
         *size,
@@ -118,21 +172,15 @@ def _gnn_benchmark(name: str, family: str, folder: str, size: Size) -> Dataset:
         "standardize" if amazon else "rows",
         f"{'Amazon co-purchases' if amazon else 'Microsoft Academic co-authors'} (GNN benchmark)",
         undirected=True,
-        layouts=(layout,),
+        layouts=layouts,
     )
 
 
 def _graphsaint(name: str, folder: str, size: Size, split: str) -> Dataset:
-    layout = Layout(
-        spellings(folder, folder.lower(), name, families=("graphsaint", "GraphSAINT")),
-        GRAPHSAINT_FILES,
-        "readers:read_graphsaint",
-        urls=partial(_pyg_urls, folder, GRAPHSAINT_FILES),
-    )
+    names = folder, folder.lower(), name
+    layouts = _from_pyg(folder, "GraphSAINT", names, GRAPHSAINT_FILES, "read_graphsaint")
     split = f"public, {split}"
-    return Dataset(
-        name, *size, split, "inductive", "standardize", source="GraphSAINT", layouts=(layout,)
-    )
+    return Dataset(name, *size, split, "inductive", "standardize", "GraphSAINT", layouts=layouts)
 
 
 _DIGITS = Dataset(
@@ -145,7 +193,7 @@ _DIGITS = Dataset(
     setting="transductive",
     scaling="keep",
     source="scikit-learn (bundled), 10 nearest neighbors",
-    layouts=(Layout((".",), (), "readers:read_digits"),),
+    layouts=(Layout((".",), (), "read_digits"),),
 )
 
 _ARXIV_FOLDERS = ("ogbn_arxiv", "ogbn-arxiv", "arxiv")
@@ -161,18 +209,18 @@ _ARXIV = Dataset(
     source="Open Graph Benchmark",
     undirected=True,
     layouts=(
-        Layout(_ARXIV_FOLDERS, ARXIV_FILES, "ogb_csv:read_arxiv"),
+        Layout(_ARXIV_FOLDERS, ARXIV_FILES, "read_arxiv"),
         Layout(
             (*_ARXIV_FOLDERS, "."),
             (ARXIV_ARCHIVE,),
-            "ogb_csv:read_arxiv",
+            "read_arxiv",
             (ARXIV_ARCHIVE,),
             lambda: {ARXIV_ARCHIVE: _ARXIV_URL},
         ),
         Layout(
             spellings(*_ARXIV_FOLDERS, families=("graphsaint", "GraphSAINT")),
             GRAPHSAINT_FILES,
-            "readers:read_graphsaint",
+            "read_graphsaint",
         ),
     ),
 )
@@ -192,7 +240,7 @@ _WORDNET = Dataset(
         Layout(
             (".", "dict", "wordnet", "wordnet/dict"),
             WORDNET_FILES,
-            "readers:read_wordnet",
+            "read_wordnet",
             installed=("/usr/share/wordnet", *(f"{one}/corpora/wordnet" for one in _NLTK)),
         ),
     ),

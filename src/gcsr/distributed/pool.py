@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -36,8 +35,6 @@ class ProgressActor:
     def __init__(self) -> None:
         self._reports: dict[tuple[int, str], tuple[int, int]] = {}
         self._questions: dict[str, tuple[int, Any, asyncio.Future[Any]]] = {}
-        # Names of questions differ from those of an actor before this one.
-        self._name, self._count = secrets.token_hex(4), 0
         self._new = asyncio.Event()
 
     async def report(self, unit: int, stage: str, done: int, total: int) -> None:
@@ -47,9 +44,9 @@ class ProgressActor:
 
     async def ask(self, unit: int, question: Any) -> Any:
         """Wait for the answer to a question."""
-        self._count += 1
         future = asyncio.get_running_loop().create_future()
-        self._questions[f"{self._name} {self._count}"] = unit, question, future
+        # No number: names differ from those of an actor before this one.
+        self._questions[secrets.token_hex(8)] = unit, question, future
         self._new.set()
         return await future
 
@@ -203,15 +200,11 @@ class Cluster:
         ready, _ = self.ray.wait(every, num_returns=len(every), timeout=0, fetch_local=False)
         return [known[ref] for ref in ready]
 
-    def result(self, unit: Unit) -> Any:
-        """What a finished unit returned; raises what it raised."""
-        return self._get(unit.ref)
+    def get(self, ref: Any) -> Any:
+        """The result of a finished unit (``unit.ref``); raises what the unit raised.
 
-    def check(self, unit: Unit) -> None:
-        """Raise what a finished unit raised; its result stays in the store."""
-        self._get(unit.done)
-
-    def _get(self, ref: Any) -> Any:
+        ``unit.done`` does this too, and the result stays in the store.
+        """
         errors = self.ray.exceptions
         try:
             return self.ray.get(ref)
@@ -231,9 +224,8 @@ class Cluster:
     ) -> list[Any]:
         """What every unit returned, in their order; if one fails the others are canceled."""
         try:
-            found = {}
-            for unit in self.finished(units, progress, answers):
-                found[unit.number] = self.result(unit)
+            ended = self.finished(units, progress, answers)
+            found = {unit.number: self.get(unit.ref) for unit in ended}
             return [found[unit.number] for unit in units]
         except BaseException:
             self.cancel(units)
@@ -256,14 +248,15 @@ class Cluster:
             reports, questions = self.ray.get(news)
         except self.ray.exceptions.RayError:
             return
-        if listener is not None:
-            for report in reports:
-                listener.report(*report)
-            for name, unit, question in questions:
-                if name not in self._answered:
-                    self._answered.add(name)
-                    answer = functools.partial(self._actor.answer.remote, name)
-                    listener.answer(unit, question, answer)
+        if listener is None:
+            return
+        for report in reports:
+            listener.report(*report)
+        for name, unit, question in questions:
+            asked = unit in listener.numbers and name not in self._answered
+            if asked and listener.answers is not None:
+                self._answered.add(name)
+                self._actor.answer.remote(name, listener.answers(unit, question))
 
     def _check_head(self, *, at_once: bool = False) -> None:
         """Raise, sooner than Ray would give up, if the head does not answer."""
@@ -304,8 +297,3 @@ class _Listener:
             counts = self.done.setdefault(stage, {})
             counts[unit], self.totals[stage] = done, total
             self.progress(stage, sum(counts.values()), total * len(self.numbers))
-
-    def answer(self, unit: int, question: Any, send: Callable[[Any], Any]) -> None:
-        """Answer a question of a unit."""
-        if unit in self.numbers and self.answers is not None:
-            send(self.answers(unit, question))

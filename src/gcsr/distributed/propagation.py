@@ -101,7 +101,7 @@ def propagate(
             done = hop * len(blocks)
             try:
                 for unit in units.finished(given):
-                    units.check(unit)  # the result stays in the store
+                    units.get(unit.done)  # the result stays in the store
                     done += 1
                     progress(STAGE, done, total)
             except BaseException:

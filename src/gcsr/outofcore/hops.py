@@ -29,6 +29,7 @@ from gcsr.utils.errors import InputError, require
 from gcsr.utils.files import lock_file, write_atomically
 from gcsr.utils.products import ENTRIES_TOGETHER, RowBlock
 from gcsr.utils.progress import Progress, silent
+from gcsr.utils.safe_io import accessing
 
 # Entries of the adjacency that are read together where only sums are computed.
 ENTRIES_AT_ONCE = 2**18
@@ -384,17 +385,16 @@ class Unfinished:
     @contextmanager
     def writers(self) -> Iterator[list[ArrayWriter]]:
         """Writers of the rows after those that are safe; if the disk is full, saved rows stay."""
-        try:
-            with ExitStack() as stack:
-                yield [
-                    stack.enter_context(ArrayWriter(part, *kind, rows=rows))
-                    for part, kind, rows in zip(self._parts, self._kinds, self.rows(), strict=True)
-                ]
-        except OSError as error:
-            raise InputError(
-                f"{self._parts[0]}: cannot be written ({error.strerror}); free some disk or name"
-                f" another folder with {SCRATCH_VARIABLE}, and the same command continues from here."
-            ) from None
+        refusal = f"{self._parts[0]}: cannot be written"
+        advice = (
+            f"; free some disk or name another folder with {SCRATCH_VARIABLE}, and the same command"
+            " continues from here"
+        )
+        with accessing(refusal, advice), ExitStack() as stack:
+            yield [
+                stack.enter_context(ArrayWriter(part, *kind, rows=rows))
+                for part, kind, rows in zip(self._parts, self._kinds, self.rows(), strict=True)
+            ]
 
     def save(self, writers: Sequence[ArrayWriter]) -> None:
         """Note every few seconds how many rows are written."""
@@ -416,14 +416,10 @@ class Unfinished:
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     """Other processes that need the same files wait, and then find them."""
-    try:
+    refusal = f"{folder}: propagated features cannot be written there"
+    with accessing(refusal, f"; name another folder with {SCRATCH_VARIABLE}"):
         folder.mkdir(parents=True, exist_ok=True)
         lock = (folder / ".lock").open("w")
-    except OSError as error:
-        raise InputError(
-            f"{folder}: propagated features cannot be written there ({error.strerror}); name another"
-            f" folder with {SCRATCH_VARIABLE}."
-        ) from None
     with lock:
         # Without locks the last process writes the same bytes.
         with suppress(OSError):

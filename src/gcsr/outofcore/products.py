@@ -15,8 +15,8 @@ from torch import Tensor
 from gcsr.data.array_file import ArrayFile, ArrayWriter
 from gcsr.data.stored_graph import SCRATCH_VARIABLE, OnDisk
 from gcsr.data.stored_matrix import StoredFeatures
-from gcsr.utils.errors import InputError
 from gcsr.utils.products import RowBlock, Table
+from gcsr.utils.safe_io import accessing
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,9 @@ def stored(disk: OnDisk, rows: int, width: int, parts: Iterable[np.ndarray]) -> 
             done += part.shape[0]
         yield _ArrayRows(array)
         return
-    try:
+    refusal = f"{disk.scratch}: scores of {rows:,} nodes cannot be written"
+    advice = f"; free some disk or name another folder with {SCRATCH_VARIABLE}"
+    with accessing(refusal, advice):
         disk.scratch.mkdir(parents=True, exist_ok=True)
         with (
             tempfile.TemporaryDirectory(dir=disk.scratch, prefix=".signal-") as folder,
@@ -109,8 +111,3 @@ def stored(disk: OnDisk, rows: int, width: int, parts: Iterable[np.ndarray]) -> 
             for part in parts:
                 writer.append(part)
             yield writer.finish(sync=False)
-    except OSError as error:
-        raise InputError(
-            f"{disk.scratch}: scores of {rows:,} nodes cannot be written ({error.strerror}); free some"
-            f" disk or name another folder with {SCRATCH_VARIABLE}."
-        ) from None

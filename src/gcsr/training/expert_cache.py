@@ -16,13 +16,12 @@ from torch import Tensor
 
 from gcsr.models.base import Params
 from gcsr.utils.files import lock_file
-from gcsr.utils.safe_io import UNREADABLE, is_file, reason, user_folder
+from gcsr.utils.safe_io import is_file, reason, user_folder
 
 logger = logging.getLogger(__name__)
 CACHE_VARIABLE = "GCSR_CACHE"
 FORMAT = "gcsr-experts/1"
 SUFFIX = ".safetensors"
-_REFUSED: tuple[type[Exception], ...] = (*UNREADABLE, SafetensorError)
 PART = ".part"
 PREDICTION = "prediction"
 # More than the header of a file with this few tensors ever takes.
@@ -85,7 +84,7 @@ class ExpertCache:
                         mean = part.to(device, copy=True)
             if metadata.get("checksum") != str(checksum):
                 raise ValueError("not what was written")
-        except _REFUSED as error:
+        except Exception as error:
             logger.debug("%s is ignored: %s", path, reason(error))
             return None
         self.touch(key)

@@ -53,12 +53,12 @@ def train_spread(
     progress("training experts", 0, count)
     done = 0
     for unit in cluster.finished(units):
-        cluster.check(unit)
+        cluster.get(unit.done)
         done += len(parts[units.index(unit)])
         progress("training experts", done, count)
     gathered = cluster.submit(_gathered, view, request, [Shared(unit.ref) for unit in units])
     for unit in cluster.finished([gathered]):
-        cluster.check(unit)
+        cluster.get(unit.done)
     return Shared(gathered.ref)
 
 

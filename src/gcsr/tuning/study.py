@@ -24,7 +24,7 @@ from gcsr.tuning.space import Space, Value, import_optuna
 from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import InputError, require, require_integer
 from gcsr.utils.files import lock_file
-from gcsr.utils.safe_io import UNREADABLE, reason
+from gcsr.utils.safe_io import accessing, parsing, reason
 
 if TYPE_CHECKING:
     import optuna
@@ -155,7 +155,7 @@ def open_study(path: Path | None, identity: dict[str, Any]) -> Iterator[optuna.S
             stack.enter_context(_locked(path))
             require_sound_file(path)
             storage = stack.enter_context(_storage(optuna, path))
-        with _refusing(path, optuna):
+        with parsing(f"study: {path} cannot be used"):
             study = _new_or_continued(optuna, storage, path, identity)
         yield study
 
@@ -192,7 +192,7 @@ def _new_or_continued(
 def _shown(value: object) -> str:
     if isinstance(value, dict):
         value = "; ".join(f"{key}={one}" for key, one in value.items()) or "(nothing to search)"
-    return reason(ValueError(str(value)))
+    return reason(value)
 
 
 def sampler(seed: int, ordinal: int) -> Any:
@@ -211,7 +211,7 @@ def require_sound_file(path: Path) -> None:
     """Refuse a file with anything but plain tables, or whose pages do not fit together."""
     if not path.stat().st_size:
         return
-    with _refusing(path), closing(sqlite3.connect(path)) as connection:
+    with parsing(f"study: {path} cannot be used"), closing(sqlite3.connect(path)) as connection:
         # For writing, so that what a killed process left half done is rolled back as usual.
         connection.execute("PRAGMA trusted_schema=OFF")
         parts = connection.execute("SELECT type, sql FROM sqlite_master").fetchall()
@@ -245,17 +245,14 @@ def require_sound_trials(path: Path | None, trials: Iterable[Any], space: Space)
 def _locked(path: Path) -> Iterator[None]:
     """Lock the file; the system releases it when the process ends."""
     require(not path.is_dir(), f"study must be a file, got the folder {path}.")
-    try:
+    with accessing(f"study: {path} cannot be opened"):
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-    except OSError as error:
-        raise InputError(f"study: {path} cannot be opened ({error.strerror}).") from None
     try:
-        try:
-            lock_file(handle, wait=False)
-        except BlockingIOError:
-            raise InputError(f"study: {path} is in use by another process.") from None
-        except OSError as error:
-            raise InputError(f"study: {path} cannot be locked ({error.strerror}).") from None
+        with accessing(f"study: {path} cannot be locked"):
+            try:
+                lock_file(handle, wait=False)
+            except BlockingIOError:
+                raise InputError(f"study: {path} is in use by another process.") from None
         head = os.read(handle, len(_SQLITE))
         require(head in (b"", _SQLITE), f"study: {path} is not a study but something else.")
         yield
@@ -268,26 +265,10 @@ def _storage(optuna: Any, path: Path) -> Iterator[Any]:
     import sqlalchemy  # noqa: PLC0415 - comes with Optuna
 
     url = sqlalchemy.engine.URL.create("sqlite", database=str(path))
-    with _refusing(path, optuna):
+    with parsing(f"study: {path} cannot be used"):
         storage = optuna.storages.RDBStorage(url.render_as_string(hide_password=False))
     try:
         yield storage
     finally:
         storage.remove_session()
         storage.engine.dispose()
-
-
-@contextmanager
-def _refusing(path: Path | None, optuna: Any = None) -> Iterator[None]:
-    """Errors of SQLite and Optuna become one sentence."""
-    refused: tuple[type[Exception], ...] = (*UNREADABLE, sqlite3.Error)
-    if optuna is not None:
-        import sqlalchemy  # noqa: PLC0415 - comes with Optuna
-
-        refused += (AssertionError, sqlalchemy.exc.SQLAlchemyError, optuna.exceptions.OptunaError)
-    try:
-        yield
-    except InputError:
-        raise
-    except refused as error:
-        raise InputError(f"study: {path} cannot be used ({reason(error)}).") from None

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import gc
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 
 import torch
 
@@ -34,15 +33,19 @@ def record(
     A recorded graph has addresses, not tensors: the result keeps ``body``, and with it what it
     reads, alive. ``generators`` are those it draws from: every replay then draws anew.
     """
-    graph = torch.cuda.CUDAGraph()
+    graph, collects = torch.cuda.CUDAGraph(), gc.isenabled()
+    gc.disable()  # freeing an older graph while one is recorded would break both
     try:
         for generator in generators:
             graph.register_generator_state(generator)
-        with _no_collection(), torch.cuda.graph(graph):
+        with torch.cuda.graph(graph):
             body()
     except RuntimeError as error:
         logger.debug("CUDA graph capture failed, running eagerly: %s", error)
         return body
+    finally:
+        if collects:
+            gc.enable()
 
     def replay(_alive: object = body) -> None:
         graph.replay()
@@ -58,15 +61,3 @@ def capture(body: Callable[[], None], buffers: Sequence[torch.Tensor]) -> Callab
         for buffer, saved in zip(buffers, before, strict=True):
             buffer.copy_(saved)
     return record(body)
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """No garbage collection: freeing an older graph while one is recorded would break both."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()

@@ -11,20 +11,20 @@ import shutil
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from safetensors.torch import save
 from torch import Tensor
 
 from gcsr.utils.errors import InputError, require
 from gcsr.utils.files import lock_file, write_atomically
-from gcsr.utils.safe_io import UNREADABLE, reason
+from gcsr.utils.safe_io import accessing, reason
 
 logger = logging.getLogger(__name__)
 # The share of a run's time that writing may take.
@@ -36,7 +36,6 @@ RUN = "run.json"
 LOCK = "lock"
 STAGE = "result"
 FORMAT = "gcsr-checkpoint/1"
-_REFUSED: tuple[type[Exception], ...] = (SafetensorError, *UNREADABLE)
 
 
 @dataclass(frozen=True)
@@ -70,18 +69,12 @@ class Checkpoint:
     @property
     def exists(self) -> bool:
         """Whether the folder has a state."""
-        return any(self.parts())
-
-    def parts(self) -> Iterator[Path]:
-        """Files with a state."""
-        return self.path.glob(f"*{SUFFIX}")
+        return any(self.path.glob(f"*{SUFFIX}"))
 
     def discard(self) -> None:
         """Remove what belongs to the checkpoint, and the folder if that was all."""
         with suppress(OSError):
-            for path in list(self.path.iterdir()):
-                if _is_ours(path):
-                    _remove(path)
+            _remove(filter(_is_ours, self.path.iterdir()))
             self.path.rmdir()
 
 
@@ -92,11 +85,12 @@ def _is_ours(path: Path) -> bool:
     return whole or (name.startswith(".") and (f"{SUFFIX}." in name or f".{RUN}." in name))
 
 
-def _remove(path: Path) -> None:
-    if path.name == STAGE:
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)
+def _remove(paths: Iterable[Path]) -> None:
+    for path in list(paths):
+        if path.name == STAGE:
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +120,7 @@ def packed(state: State, run: str) -> bytes:
 
 
 def unpacked(path: Path, run: str, device: torch.device) -> State:
-    """What :func:`packed` wrote into a file; raises one of ``_REFUSED`` for anything else."""
+    """What :func:`packed` wrote into a file; anything else raises."""
     with safe_open(path, framework="pt") as archive:
         metadata = archive.metadata() or {}
         tensors = {name: archive.get_tensor(name) for name in archive.keys()}  # noqa: SIM118
@@ -193,20 +187,19 @@ class CheckpointLog:
         self._writes = 0
         self._expected: float | None = None
         self._warned = False
-        self._before = 0.0
-        self._resumed = False
+        self._before: float | None = None  # seconds of the processes whose state was used
         self._make_ready()
 
     @property
     def seconds(self) -> float:
         """How long the run has taken, in this process and in those before whose state was used."""
-        return (self._before if self._resumed else 0.0) + time.perf_counter() - self._began
+        return (self._before or 0.0) + time.perf_counter() - self._began
 
     @property
     def measured(self) -> dict[str, Any]:
         """What it took, for the provenance of results."""
         written = {"written": self._writes, "seconds": self._spent}
-        return {"checkpoints": written, **({"resumed": True} if self._resumed else {})}
+        return {"checkpoints": written, **({} if self._before is None else {"resumed": True})}
 
     def part(self, name: str, device: torch.device) -> Part:
         """A part of the run that has a state of its own."""
@@ -219,12 +212,11 @@ class CheckpointLog:
         try:
             state = unpacked(path, self._digest, device)
             seconds = float(state.values.get("seconds", 0.0))
-        except _REFUSED as error:
+        except Exception as error:
             logger.warning("checkpoint: %s is ignored and begun anew (%s).", path, reason(error))
             return None
         with self._lock:
-            self._resumed = True
-            self._before = max(self._before, seconds)
+            self._before = max(self._before or 0.0, seconds)
         return state
 
     def due(self, last: float, nbytes: int) -> bool:
@@ -264,15 +256,11 @@ class CheckpointLog:
             if not isinstance(found, dict):
                 logger.warning("checkpoint: %s cannot be read and is begun anew.", folder / RUN)
             elif found == json.loads(self._run):
-                for path in folder.iterdir():
-                    if path.name.startswith("."):  # a killed writer's
-                        _remove(path)
+                _remove(folder.glob(".*"))  # a killed writer's
                 return
             else:
                 raise InputError(_differences(folder, found, json.loads(self._run)))
-        for path in folder.iterdir():
-            if path.name != LOCK:
-                _remove(path)
+        _remove(path for path in folder.iterdir() if path.name != LOCK)
 
 
 class Part:
@@ -300,18 +288,15 @@ class Part:
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
     """The folder, for this process alone."""
-    try:
-        lock = _locked(folder)
-    except BlockingIOError:
-        raise InputError(
-            f"checkpoint must be a folder that no other process uses, got {folder}; wait for it, or"
-            " write elsewhere."
-        ) from None
-    except OSError as error:
-        raise InputError(
-            f"checkpoint must be a folder that can be written, got {folder} ({error.strerror});"
-            " --no-checkpoint (checkpoint=None) does without."
-        ) from None
+    refusal = f"checkpoint must be a folder that can be written, got {folder}"
+    with accessing(refusal, "; --no-checkpoint (checkpoint=None) does without"):
+        try:
+            lock = _locked(folder)
+        except BlockingIOError:
+            raise InputError(
+                f"checkpoint must be a folder that no other process uses, got {folder}; wait for it,"
+                " or write elsewhere."
+            ) from None
     try:
         foreign = [path.name for path in folder.iterdir() if not _is_ours(path)]
         require(
@@ -346,19 +331,15 @@ def _differences(folder: Path, found: Mapping[str, Any], wanted: Mapping[str, An
     names = [name for name in {**wanted, **found} if found.get(name) != wanted.get(name)]
     if "method" in names:  # whose settings then differ too
         names = ["method"]
-    differences = [
-        "other data"
-        if name == "data"
-        else f"no {name}"
-        if name not in found
-        else f"{name} {_shown(found.get(name))}, not {_shown(wanted.get(name))}"
-        for name in names
-    ]
+    differences = []
+    for name in names:
+        old, new = (
+            value if isinstance(value, str) else json.dumps(value)
+            for value in (found.get(name), wanted.get(name))
+        )
+        known = f"{name} {old}, not {new}" if name in found else f"no {name}"
+        differences.append("other data" if name == "data" else known)
     return (
         f"checkpoint must be of the same run, got {folder} of a run with {'; '.join(differences)}: the"
         " settings of that one continue it, and --fresh (fresh=True) begins anew."
     )
-
-
-def _shown(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)

@@ -103,23 +103,18 @@ def within_memory(work: Callable[[int], T], size: int, what: str) -> T:
     If that does not suffice either, it raises :class:`InputError`. ``what`` names the items of which
     ``size`` are processed at a time.
     """
-    try:
-        return work(size)
-    except torch.OutOfMemoryError:
-        # Not from inside: an error that is being handled keeps what it saw alive.
-        half = size // 2
-    if half:
-        logger.warning(
-            "memory of the device: %d %s at a time were too many; trying %d.", size, what, half
-        )
-        if torch.cuda.is_available():
+    least = max(1, size // 2)
+    for most in sorted({size, least}, reverse=True):
+        if most < size:
+            logger.warning(
+                "memory of the device: %d %s at a time were too many; trying %d.", size, what, most
+            )
             torch.cuda.empty_cache()
-        try:
-            return work(half)
-        except torch.OutOfMemoryError:
-            size = half
+        # The error is gone before the second time: it keeps what it saw alive.
+        with suppress(torch.OutOfMemoryError):
+            return work(most)
     raise InputError(
-        f"device must have memory for {what}, got one on which {size} at a time are too many; fewer"
+        f"device must have memory for {what}, got one on which {least} at a time are too many; fewer"
         " nodes, a lower expert_memory or another device (cpu) need less of it."
     )
 

@@ -9,30 +9,34 @@ import errno
 import os
 import tempfile
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from gcsr.utils.errors import InputError
+from gcsr.utils.safe_io import accessing
 
 _UMASK = threading.Lock()
 
 
 def write_atomically(path: Path, blob: bytes) -> None:
     """Write a file that is either complete or absent, whatever happens meanwhile."""
-    try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror}).") from None
+    with accessing(f"{path}: cannot be written"), replacing(path) as stream:
+        stream.write(blob)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A file that takes the place of ``path`` when the block ends without an error."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     temporary = Path(name)
     try:
         with os.fdopen(handle, "wb") as stream:
-            stream.write(blob)
+            yield stream
             stream.flush()
             os.fsync(stream.fileno())
         temporary.chmod(0o666 & ~current_umask())
         temporary.replace(path)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror}).") from None
     finally:
         temporary.unlink(missing_ok=True)
 

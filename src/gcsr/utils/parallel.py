@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TypeVar
@@ -96,16 +96,10 @@ def run_jobs(jobs: Sequence[Callable[[Progress], T]], progress: Progress) -> lis
                 stop.set()
                 for future in futures:
                     future.cancel()
-                raise _first_failure(futures) or error from None
-
-
-def _first_failure(futures: Sequence[Future[T]]) -> BaseException | None:
-    """The failure that came first, not the stops it caused."""
-    for future in futures:
-        failure = future.exception() if future.done() and not future.cancelled() else None
-        if failure is not None and not isinstance(failure, _StoppedError):
-            return failure
-    return None
+                # The failure that came first, not the stops it caused.
+                ended = (one.exception() for one in futures if one.done() and not one.cancelled())
+                failures = (one for one in ended if not isinstance(one, _StoppedError | None))
+                raise next(failures, error) from None
 
 
 def run_jobs_on(

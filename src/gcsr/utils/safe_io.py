@@ -7,19 +7,16 @@ a few bytes may stand for many (compression, sparse matrices, repeated reference
 from __future__ import annotations
 
 import os
-import struct
 import sys
-import tokenize
-import zipfile
-import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from gcsr.utils.errors import InputError, require
+
+if TYPE_CHECKING:
+    import numpy as np
 
 T = TypeVar("T")
 # Any file may unfold to this much, a larger one to so many times its bytes: a little more than the
@@ -27,30 +24,10 @@ T = TypeVar("T")
 ALWAYS_BYTES = 64 * 2**20
 UNFOLDING = 1100
 _LONGEST_REASON = 200
-# What files that are cut, corrupt, encrypted or of another kind make the standard library, numpy and
-# torch raise while they are parsed.
-UNREADABLE: tuple[type[Exception], ...] = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    EOFError,
-    LookupError,
-    MemoryError,
-    OSError,
-    RuntimeError,
-    SyntaxError,
-    TypeError,
-    ValueError,
-    Warning,
-    struct.error,
-    tokenize.TokenError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
 
 
 @contextmanager
-def parsing(refusal: str, *also: type[Exception]) -> Iterator[None]:
+def parsing(refusal: str) -> Iterator[None]:
     """Turn whatever a cut, corrupt or hostile file makes its reader raise into one sentence.
 
     It is ``refusal`` and the reason; sentences of this library stay as they are.
@@ -59,8 +36,17 @@ def parsing(refusal: str, *also: type[Exception]) -> Iterator[None]:
         yield
     except InputError:
         raise
-    except (*UNREADABLE, *also) as error:
+    except Exception as error:
         raise InputError(f"{refusal} ({reason(error)}).") from None
+
+
+@contextmanager
+def accessing(refusal: str, advice: str = "") -> Iterator[None]:
+    """Turn what the system refuses into one sentence: ``refusal``, its reason and ``advice``."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{refusal} ({error.strerror}){advice}.") from None
 
 
 @contextmanager
@@ -123,8 +109,8 @@ def part(values: Mapping[str, Any], name: str) -> dict[str, Any]:
     return known(values, name, dict) or {}
 
 
-def reason(error: BaseException) -> str:
-    """The text of an error, shortened, as a part of a sentence."""
+def reason(error: object) -> str:
+    """The text of an error or of anything else, shortened, as a part of a sentence."""
     words = " ".join(str(error).split()) or type(error).__name__
     plain = "".join(c if c.isprintable() else "?" for c in words)
     return plain if len(plain) <= _LONGEST_REASON else f"{plain[:_LONGEST_REASON]}…"
