@@ -15,12 +15,20 @@ from gcsr.auto.automatic import Automatic
 from gcsr.auto.costs import Costs
 from gcsr.data.graph import Graph
 from gcsr.data.views import CondensingView, View
+from gcsr.engines.bilevel.engine import CHECK_EVERY
 from gcsr.engines.iterates import QuickScore
 from gcsr.engines.result import Context
 from gcsr.evaluation.cost import break_even, decision
 from gcsr.evaluation.trial import Batch, Trial
 from gcsr.methods.base import Condenser
-from gcsr.methods.bilevel import QUICK, QUICK_HIDDEN, QUICK_NETWORKS, Bilevel, Targets
+from gcsr.methods.bilevel import (
+    QUICK,
+    QUICK_HIDDEN,
+    QUICK_NETWORKS,
+    Bilevel,
+    Targets,
+    labeler_of,
+)
 from gcsr.models.registry import testing_model
 from gcsr.outofcore.parts import known_nodes
 from gcsr.starts.pseudo_labels import class_shares, compared
@@ -109,8 +117,8 @@ def forecast(
     with single_threaded():
         trainings = [(quickly, QUICK.epochs)]
         trainings += [(partial(train, batch), recipe.epochs) for batch in (small, whole)]
-        quick, *each = projected(trainings, device)
-        slowdown = quick / costs.comparison()
+        brief, *each = projected(trainings, device)
+        slowdown = brief / costs.comparison()
         condense = condenser.estimate(graph, device.type).seconds * slowdown
         if device.type == "cpu" and isinstance(condenser, Automatic):
             start = Start(x, torch.empty(0, dtype=torch.int64), targets=targets)
@@ -136,43 +144,39 @@ def forecast(
 def _automatic_seconds(
     condenser: Automatic, view: CondensingView, start: Start, slowdown: float
 ) -> float:
-    """Seconds of the automatic mode on this CPU: small networks of one kind are faster than expected,
-    those of another kind slower, so its parts are timed one by one.
+    """Seconds of the automatic mode on this CPU.
 
-    Pseudo-labelers and outer steps begin and are stopped; the rest is the estimate times ``slowdown``.
+    Pseudo-labelers and outer steps begin and are stopped, as the cost model is not equally far off for
+    every kind of work. The rest is the estimate times ``slowdown``.
     """
-    visible, device = view.visible, torch.device("cpu")
-    nodes = start.x.shape[0]
+    visible, device, nodes = view.visible, torch.device("cpu"), start.x.shape[0]
     plan, costs = condenser.expected(view, nodes, device.type)
+    method = replace(costs.method, iterations=plan.iterations)
     labels = slowdown * costs.labels if costs.labeler else 0.0
-    steps = slowdown * (plan.iterations * costs.iteration + costs.preparation)
-    rest = slowdown * plan.expected_seconds - labels - (steps if plan.iterations else 0.0)
-    known = Targets.of(
-        Bilevel(nodes=nodes, pseudo_labels="none"), Context(view, nodes, [0], device)
-    )
-    if costs.labeler:
-        if slowdown * costs.smoothing < LONGEST_START:
-            labels = sum(
-                begun(
-                    lambda progress, name=name: class_shares(
-                        view, name, seed=0, device=device, progress=progress
-                    ),
-                    "training",
-                )
-                for name in compared(visible)
-            )
-        everyone = known_nodes(visible, torch.arange(visible.num_nodes))
-        shares = torch.full((everyone.numel(), visible.num_classes), 1 / visible.num_classes)
-        known = Targets(everyone, shares, None)
-    if not plan.iterations:
-        return rest + labels
-    if slowdown * (20 * costs.iteration + costs.preparation) < 2 * LONGEST_START:
-        method = Bilevel(
-            nodes=nodes, iterations=plan.iterations, students=plan.students, iterate="last"
-        )
+    steps = 0.0
+    if plan.iterations:
+        steps = slowdown * (plan.iterations * costs.iteration + costs.preparation)
+    rest = slowdown * plan.expected_seconds - labels - steps
+
+    if costs.labeler and slowdown * costs.smoothing < LONGEST_START:
+        labeler = labeler_of(method, visible)
+        names = compared(visible) if labeler == "auto" else (str(labeler),)
+
+        def predict(name: str, progress: Progress) -> object:
+            return class_shares(view, name, seed=0, device=device, progress=progress)
+
+        labels = sum(begun(partial(predict, name), "training") for name in names)
+    # Two checks of the losses are waited for.
+    first = slowdown * (2 * CHECK_EVERY * costs.iteration + costs.preparation)
+    if plan.iterations and method.structure == "none" and first < 2 * LONGEST_START:
+        read = torch.arange(visible.num_nodes) if costs.labeler else visible.train
+        read = known_nodes(visible, read)
+        shares = torch.full((read.numel(), visible.num_classes), 1 / visible.num_classes)
+        known = Targets(read, shares, None)
 
         def improve(progress: Progress) -> object:
-            return method.run(Context(view, nodes, [0], device, progress), [start], known)
+            context = Context(view, nodes, [0], device, progress)
+            return replace(method, iterate="last").run(context, [start], known)
 
         steps = begun(improve, "condensing")
     return rest + labels + steps
@@ -182,15 +186,15 @@ class _EnoughError(Exception):
     """Raised by a progress callback: the work is stopped."""
 
 
-def begun(work: Callable[[Progress], object], stage: str) -> float:
-    """Seconds of work, from the time that its ``stage`` takes between its first steps."""
+def begun(work: Callable[[Progress], object], name: str) -> float:
+    """Seconds of work, from the first steps of its stages called ``name`` ..."""
     began = time.perf_counter()
     marks: list[tuple[int, float]] = []
     whole = 0
 
-    def progress(named: str, done: int, total: int) -> None:
+    def progress(stage: str, done: int, total: int) -> None:
         nonlocal whole
-        if not named.startswith(stage):
+        if not stage.startswith(name):
             return
         marks.append((done, time.perf_counter()))
         whole = total
