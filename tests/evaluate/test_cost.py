@@ -367,13 +367,13 @@ def test_a_forecast_scales_the_estimate_by_what_was_measured(monkeypatch):
 
 
 def test_few_epochs_are_projected(monkeypatch):
-    # A warm-up epoch and one of 0.04 s, then turns of two epochs, of which one is disturbed.
-    times = [0.3, 0.04, 0.08, 0.9, 0.08]
+    # A warm-up epoch and one of 0.1 s, then turns of two epochs, of which one is disturbed.
+    times = [0.3, 0.1, 0.2, 0.9, 0.2]
     clock = iter([at for number, took in enumerate(times) for at in (number, number + took)])
     monkeypatch.setattr("time.perf_counter", lambda: next(clock))
     counts: list[int] = []
     found = projected([(counts.append, 600)], torch.device("cpu"))
-    assert found == [pytest.approx(24.0)]
+    assert found == [pytest.approx(60.0)]
     assert counts == [1, 1, 2, 2, 2]
 
 

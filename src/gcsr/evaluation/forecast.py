@@ -39,8 +39,8 @@ from gcsr.utils.devices import make_generator
 from gcsr.utils.parallel import single_threaded
 from gcsr.utils.progress import Progress, silent
 
-# Seconds that are spent on each measurement on a CPU. They are divided among turns, so that whatever
-# else the machine does meets all measurements.
+# Seconds of each measurement on a CPU. There are several in turns, so that whatever else the machine
+# does meets all trainings.
 MEASURED_SECONDS, TURNS = 0.25, 3
 # A part of condensing that is expected to take longer before it can be timed is not.
 LONGEST_START = 2.0
@@ -101,8 +101,8 @@ def forecast(
     quick = QuickScore(condensing.validation, device)
     networks = range(QUICK_NETWORKS)
 
-    def quickly(epochs: int) -> None:
-        few = replace(QUICK, epochs=epochs, validate_every=min(epochs, QUICK.validate_every))
+    def quickly(validations: int) -> None:
+        few = replace(QUICK, epochs=validations * QUICK.validate_every)
         quick.score(x, identity, targets, networks, 0, hidden_channels=QUICK_HIDDEN, recipe=few)
 
     costs = Costs(condensing, nodes, device.type, Bilevel(nodes=nodes), labeler=False)
@@ -115,7 +115,7 @@ def forecast(
         trial.train(batch, replace(recipe, epochs=epochs), silent).validation.cpu()
 
     with single_threaded():
-        trainings = [(quickly, QUICK.epochs)]
+        trainings = [(quickly, QUICK.epochs // QUICK.validate_every)]
         trainings += [(partial(train, batch), recipe.epochs) for batch in (small, whole)]
         brief, *each = projected(trainings, device)
         slowdown = brief / costs.comparison()
@@ -187,7 +187,7 @@ class _EnoughError(Exception):
 
 
 def begun(work: Callable[[Progress], object], name: str) -> float:
-    """Seconds of work, from the first steps of its stages called ``name`` ..."""
+    """Seconds of work that is stopped after the first steps of its stage, whose name begins with ``name``."""
     began = time.perf_counter()
     marks: list[tuple[int, float]] = []
     whole = 0
@@ -226,7 +226,7 @@ def projected(
         counts = []
         for train, epochs in trainings:
             timed(train, 1)
-            fit = int(MEASURED_SECONDS / TURNS / max(timed(train, 1), 1e-6))
+            fit = int(MEASURED_SECONDS / max(timed(train, 1), 1e-6))
             counts.append(max(1, min(epochs, fit)))
         turns = [
             [
