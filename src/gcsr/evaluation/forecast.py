@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -101,8 +101,8 @@ def forecast(
     quick = QuickScore(condensing.validation, device)
     networks = range(QUICK_NETWORKS)
 
-    def quickly(validations: int) -> None:
-        few = replace(QUICK, epochs=validations * QUICK.validate_every)
+    def quickly(epochs: int) -> None:
+        few = replace(QUICK, epochs=epochs)
         quick.score(x, identity, targets, networks, 0, hidden_channels=QUICK_HIDDEN, recipe=few)
 
     costs = Costs(condensing, nodes, device.type, Bilevel(nodes=nodes), labeler=False)
@@ -115,8 +115,8 @@ def forecast(
         trial.train(batch, replace(recipe, epochs=epochs), silent).validation.cpu()
 
     with single_threaded():
-        trainings = [(quickly, QUICK.epochs // QUICK.validate_every)]
-        trainings += [(partial(train, batch), recipe.epochs) for batch in (small, whole)]
+        trainings = [Training(quickly, QUICK.epochs, QUICK.validate_every)]
+        trainings += [Training(partial(train, one), recipe.epochs, 1) for one in (small, whole)]
         brief, *each = projected(trainings, device)
         slowdown = brief / costs.comparison()
         condense = condenser.estimate(graph, device.type).seconds * slowdown
@@ -187,7 +187,7 @@ class _EnoughError(Exception):
 
 
 def begun(work: Callable[[Progress], object], name: str) -> float:
-    """Seconds of work that is stopped after the first steps of its stage, whose name begins with ``name``."""
+    """Seconds of work, which is stopped after the first steps of stages whose names begin so."""
     began = time.perf_counter()
     marks: list[tuple[int, float]] = []
     whole = 0
@@ -209,10 +209,16 @@ def begun(work: Callable[[Progress], object], name: str) -> float:
     return time.perf_counter() - began
 
 
-def projected(
-    trainings: Sequence[tuple[Callable[[int], object], int]], device: torch.device
-) -> list[float]:
-    """Seconds of so many epochs of each training, from few of them; trainings take turns.
+class Training(NamedTuple):
+    """A function of the number of epochs, how many there are, and after how many it validates."""
+
+    train: Callable[[int], object]
+    epochs: int
+    validate_every: int
+
+
+def projected(trainings: Sequence[Training], device: torch.device) -> list[float]:
+    """Seconds of each training, from few of its epochs; trainings take turns.
 
     On CUDA the first epochs record the others, so that two measurements are extrapolated.
     """
@@ -224,22 +230,19 @@ def projected(
 
     if device.type == "cpu":
         counts = []
-        for train, epochs in trainings:
+        for train, epochs, every in trainings:
             timed(train, 1)
-            fit = int(MEASURED_SECONDS / max(timed(train, 1), 1e-6))
-            counts.append(max(1, min(epochs, fit)))
+            fit = int(MEASURED_SECONDS / max(timed(train, every), 1e-6))
+            counts.append(max(1, min(epochs // every, fit)) * every)
         turns = [
-            [
-                timed(train, count) / count
-                for (train, _), count in zip(trainings, counts, strict=True)
-            ]
+            [timed(one.train, count) / count for one, count in zip(trainings, counts, strict=True)]
             for _ in range(TURNS)
         ]
         each = [statistics.median(seconds) for seconds in zip(*turns, strict=True)]
-        return [epochs * one for (_, epochs), one in zip(trainings, each, strict=True)]
+        return [one.epochs * seconds for one, seconds in zip(trainings, each, strict=True)]
     found = []
     first, second = RECORDED_EPOCHS + 5, 4 * RECORDED_EPOCHS
-    for train, epochs in trainings:
+    for train, epochs, _ in trainings:
         timed(train, first)
         short, long = timed(train, first), timed(train, second)
         found.append(long + (epochs - second) * max(0.0, long - short) / (second - first))
