@@ -1,7 +1,7 @@
 """Continual learning: condensed, Herding and random memories of the same bytes, and no memory.
 
     python benchmarks/continual.py --out results/continual/all.json digits:2:20000 \
-        amazon-computers.npz:2:200000:rich ../shared/data/graphs/wordnet.npz:11:2000000
+        amazon-computers.npz:2:200000:rich ../shared/data/graphs/wordnet.npz:11:200000
 
 A cell is ``graph:classes per task:bytes[:rich]``. Tasks are the parts of the graph with the next
 classes, in their order. After every task a fresh GCN of PyG is trained on the memory of all tasks so

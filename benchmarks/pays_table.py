@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from gcsr.evaluation.cost import distinguishable
 from gcsr.evaluation.intervals import Accuracy, Difference
 from rows import code_of, table, with_code
 
@@ -60,11 +61,18 @@ def _break_even(files: list[tuple[str, Any]]) -> Lines:
     rows = []
     for row in (row for _, found in files for row in found):
         sides = [row["predicted"], row["measured"]]
-        paid = ["never" if one["paid_after"] is None else str(one["paid_after"]) for one in sides]
+        paid = [_paid_after(one) for one in sides]
         seconds = [", ".join(f"{one[key]:.3g}" for key in keys) for one in sides]
         ratio = "-" if row["ratio"] is None else f"{row['ratio']:.2f}"
         rows.append((f"{row['cell']}{code_of(row)}", *seconds, *paid, ratio))
     return table(heads, rows)
+
+
+def _paid_after(one: dict[str, Any]) -> str:
+    if one["paid_after"] is None:
+        return "never"
+    close = not distinguishable(one["small_seconds"], one["whole_seconds"])
+    return f"{one['paid_after']}{', or never' if close else ''}"
 
 
 def _continual(files: list[tuple[str, Any]]) -> Lines:

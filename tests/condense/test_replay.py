@@ -44,6 +44,38 @@ def test_the_budget_holds_and_every_class_is_remembered(digits, settings):
     assert not graph.adjacency[:first, first : first + second].any()
 
 
+@pytest.mark.parametrize("method", ["clusters", "random"])
+def test_memories_of_sparse_features_fill_their_bytes(digits, method):
+    """A center of words keeps its largest entries only, so that more of them fit."""
+    generator = torch.Generator().manual_seed(0)
+    columns = (
+        torch.randint(200, (digits.num_nodes, 3), generator=generator) + 20 * digits.y[:, None]
+    )
+    words = torch.zeros(digits.num_nodes, 400).scatter(1, columns, 1.0)
+    # Every visible node of an inductive graph is labeled: no pseudo-labels are trained.
+    graph = replace(digits, x=words, inductive=True)
+    memory = gcsr.Replay(BUDGET, method=method, device="cpu")
+    for first in (0, 5):
+        memory.observe(task(graph, first, first + 5))
+    assert 0.9 * BUDGET < memory.nbytes <= BUDGET
+    # Stored densely, a node would take 800 bytes.
+    assert memory.graph.num_nodes > 3 * BUDGET / 800
+    if method == "clusters":
+        # Twelve entries are four times as many as a node has.
+        kept = memory.parts[0].provenance["kept"]
+        assert kept == {"entries": 12, "hard_labels": False}
+        assert int((memory.graph.x != 0).sum(1).max()) == 12
+
+
+def test_many_classes_are_not_stored_as_shares(digits):
+    """They would take more bytes than the entries of a center."""
+    words = torch.eye(100)[torch.arange(digits.num_nodes) % 100]
+    graph = replace(digits, x=words, num_classes=40, inductive=True)
+    memory = gcsr.Replay(40_000, device="cpu")
+    assert memory.observe(task(graph, 0, 5)).y.ndim == 1
+    assert memory.parts[0].provenance["kept"]["hard_labels"]
+
+
 def test_earlier_tasks_shrink_when_unknown_classes_come(digits):
     """The number of classes to come is not known to a graph that has four."""
     memory = gcsr.Replay(BUDGET, **CLUSTERS)

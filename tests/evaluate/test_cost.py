@@ -15,7 +15,7 @@ from gcsr import CondensedGraph, InputError, TrainingRecipe, View
 from gcsr.data.sizes import real_bytes
 from gcsr.evaluation import cost as timing
 from gcsr.evaluation.cost import break_even, decision, random_subset, random_subsets, verdict
-from gcsr.evaluation.forecast import forecast, projected
+from gcsr.evaluation.forecast import Training, begun, forecast, projected
 from gcsr.evaluation.intervals import compare
 from helpers import planted_graph, with_other_test_labels
 
@@ -339,6 +339,7 @@ def test_the_decision_counts_condensing_evaluation_and_storage():
     assert "paid after 4 trainings" in decision(6.0, 2.0, 0.0, 1.0, 3.0)
     assert "never pays" in decision(6.0, 3.0, 1.0, 3.0, 3.0)
     assert "unknown" in decision(None, 3.0, 1.0, 1.0, 3.0)
+    assert "not distinguishable from never" in decision(6.0, 3.0, 1.0, 1.54, 1.63)
     graph = planted_graph()
     sheet = sheet_of(graph)
     assert sheet.evaluation_seconds == 2 * sheet.condensed.seconds and sheet.storage_seconds > 0
@@ -357,18 +358,45 @@ def test_a_forecast_scales_the_estimate_by_what_was_measured(monkeypatch):
     assert found.paid_after == break_even(spent, found.small_seconds, found.whole_seconds)
     assert found.calibration_seconds < 10
     # A machine twice as slow takes twice as long for everything.
-    monkeypatch.setattr("gcsr.evaluation.forecast.projected", lambda *_: 1.0)
+    monkeypatch.setattr("gcsr.evaluation.forecast.projected", lambda *_: [1.0] * 3)
     first = forecast(condenser, graph, device)
-    monkeypatch.setattr("gcsr.evaluation.forecast.projected", lambda *_: 2.0)
+    monkeypatch.setattr("gcsr.evaluation.forecast.projected", lambda *_: [2.0] * 3)
     second = forecast(condenser, graph, device)
     assert second.condense_seconds == pytest.approx(2 * first.condense_seconds)
     assert first.paid_after is None and "will never pay" in first.sentence
 
 
 def test_few_epochs_are_projected(monkeypatch):
-    clock = iter([0.0, 0.3, 1.0, 1.1, 2.0, 2.2])
+    # A warm-up epoch and one of 0.1 s, then turns of two epochs, of which one is disturbed.
+    times = [0.3, 0.1, 0.2, 0.9, 0.2]
+    clock = iter([at for number, took in enumerate(times) for at in (number, number + took)])
     monkeypatch.setattr("time.perf_counter", lambda: next(clock))
     counts: list[int] = []
-    # One warm-up epoch, one of 0.1 s, then two of 0.1 s each.
-    assert projected(counts.append, 600, torch.device("cpu")) == pytest.approx(60.0)
-    assert counts == [1, 1, 2]
+    found = projected([Training(counts.append, 600, 1)], torch.device("cpu"))
+    assert found == [pytest.approx(60.0)]
+    assert counts == [1, 1, 2, 2, 2]
+
+
+def test_work_is_begun_and_stopped(monkeypatch):
+    now, steps = 0.0, []
+    monkeypatch.setattr("time.perf_counter", lambda: now)
+
+    def work(progress):
+        nonlocal now
+        progress("preparing", 1, 1)
+        now += 2.0
+        for step in range(1, 101):
+            now += 0.2
+            steps.append(step)
+            progress("training", step, 100)
+
+    # Two seconds once, and a hundred steps.
+    assert begun(work, "training") == pytest.approx(22.0)
+    assert steps == [1, 2, 3]
+
+
+def test_parts_of_the_automatic_mode_are_timed():
+    graph = planted_graph()
+    condenser = gcsr.Automatic(nodes=9)
+    found = forecast(condenser, graph, torch.device("cpu"), recipe=QUICK)
+    assert found.condense_seconds > 0 and found.calibration_seconds < 20

@@ -214,6 +214,11 @@ class Automatic(Condenser):
         held = self._costs(view, work.nodes, students=plan.students).held
         return replace(work, least=plan.expected_seconds, held=held)
 
+    def expected(self, view: CondensingView, nodes: int, kind: str) -> tuple[Plan, Costs]:
+        """What is done on a graph, and what that is expected to take."""
+        plan = self._plan(view, nodes, kind)
+        return plan, self._costs(view, nodes, kind, plan.students)
+
     def _costs(
         self, view: CondensingView, nodes: int, kind: str = "cpu", students: int = STUDENTS[0]
     ) -> Costs:

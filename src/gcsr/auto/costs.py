@@ -50,7 +50,7 @@ class Costs:
         self, view: CondensingView, nodes: int, kind: str, method: Bilevel, *, labeler: bool
     ) -> None:
         visible, validation = view.visible, view.validation
-        self._method, self._nodes, self.labeler = method, nodes, labeler
+        self.method, self._nodes, self.labeler = method, nodes, labeler
         self._speed, self._elements = SPEED[kind], ELEMENTS[kind]
         self._large_elements = LARGE_ELEMENTS[kind]
         self._prepared, self._messages = PREPARED[kind], MESSAGES[kind]
@@ -81,7 +81,7 @@ class Costs:
 
     def seconds(self, starts: int, iterations: int) -> float:
         """Everything, for so many starts and outer steps."""
-        total = self._pseudo_labels() if self.labeler else 0.0
+        total = self.labels if self.labeler else 0.0
         # Wide features are projected before they are grouped.
         start = 1400.0 * self._known * min(self._features, 2 * PROJECTED) / self._speed
         total += self._herding() + starts * (start + self.comparison())
@@ -89,13 +89,13 @@ class Costs:
         total += 4 * self.comparison()
         if iterations:
             total += COMPARISONS * self.comparison() + iterations * self.iteration
-            total += self._all * self._features / self._prepared
+            total += self.preparation
         return total
 
     @property
     def iteration(self) -> float:
         """One outer step."""
-        m = self._method
+        m = self.method
         width = m.students * m.hidden_channels
         # New students train without a gradient, one at a time.
         steps = m.window + m.burn_in / (3 * max(1, (m.longest - m.burn_in) // m.window))
@@ -114,23 +114,35 @@ class Costs:
         batches = min(BATCHES, -(-nodes // BATCH_NODES))
         reached = batches * self._reached * min(self._features, self._propagated_row * LARGE)
         reached = min(reached, MOST_NUMBERS)
-        learned = self._method.held_bytes(self._nodes, self._learned, self._classes)
+        learned = self.method.held_bytes(self._nodes, self._learned, self._classes)
         columns = consistent.columns_read(self._all, self._features)
         rows = self._train + min(consistent.POOL, self._all - self._train)
         drawn = (6 * self._all + consistent.DRAWS * rows) * columns
-        held = FLOAT * int(reached) + learned if self._method.iterations else 0
+        held = FLOAT * int(reached) + learned if self.method.iterations else 0
         return max(held, FLOAT * drawn if self.labeler else 0)
 
-    def _pseudo_labels(self) -> float:
+    @property
+    def smoothing(self) -> float:
+        """What the pseudo-labeler propagates before it is trained."""
         columns = consistent.columns_read(self._all, self._features)
         hops = (consistent.DRAWS + 1) * consistent.HOPS
-        propagated = hops * columns * (0.5 * self._edges + 3 * self._all) / self._large_elements
+        return hops * columns * (0.5 * self._edges + 3 * self._all) / self._large_elements
+
+    @property
+    def preparation(self) -> float:
+        """Features that are propagated and cut into minibatches before the first outer step."""
+        return self._all * self._features / self._prepared
+
+    @property
+    def labels(self) -> float:
+        """Pseudo-labels."""
+        columns = consistent.columns_read(self._all, self._features)
         rows = min(self._train, consistent.LABELED) + consistent.UNLABELED
         epochs = consistent.RECIPE.epochs
         trained = epochs * (6 * consistent.COMPARED * rows + self._validated)
         trained *= consistent.NETWORKS * consistent.HIDDEN * columns
-        seconds = propagated + trained / self._speed + 10 * epochs * self._epoch
-        if self._method.pseudo_labels != "auto":
+        seconds = self.smoothing + trained / self._speed + 10 * epochs * self._epoch
+        if self.method.pseudo_labels != "auto":
             return seconds
         seconds = 0.0 if self._large else seconds
         # GCNs that are compared with it: five for 200 epochs, validated every second epoch.

@@ -153,6 +153,18 @@ def break_even(condense: float | None, small: float, whole: float) -> int | None
     return trainings
 
 
+# Two measurements of the same training vary by some percent.
+NOISE = 0.1
+
+
+def distinguishable(small: float, whole: float) -> bool:
+    """Whether the seconds of two trainings differ by more than measurements vary.
+
+    The break-even has their difference in its denominator: below, it may as well be many times larger.
+    """
+    return abs(whole - small) > NOISE * max(small, whole)
+
+
 def verdict(condense: float | None, small: float, whole: float) -> str:
     """:func:`break_even` in words."""
     if condense is None:
@@ -188,6 +200,11 @@ def decision(
     if trainings is None:
         return (
             f"it {'will never pay' if expected else 'never pays'} in time on this machine: {each}"
+        )
+    if not distinguishable(small, whole):
+        return (
+            "when it pays in time is not distinguishable from never on this machine: the two trainings"
+            f" differ by less than measurements vary; {each}"
         )
     when = "will have paid after about" if expected else "has paid after"
     stored = "" if expected else f" and {storage:.2g} s to store it"
