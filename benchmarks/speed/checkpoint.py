@@ -129,7 +129,7 @@ def _timed(
     if checkpoint is None:
         return _Run(seconds, 0, 0.0, 0, made)
     told = made.provenance["measured"]["checkpoints"]
-    nbytes = sum(path.stat().st_size for path in checkpoint.parts())
+    nbytes = sum(path.stat().st_size for path in checkpoint.path.glob("*.part"))
     return _Run(seconds, told["written"], told["seconds"], nbytes, made)
 
 

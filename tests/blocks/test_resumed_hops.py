@@ -159,7 +159,7 @@ def test_too_little_memory_is_known_before(
     stored: StoredGraph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gcsr.outofcore.estimate.free_memory_bytes", lambda _: 10**6)
-    with pytest.raises(InputError, match="--memory"):
+    with pytest.raises(InputError, match="memory=BYTES"):
         gcsr.condense(stored, nodes=6, method="gcsr", device="cpu")
 
 

@@ -97,7 +97,7 @@ def test_command(tmp_path, capsys):
     rows = json.loads(capsys.readouterr().out)["rows"]
     assert [row["noise"] for row in rows] == ["none", *NOISES]
     for wrong, sentence in (
-        ("--noise=salt", "noises must be one of"),
+        ("--noise=salt", "--noise must be one of"),
         ("--level=2", "levels must"),
     ):
         assert main([*words, wrong]) == 2

@@ -102,7 +102,7 @@ def test_zero_weights_are_no_edges():
 
 def test_directed_graph_says_how_many_entries_differ():
     with pytest.raises(
-        InputError, match=r"undirected, got 2 of 4 entries that differ.*--undirected"
+        InputError, match=r"undirected, got 2 of 4 entries that differ.*undirected=True"
     ):
         adjacency_from_edges([0, 1, 1, 2], [1, 0, 2, 0], 3)
 

@@ -188,4 +188,4 @@ def test_command(tmp_path, capsys, monkeypatch):
     assert "random subset" in said and "the same configurations on the whole graph" in said
     assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
     assert main([*words, "--set=depth=3"]) == 2
-    assert "space must be one of model" in capsys.readouterr().err
+    assert "--set must be one of model" in capsys.readouterr().err

@@ -42,8 +42,8 @@ MOST_NODES = 2**13
 # Times that the number of nodes is corrected, the room that is left for rounding, and the share of the
 # room that is enough.
 CORRECTIONS, ROUNDING, ENOUGH = 4, 0.98, 0.95
-# A center of sparse features keeps so many times the entries of a real node. Of 2, 4, 9 and 18 times,
-# 4 validated best on WordNet; 4 was better than all entries on Citeseer and facebook-pagepage too.
+# A center of sparse features keeps so many times the entries of a real node: of 2, 4, 9 and 18 times,
+# 4 validated best on WordNet.
 ENTRIES = 4
 # What class shares and the diagonal of A' take in a file.
 SHARE_BYTES, DIAGONAL_BYTES = 4, 8

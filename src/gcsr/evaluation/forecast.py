@@ -26,12 +26,11 @@ from gcsr.methods.bilevel import (
     QUICK_HIDDEN,
     QUICK_NETWORKS,
     Bilevel,
-    Targets,
     labeler_of,
 )
 from gcsr.models.registry import testing_model
 from gcsr.outofcore.parts import known_nodes
-from gcsr.starts.pseudo_labels import class_shares, compared
+from gcsr.starts.pseudo_labels import LabelShares, class_shares, compared
 from gcsr.starts.sample import Start
 from gcsr.training.classification import targets_of
 from gcsr.training.fit import RECORDED_EPOCHS, TrainingRecipe, topology_of
@@ -172,7 +171,7 @@ def _automatic_seconds(
         read = torch.arange(visible.num_nodes) if costs.labeler else visible.train
         read = known_nodes(visible, read)
         shares = torch.full((read.numel(), visible.num_classes), 1 / visible.num_classes)
-        known = Targets(read, shares, None)
+        known = LabelShares(read, shares)
 
         def improve(progress: Progress) -> object:
             context = Context(view, nodes, [0], device, progress)
