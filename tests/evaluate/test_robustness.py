@@ -98,7 +98,7 @@ def test_command(tmp_path, capsys):
     assert [row["noise"] for row in rows] == ["none", *NOISES]
     for wrong, sentence in (
         ("--noise=salt", "--noise must be one of"),
-        ("--level=2", "levels must"),
+        ("--level=2", "--level must"),
     ):
         assert main([*words, wrong]) == 2
         assert sentence in capsys.readouterr().err
