@@ -207,10 +207,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--readme", action="store_true", help="the two tables of the README")
     arguments = parser.parse_args(argv)
     rows = load(arguments.results)
-    budgets = arguments.results / "bench" / "budget-cpu.json"
-    budget_rows = json.loads(budgets.read_text()) if budgets.exists() else []
+    leaderboard = benchmark_rows(arguments.results / "leaderboard.jsonl")
     if arguments.readme:
-        print("\n".join([*readme_table(rows, budget_rows), "", *main_table(rows)]))
+        print("\n".join([*readme_table(rows, leaderboard), "", *main_table(rows)]))
         return
     cells = Measured(
         [*rows_of_runs(arguments.results / "reproduce"), *rows_of_cells(rows)],
@@ -266,14 +265,16 @@ def main(argv: Sequence[str] | None = None) -> None:
         "Ten nodes per class, no test label used: 3 condensed graphs x 5 trainings of a GCN,\n"
         "`±` is half of the 95 % interval over graphs (over runs where there is one graph, as\n"
         "of the whole graph), as `gcsr benchmark benchmarks/automatic.toml` measures\n"
-        "(`results/automatic.json`), on the named device. In a budget a CPU takes fewer outer\n"
-        "steps. Seconds and peak memory in the last column are of one graph on an H200\n"
+        "(`results/automatic.json`), on the named device. On one CPU core there are fewer outer\n"
+        "steps; these rows are those of the [leaderboard](leaderboard.md)\n"
+        "(`results/leaderboard.jsonl`). Differences and what was chosen are of the first column.\n"
+        "Seconds and peak memory in the last column are of one graph on an H200\n"
         "(`results/bench/automatic-h200.json`). 60/20/20 is the split of\n"
         "`gcsr benchmark --data NAME:60-20-20`.\n"
     )
     timed = arguments.results / "bench" / "automatic-h200.json"
     alone = json.loads(timed.read_text()) if timed.exists() else []
-    print("\n".join(automatic_section(rows, alone)))
+    print("\n".join(automatic_section(rows, alone, leaderboard)))
     ablation = ablation_section(rows)
     if ablation:
         print("\n## Ablation of the automatic mode\n")
@@ -284,7 +285,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             "automatic mode, where the 95 % interval of the difference excludes 0.\n"
         )
         print("\n".join(ablation))
-    if budget_rows:
+    budgets = arguments.results / "bench" / "budget-cpu.json"
+    if budgets.exists():
         print("\n## Budgets of the automatic mode\n")
         print(
             "Test accuracy, seconds and outer steps of one graph by `--budget` on one core of a\n"
@@ -294,7 +296,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             "steps the budget is less than everything else takes, and a warning says so. The expected\n"
             "seconds were fitted again on an idle core afterward (`src/gcsr/auto/costs.py`).\n"
         )
-        print("\n".join(budget_section(budget_rows)))
+        print("\n".join(budget_section(json.loads(budgets.read_text()))))
     costs = cost_section(arguments.results / "cost")
     if costs:
         print("\n## What the automatic mode costs and saves\n")
