@@ -247,6 +247,7 @@ def test_estimate_uses_measured_rows(data, monkeypatch):
         ("--data nosuch --method random --nodes 5", "dataset must be one of"),
         ("--data digits --method random --nodes 5 --model gnn", "--model must be one of"),
         ("--data digits --method random --nodes 5 --out x.csv", "--out must end in .jsonl"),
+        ("--data digits --method random --nodes 20 40", "FILE must be a TOML file, got 40"),
         ("nosuch.toml", "nosuch.toml cannot be read"),
         ("", "benchmark.jsonl: there are no rows"),
     ],

@@ -117,6 +117,11 @@ def benchmark(
         results = Results.of(Store(out))
     else:
         checked_device(device, cluster)
+        require(
+            file is None or data is None or file.exists(),
+            f"FILE must be a TOML file, got {file}; several values of an option are separated by"
+            " commas: --nodes 35,70.",
+        )
         grid = Grid(**changes) if file is None else Grid.read(file, **changes)
         if estimate:
             _print_estimate(grid, out, root, download, as_json)
