@@ -45,6 +45,7 @@ def measured(cell: str, arguments: argparse.Namespace) -> list[dict[str, Any]]:
             }
             | {"small_seconds": sheet.condensed.seconds, "whole_seconds": sheet.whole.seconds},
             "ratio": ratio,
+            "revisions": small.provenance["revisions"],
             "data": graph.content_hash,
         }
     ]
