@@ -81,6 +81,7 @@ def test_settings_of_a_method_from_elsewhere(monkeypatch: pytest.MonkeyPatch) ->
         ),
         (["--set=feature-l=1"], "not a setting of auto (did you mean feature_lr?); accepted: "),
         (["--method=gcon"], "got 'gcon' (did you mean gcond?)."),
+        (["--no-downlod"], "not an option of gcsr condense (did you mean --no-download?); see"),
     ],
 )
 def test_a_slip_is_understood(gcsr: Run, data: Path, words: list[str], said: str) -> None:

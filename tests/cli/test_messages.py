@@ -17,6 +17,8 @@ OPTIONS = {
     "undirected": "--undirected",
     "inductive": "--inductive/--transductive",
     "any_graph": "--no-check-origin",
+    "no_checkpoint": "--no-checkpoint",
+    "seed": "--seed",
 }
 
 
@@ -40,10 +42,27 @@ OPTIONS = {
         ("or check_origin=False.", "or --no-check-origin."),
         ("or features='keep', root=FOLDER.", "or --features keep, --root FOLDER."),
         ("data.x = torch.ones(3), tau=1.", "data.x = torch.ones(3), tau=1."),
+        ("; checkpoint=None does without.", "; --no-checkpoint does without."),
+        ("for nodes=5, got 'pure'.", "for --nodes 5, got 'pure'."),
     ],
 )
 def test_arguments_become_options(sentence: str, shown: str) -> None:
     assert in_options(sentence, OPTIONS) == shown
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "seed=3/nodes=70.safetensors: no such file.",
+        "runs/seed=3/small: no such file.",
+        "nodes=70: is there already.",
+        "out: must be a folder, got '/runs/seed=3'.",
+        "name must be a dataset, got 'nodes=70'.",
+        r"C:\\runs\\nodes=70.npz: no such file.",
+    ],
+)
+def test_paths_and_quoted_texts_stay(sentence: str) -> None:
+    assert in_options(sentence, OPTIONS) == sentence
 
 
 def test_settings_are_no_options() -> None:

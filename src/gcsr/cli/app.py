@@ -140,7 +140,11 @@ def _sentence(error: Any, arguments: Sequence[str]) -> str:
     sentence: str = error.format_message()
     context = getattr(error, "ctx", None)
     if context is not None and hasattr(error, "option_name"):
-        known = [word for param in context.command.params for word in param.opts]
+        known = [
+            word
+            for param in context.command.params
+            for word in (*param.opts, *param.secondary_opts)
+        ]
         wrong = str(error.option_name)
         return (
             f"{wrong} is not an option of {context.command_path}{suggestion(wrong, known)}; see"

@@ -10,10 +10,13 @@ _FIELDS = re.compile(
     r"^(?:exactly one of )?(?P<names>\w+(?:(?:, | and | or )\w+)*)(?= must| is | are | cannot|: )"
 )
 _WORD = re.compile(r"\w+")
-# An argument with its value, such as undirected=True or features='keep'.
-_CALL = re.compile(r"\b(?P<name>\w+)=(?P<value>'[^']*'|\w+|\.{3})")
-# Names that the library has for the opposite of an option, or for several values of one.
-_OTHERS = {"check_origin": "any_graph"}
+# An argument with its value, such as undirected=True or features='keep'; not a part of a path or of
+# text that a message quotes.
+_CALL = re.compile(
+    r"(?<![\w/\\.'\"=-])(?P<name>\w+)=(?P<value>'[^']*'|\w+|\.{3})(?![\w/\\=:-]|\.\w)"
+)
+# Names that the library has for the opposite of an option.
+_OTHERS = {"check_origin": "any_graph", "checkpoint": "no_checkpoint"}
 
 
 def in_options(sentence: str, options: Mapping[str, str], settings: Collection[str] = ()) -> str:

@@ -15,8 +15,8 @@ from gcsr.utils.errors import InputError, require
 from gcsr.utils.safe_io import never_falls
 
 NEEDS_MEMORY = (
-    "this needs the whole graph in memory, and it was opened to stay on disk; open it with more memory"
-    " (gcsr.load(..., memory=...); condense and evaluate: --memory), or choose what works in blocks."
+    "this needs the whole graph in memory, and it was opened to stay on disk; load it with a larger"
+    " memory=BYTES, or choose what works in blocks."
 )
 # Files of sparse features in a graph folder.
 SPARSE_FILES = ("features_indptr", "features_indices", "features_values")

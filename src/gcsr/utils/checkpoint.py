@@ -289,7 +289,7 @@ class Part:
 def _alone(folder: Path) -> Iterator[None]:
     """The folder, for this process alone."""
     refusal = f"checkpoint must be a folder that can be written, got {folder}"
-    with accessing(refusal, "; --no-checkpoint (checkpoint=None) does without"):
+    with accessing(refusal, "; checkpoint=None does without"):
         try:
             lock = _locked(folder)
         except BlockingIOError:
@@ -341,5 +341,5 @@ def _differences(folder: Path, found: Mapping[str, Any], wanted: Mapping[str, An
         differences.append("other data" if name == "data" else known)
     return (
         f"checkpoint must be of the same run, got {folder} of a run with {'; '.join(differences)}: the"
-        " settings of that one continue it, and --fresh (fresh=True) begins anew."
+        " settings of that one continue it, and fresh=True begins anew."
     )
