@@ -80,6 +80,7 @@ def condense(
     Raises:
         InputError: an argument cannot be used; the message names it and what is accepted.
     """
+    require("seeds" not in settings, "seeds must be given to gcsr.condense_many; here it is seed.")
     return condense_many(
         graph,
         nodes=nodes,

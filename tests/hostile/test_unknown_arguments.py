@@ -48,6 +48,17 @@ def test_options_of_reading_are_suggested_where_they_can_be_used():
         gcsr.condense(GRAPH, nodes=6, undirected=True)
 
 
+@pytest.mark.parametrize("graph", ["cora", None])
+def test_options_do_not_hide_that_it_is_no_graph(graph):
+    with pytest.raises(gcsr.InputError, match=r"^graph must be a gcsr\.Graph, got "):
+        gcsr.condense(graph, nodes=6, undirected=True)
+
+
+def test_one_graph_has_one_seed():
+    with pytest.raises(gcsr.InputError, match=r"^seeds must be given to gcsr\.condense_many"):
+        gcsr.condense(GRAPH, nodes=6, seeds=[1])
+
+
 CALLS = {
     "condense": (lambda: gcsr.condense(GRAPH, 30), r"only graph without a name, got 2 values"),
     "condense nothing": (lambda: gcsr.condense(nodes=3), r"^graph must be given to gcsr\.condense"),

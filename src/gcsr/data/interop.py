@@ -29,8 +29,7 @@ MOST_NAMED = 10
 
 def reading_options(source: object) -> list[str]:
     """Names of the options with which :func:`graph_of` converts an object, but for ``features``."""
-    found = _reader(source)
-    return [] if found is None else [name for name in _options(found[0]) if name != "features"]
+    return [name for name in _options(_reader(source)[0]) if name != "features"]
 
 
 @cache
@@ -68,23 +67,12 @@ def graph_of(source: object, **options: Any) -> Graph:
     """
     if isinstance(source, Graph):
         return source
-    found = _reader(source)
-    if found is not None:
-        reader, parts = found
-        return _read(reader, *parts, **options)
-    call = "gcsr.load reads names and files"
-    if isinstance(source, str | os.PathLike):
-        call = f"gcsr.load({str(source)!r}) reads a name or a file"
-    if "pandas" in _libraries(source):
-        call = "gcsr.Graph.from_pandas(edges, nodes) takes features and labels from a second frame"
-    raise InputError(
-        f"graph must be a gcsr.Graph, got {described(source)}; a PyG Data or dataset, a NetworkX"
-        f" graph, (edge_index, x, y) and (edges, nodes) of pandas are accepted too, and {call}."
-    )
+    reader, parts = _reader(source)
+    return _read(reader, *parts, **options)
 
 
-def _reader(source: object) -> tuple[Callable[..., Graph], Sequence[Any]] | None:
-    """The function that makes a graph of an object, and its parts in order; ``None`` for others."""
+def _reader(source: object) -> tuple[Callable[..., Graph], Sequence[Any]]:
+    """The function that makes a graph of an object, and its parts in order; others are refused."""
     libraries = _libraries(source)
     if "torch_geometric" in libraries:
         return Graph.from_pyg, (source,)
@@ -101,7 +89,15 @@ def _reader(source: object) -> tuple[Callable[..., Graph], Sequence[Any]] | None
             f"the order must be (edge_index, x, y), got an array of shape {tuple(shape)} first.",
         )
         return Graph.from_arrays, (x, edges, y)
-    return None
+    call = "gcsr.load reads names and files"
+    if isinstance(source, str | os.PathLike):
+        call = f"gcsr.load({str(source)!r}) reads a name or a file"
+    if "pandas" in libraries:
+        call = "gcsr.Graph.from_pandas(edges, nodes) takes features and labels from a second frame"
+    raise InputError(
+        f"graph must be a gcsr.Graph, got {described(source)}; a PyG Data or dataset, a NetworkX"
+        f" graph, (edge_index, x, y) and (edges, nodes) of pandas are accepted too, and {call}."
+    )
 
 
 def _read(reader: Callable[..., Graph], *parts: Any, **options: Any) -> Graph:
