@@ -23,12 +23,15 @@ def test_round_trip(make, weights):
 
 
 def test_data_does_not_share_memory(make):
-    graph = make()
+    graph = make(edge_weights=[2.0, 2.0, 1.0, 1.0, 0.5, 0.5])
+    edges, weights = graph.adjacency.indices.copy(), graph.adjacency.data.copy()
     data = graph.to_pyg()
-    data.x.zero_()
-    data.y.zero_()
+    for name in ("x", "y", "edge_index", "edge_weight"):
+        data[name].zero_()
     assert graph.x.any()
     assert graph.y.any()
+    assert (graph.adjacency.indices == edges).all()
+    assert (graph.adjacency.data == weights).all()
 
 
 def test_columns_of_masks_are_splits(make):

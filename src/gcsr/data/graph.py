@@ -504,12 +504,13 @@ class Graph:
     def to_pyg(self) -> Data:
         """The graph as a PyG ``Data`` with boolean masks; edge weights only where they matter."""
         from torch_geometric.data import Data  # noqa: PLC0415 - takes a second to import
-        from torch_geometric.utils import from_scipy_sparse_matrix, index_to_mask  # noqa: PLC0415
+        from torch_geometric.utils import index_to_mask  # noqa: PLC0415
 
-        index, weight = from_scipy_sparse_matrix(self.adjacency)
+        coo = self.adjacency.tocoo()
+        index = torch.from_numpy(np.stack([coo.row, coo.col]).astype(np.int64))
         data = Data(x=self.x.clone(), edge_index=index, y=self.y.clone())
         if self.is_weighted:
-            data.edge_weight = weight
+            data.edge_weight = torch.from_numpy(coo.data.copy())
         for part in SPLITS:
             data[f"{part}_mask"] = index_to_mask(getattr(self, part), self.num_nodes)
         return data
