@@ -61,7 +61,8 @@ def test_a_split_with_other_names_is_not_ignored_silently() -> None:
         gcsr.load(data)
     found = [str(one.message) for one in caught]
     for name, mask in (("train_idx", "train_mask"), ("valid_mask", "val_mask")):
-        assert f"data.{name} is ignored: data.{mask} has the nodes of this part." in found
+        sentence = f"data.{name} is ignored: this part of the nodes is read from data.{mask}."
+        assert sentence in found
 
 
 def test_other_objects_are_named() -> None:

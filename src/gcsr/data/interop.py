@@ -188,7 +188,9 @@ def from_pyg(data: Any, *, split: int, weight: str | None, **options: Any) -> Gr
             f"{name}_{kind}" for name in _OTHER_NAMES[part] for kind in ("idx", "index", "mask")
         )
         for name in (name for name in others if mask is None and data.get(name) is not None):
-            notes.append(f"data.{name} is ignored: data.{part}_mask has the nodes of this part")
+            notes.append(
+                f"data.{name} is ignored: this part of the nodes is read from data.{part}_mask"
+            )
     return (
         Graph.from_arrays(x, edge_index, data.y, edge_weights=weights, **masks, **options)
         .with_notes(*notes, warn=True)
