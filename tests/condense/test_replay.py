@@ -67,6 +67,18 @@ def test_memories_of_sparse_features_fill_their_bytes(digits, method):
         assert int((memory.graph.x != 0).sum(1).max()) == 12
 
 
+@pytest.mark.parametrize("method", ["clusters", "random"])
+def test_sparse_rows_stay_within_the_budget_when_their_task_grows(digits, method):
+    """A dense row per class would take more than all of it."""
+    columns = torch.arange(digits.num_nodes)[:, None] + torch.tensor([0, 7, 31])
+    words = torch.zeros(digits.num_nodes, 400).scatter(1, columns % 400, 1.0)
+    graph = task(replace(digits, x=words, inductive=True), 0, 5)
+    memory = gcsr.Replay(2500, method=method, device="cpu")
+    before = memory.observe(replace(graph, num_classes=5)).num_nodes
+    assert memory.grow(replace(graph, num_classes=5), iterations=2).num_nodes > 0.7 * before
+    assert memory.nbytes <= 2500 < 5 * 400 * 2
+
+
 def test_many_classes_are_not_stored_as_shares(digits):
     """They would take more bytes than the entries of a center."""
     words = torch.eye(100)[torch.arange(digits.num_nodes) % 100]

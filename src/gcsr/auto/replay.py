@@ -26,6 +26,7 @@ import torch
 
 from gcsr.auto.update import record, redundant, update
 from gcsr.data.condensed import CondensedGraph, StoredDtype
+from gcsr.data.features import filled
 from gcsr.data.graph import Graph
 from gcsr.data.interop import graph_of
 from gcsr.data.sizes import LABEL_BYTES, sparse_bytes
@@ -139,9 +140,13 @@ class Replay:
         part = update(
             self.parts[-1], task, iterations=iterations, seed=self.seed, device=self.device
         )
-        # What real nodes became may take more bytes than they did.
-        others = sum(one.stored_bytes for one in self.parts[:-1])
-        self.parts[-1] = shrunk(part.stored_as(self.dtype), self.max_bytes - others)
+        room = self.max_bytes - sum(one.stored_bytes for one in self.parts[:-1])
+        if isinstance(self._method, Clusters | SelectionCondenser):
+            # What sparse rows became is dense: they keep as many entries as they had, or as fit.
+            each = math.ceil(filled(self.parts[-1].x) / part.num_nodes)
+            classes = part.num_classes
+            part = self._largest(part.x.shape[1], classes, room, part.num_nodes, each).of(part)
+        self.parts[-1] = shrunk(part.stored_as(self.dtype), room)
         return self._within(self.max_bytes)
 
     def _condensed(self, task: Graph, room: int, most: int, classes: int) -> CondensedGraph:
@@ -181,22 +186,33 @@ class Replay:
 
     def _form(self, task: Graph, room: int, most: int) -> _Form:
         """What is kept of a node, where ``most`` of them may take ``room`` bytes."""
-        item, width = (2 if self.dtype == "float16" else 4), task.num_features
-        dense, shares = width * item, SHARE_BYTES * task.num_classes
-        whole = _Form(width, False, dense + shares + DIAGONAL_BYTES)
-        each = task.filled / task.num_nodes
+        width, each = task.num_features, task.filled / task.num_nodes
+        if isinstance(self._method, Clusters):
+            least = math.ceil(ENTRIES * each)
+            return self._largest(width, task.num_classes, room, most, least)
+        item, shares = self._item, SHARE_BYTES * task.num_classes
+        row = width * item
         if isinstance(self._method, SelectionCondenser):
-            sparse = sparse_bytes(1, width, math.ceil(each), item)
-            return replace(whole, bytes=min(dense, sparse) + shares + DIAGONAL_BYTES)
-        if not isinstance(self._method, Clusters):
-            return whole
+            row = min(row, sparse_bytes(1, width, math.ceil(each), item))
+        return _Form(width, False, row + shares + DIAGONAL_BYTES)
+
+    @property
+    def _item(self) -> int:
+        """Bytes of a stored number."""
+        return 2 if self.dtype == "float16" else 4
+
+    def _largest(self, width: int, classes: int, room: int, nodes: int, least: int) -> _Form:
+        """The ``least`` number of largest entries of a row, or more if ``nodes`` leave room for them.
+
+        All entries where that saves nothing.
+        """
+        item, shares = self._item, SHARE_BYTES * classes
         entry = sparse_bytes(0, width, 1, item) - sparse_bytes(0, width, 0, item)
-        # Where the number of nodes is bounded, there may be bytes for more entries.
-        spare = (room // most - LABEL_BYTES - DIAGONAL_BYTES) // entry - 1
-        entries = max(math.ceil(ENTRIES * each), spare, 1)
+        spare = (room // nodes - LABEL_BYTES - DIAGONAL_BYTES) // entry - 1
+        entries = max(least, spare, 1)
         sparse = sparse_bytes(1, width, entries, item)
-        if sparse >= dense:
-            return whole
+        if sparse >= width * item:
+            return _Form(width, False, width * item + shares + DIAGONAL_BYTES)
         # Class shares of many classes would take more than the features.
         hard = shares > sparse
         return _Form(entries, hard, sparse + (LABEL_BYTES if hard else shares) + DIAGONAL_BYTES)
