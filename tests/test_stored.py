@@ -37,6 +37,11 @@ def tensor_names(path) -> set[str]:
         return set(archive.keys())
 
 
+def test_a_file_is_known_by_what_it_holds(tmp_path):
+    small = random_graph(full())
+    assert torch.equal(CondensedGraph.load(small.save(tmp_path / "small.npz")).x, small.x)
+
+
 @pytest.mark.parametrize("half", [False, True])
 @pytest.mark.parametrize("make", [full, ring, lambda: torch.eye(N), lambda: torch.zeros(N, N)])
 def test_round_trip_in_the_smaller_layout(tmp_path, make, half):

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import warnings
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -501,7 +502,7 @@ class CondensedGraph:
         require(not path.is_dir(), f"{path}: must be the file of a condensed graph, got a folder.")
         require(is_file(path), f"{path}: no such file.")
         require(
-            path.suffix != ".npz",
+            path.suffix != ".npz" or not zipfile.is_zipfile(path),
             f"{path}: must be the file of a condensed graph, got that of a real graph (.npz);"
             " gcsr.condense makes a condensed one, and gcsr.load reads a real one.",
         )
