@@ -82,6 +82,17 @@ def test_a_benchmark_has_references_rows_and_tables_and_continues(data, capsys, 
         assert keys[row["key"]] == row["scores"]
 
 
+def test_data_may_be_paths(data):
+    small = {"methods": ["random"], "nodes": [6]}
+    for given in (data / "one.npz", [data / "one.npz"]):
+        assert Grid(data=given, **small).data == (str(data / "one.npz"),)
+    for wrong in (3, [3], {"one.npz": 1}, [data, None]):
+        with pytest.raises(gcsr.InputError, match=r"^data must be names of datasets or paths"):
+            Grid(data=wrong, **small)
+    with pytest.raises(gcsr.InputError, match=r"^method must be the name of a method"):
+        gcsr.robustness(planted_graph(), nodes=6, method=gcsr.Random(nodes=6))
+
+
 def test_a_class_of_a_module_and_entries_with_settings(data, monkeypatch):
     monkeypatch.chdir(data)
     source = (

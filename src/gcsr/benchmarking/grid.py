@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from gcsr.benchmarking.work import Data, Limits
 from gcsr.data.graph import Graph
 from gcsr.data.interop import described
 from gcsr.distributed.pool import Cluster
-from gcsr.methods.registry import method, method_names
+from gcsr.methods.registry import BUILT_IN, method, method_names
 from gcsr.models.registry import testing_model
 from gcsr.starts.sample import class_budget
 from gcsr.tuning.space import read_toml
@@ -66,13 +67,17 @@ class Grid:
     settings: Mapping[str, Mapping[str, Any]] | None = None
 
     def __post_init__(self) -> None:
-        paths = isinstance(self.data, str | Sequence) and all(isinstance(a, str) for a in self.data)
+        names: Any = (self.data,) if isinstance(self.data, str | os.PathLike) else self.data
+        places = isinstance(names, Sequence) and all(
+            isinstance(one, str | os.PathLike) for one in names
+        )
         require(
-            paths,
+            places,
             f"data must be names of datasets or paths of graphs, got {described(self.data)};"
             " gcsr.load(...).to_npz(path) makes a file of other data.",
         )
-        for name in ("data", "methods", *SIZES, "models", "more_models"):
+        object.__setattr__(self, "data", tuple(map(os.fspath, names)))
+        for name in ("methods", *SIZES, "models", "more_models"):
             value = getattr(self, name)
             one = isinstance(value, str | int | float | Mapping)
             object.__setattr__(self, name, (value,) if one else tuple(value))
@@ -181,7 +186,7 @@ class Grid:
         try:
             visible = graph.train.numel() if graph.inductive else graph.num_nodes
             cell.condenser(self.protocol).size(visible)
-            if ":" not in cell.method and not graph.multi_label:  # own methods may need fewer
+            if cell.method in BUILT_IN and not graph.multi_label:  # own methods may need fewer
                 class_budget(graph.y[graph.train], graph.num_classes, nodes)
         except InputError as error:
             place = f"{cell.label} on {cell.dataset} with {counted(nodes, 'node')}"

@@ -101,6 +101,7 @@ def method_names() -> list[str]:
 
 def method(name: str) -> type[Condenser]:
     """The method of that name, or a class as ``module:Class``."""
+    require(isinstance(name, str), f"method must be the name of a method, got {name!r}.")
     if name in BUILT_IN:
         return _loaded(BUILT_IN[name])
     if name in _REGISTERED:
