@@ -22,9 +22,9 @@ Every verb has `--quiet` (`-q`: results and errors, no progress or warnings) and
 what is done, and its seconds, on stderr). `gcsr --install-completion` completes verbs and options in
 your shell.
 
-A dataset that you name (as `DATA`, with `--data` or `--dataset`, or by a table of `gcsr reproduce`) is
-downloaded if its files are not in the folder of datasets, unless `--no-download` is given. A name in
-a file downloads nothing.
+A dataset that you name (as `DATA`, with `--data` or `--dataset`, in the FILE of `gcsr benchmark`, or by
+a table of `gcsr reproduce`) is downloaded if its files are not in the folder of datasets, unless
+`--no-download` is given. The dataset that a condensed graph was made from is not downloaded.
 
 | exit code | |
 |---|---|
