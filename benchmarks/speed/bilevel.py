@@ -187,7 +187,7 @@ def plain_training(inputs: Inputs) -> Callable[[], None]:
     """One step of ordinary training of all students."""
     s, adam = inputs.students, inputs.adam
     x, y = inputs.x[0], inputs.logits[0].softmax(-1)
-    params = [p.clone().requires_grad_() for p in _batches(s.params, s.students)]
+    params = [p.clone().requires_grad_() for p in _batches(s.params, s.age.shape[1])]
     optimizer = torch.optim.Adam(params, lr=adam.lr, weight_decay=adam.weight_decay)
 
     def step() -> None:
@@ -204,7 +204,7 @@ def plain_training(inputs: Inputs) -> Callable[[], None]:
 def plain_gradients(inputs: Inputs, steps: int) -> tuple[Tensor, ...]:
     """The same by autograd: students along a batch dimension, every step recorded."""
     s, adam = inputs.students, inputs.adam
-    count = s.students
+    count = s.age.shape[1]
     x = inputs.x[0].detach().clone().requires_grad_()
     logits = inputs.logits[0].detach().clone().requires_grad_()
     y = logits.softmax(-1)
