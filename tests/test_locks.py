@@ -61,7 +61,7 @@ def test_a_system_without_posix_locks_condenses_and_refuses_the_rest_in_one_sent
         f"study: {tmp_path / 'study'} cannot be locked",
     ]
     assert all("no POSIX file locks" in sentence for sentence in said)
-    assert "--no-checkpoint" in said[0]
+    assert "checkpoint=None" in said[0]
 
 
 def test_a_file_is_locked_until_it_is_closed(tmp_path):

@@ -189,7 +189,7 @@ def test_another_run_is_refused_by_name(graph, tmp_path, change, sentence):
     match = sentence or r"of a run with method mtt, not gcsr:"
     with pytest.raises(InputError, match=match) as refused:
         made(graph, method, checkpoint=tmp_path / "state", **change)
-    assert "--fresh" in str(refused.value) and len(str(refused.value).splitlines()) == 1
+    assert "fresh=True" in str(refused.value) and len(str(refused.value).splitlines()) == 1
     assert {path.name: path.read_bytes() for path in (tmp_path / "state").iterdir()} == before
     fresh = Checkpoint(tmp_path / "state", fresh=True)
     anew = made(graph, method, checkpoint=fresh, **change)

@@ -176,6 +176,8 @@ def csr_tensor(
     """A scipy matrix as a torch CSR tensor with indices of type ``index``."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+        # Some versions of torch say so although it is asked for.
+        warnings.filterwarnings("ignore", message="Sparse invariant checks are implicitly disabled")
         return torch.sparse_csr_tensor(
             torch.from_numpy(matrix.indptr.astype(index, copy=copy)),
             torch.from_numpy(matrix.indices.astype(index, copy=copy)),
