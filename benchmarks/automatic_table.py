@@ -1,4 +1,4 @@
-"""The automatic mode beside its references (``automatic.toml``, ``ablation.toml``)."""
+"""The automatic mode beside its references (``automatic.toml`` and what its comments name)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ SIZES = [("cora", n) for n in (35, 70, 140)] + [("citeseer", n) for n in (30, 60
 # Networks of other architectures, on three graphs and on what they were condensed from.
 MODELS = ("mlp", "sgc", "gcn", "sage", "appnp", "cheby", "gat")
 TRANSFER = ("Cora, 70", "facebook-pagepage 60/20/20, 40", "WordNet, 440")
-# Rows of the leaderboard.
+# CPU rows of the leaderboard.
 ONE_CORE = "automatic, one CPU core"
 # The ablation leaves the stand-in and the inductive graph out.
 ABLATED = tuple(name for name in GRAPHS if "stand-in" not in name and "inductive" not in name)
@@ -60,6 +60,7 @@ README = (
 )
 # Parts switched off in turn, as settings of a cell.
 OFF = {f"without {name}: {what}": f"disable={name}" for name, what in PARTS.items()}
+OFF_BILEVEL = "disable=bilevel"
 
 
 def with_settings(cell: str, part: str) -> str:
@@ -72,7 +73,7 @@ def automatic_section(rows: list[Row], alone: list[Row], leaderboard: list[Row])
     """Accuracy in both label regimes; ``alone``: seconds with nothing else on the device."""
     known = {row["cell"]: row for row in rows}
     idle = {row["cell"]: row for row in alone}
-    core = {row["cell"]: row for row in leaderboard}
+    core = _on_cpu(leaderboard)
 
     def shown(cell: str) -> str:
         return with_interval(known.get(cell))
@@ -98,7 +99,8 @@ def automatic_section(rows: list[Row], alone: list[Row], leaderboard: list[Row])
             columns.append(against(known, cell, whole, "pseudo"))
         device = "" if found is None else f", {_device(found)}"
         columns[0] += device
-        return [name, *columns, _chosen(found), _took(idle.get(cell))]
+        start = known.get(f"auto/default/{with_settings(cell, OFF_BILEVEL)}/gcn")
+        return [name, *columns, _chosen(found, start), _took(idle.get(cell))]
 
     heads = ["graph, nodes", "automatic", ONE_CORE, "Random", "Herding", "whole graph"]
     less = "automatic less whole graph"
@@ -195,7 +197,7 @@ def readme_table(rows: list[Row], leaderboard: list[Row]) -> list[str]:
     """The table of the README: some graphs as columns."""
     known = {row["cell"]: row for row in rows}
     cells = {name: GRAPHS[name] for name in README}
-    core = {row["cell"]: row for row in leaderboard}
+    core = _on_cpu(leaderboard)
 
     def line(title: str, shown: Callable[[str, str, str], str]) -> list[str]:
         return [title, *(shown(name, *found) for name, found in cells.items())]
@@ -230,7 +232,30 @@ def readme_table(rows: list[Row], leaderboard: list[Row]) -> list[str]:
 
 
 def _device(row: Row) -> str:
-    return "H200" if "H200" in row["device"] else "CPU"
+    # Rows of ``gcsr benchmark`` name the kind of device, and the machine beside it.
+    return "H200" if "H200" in f"{row.get('device')} {row.get('machine')}" else "CPU"
+
+
+def _on_cpu(rows: list[Row]) -> dict[str, Row]:
+    return {row["cell"]: row for row in rows if _device(row) == "CPU"}
+
+
+def fewer_steps(leaderboard: list[Row], rows: list[Row]) -> str:
+    """A sentence on the cells that both files have, the one of a CPU and the other of an H200."""
+    here = {row["key"]: _steps(row) for row in leaderboard if _device(row) == "CPU"}
+    there = {row.get("key"): _steps(row) for row in rows if _device(row) == "H200"}
+    both = [key for key in here if here[key] and there.get(key)]
+    fewer = sum(here[key] < there[key] for key in both)
+    return (
+        f"On the CPU there are fewer outer steps than on an H200 in {fewer} of the {len(both)} cells"
+        f" that are measured on both, and as many in {sum(here[key] == there[key] for key in both)}."
+    )
+
+
+def _steps(row: Row) -> int:
+    """Outer steps of bilevel condensation, 0 where no graph of the row has any."""
+    chosen = row.get("chosen") or []
+    return max((one["settings"].get("iterations", 0) for one in chosen), default=0)
 
 
 def ablation_section(rows: list[Row]) -> list[str]:
@@ -263,14 +288,18 @@ def ablation_section(rows: list[Row]) -> list[str]:
 def _ablated(row: Row | None, base: Row | None) -> str:
     if row is None:
         return "-"
-    sign = 0 if base is None else compare(accuracy_of(row), accuracy_of(base)).sign
-    return f"{row['mean']:.1f}{code_of(row)}{('', ' ↑', ' ↓')[sign]}"
+    single = base is None or row["graphs"] == 1
+    sign = 0 if single else compare(accuracy_of(row), accuracy_of(base)).sign
+    few = "" if row["graphs"] == 3 else f" ({row['graphs']} of 3 graphs)"
+    return f"{row['mean']:.1f}{code_of(row)}{('', ' ↑', ' ↓')[sign]}{few}"
 
 
 def budget_section(rows: list[Row]) -> list[str]:
     """Accuracy and seconds by budget: rows of one graph each on one core."""
     budgets = sorted({row["budget"] for row in rows})
-    known = {(row["cell"], row["budget"]): row for row in rows}
+    # Older rows have the name of the graph alone as their cell.
+    rows = [{"graph": row["cell"], **row} for row in rows]
+    known = {(row["graph"], row["budget"]): row for row in rows}
 
     def cell(name: str, budget: float) -> str:
         row = known.get((name, budget))
@@ -280,9 +309,11 @@ def budget_section(rows: list[Row]) -> list[str]:
         return f"{shown}, {row['seconds']:.0f} s, {row['iterations']} steps"
 
     heads = ["graph, nodes", *(f"{budget:g} s" for budget in budgets)]
-    names = dict.fromkeys(row["cell"] for row in rows)
+    names = dict.fromkeys(row["graph"] for row in rows)
     lines = [[name, *(cell(name, budget) for budget in budgets)] for name in names]
-    return with_code(table(heads, lines))
+    sections = with_code(table(heads, lines))
+    devices = dict.fromkeys(row.get("machine") or row["device"] for row in rows)
+    return [*sections, "", f"Measured on: {'; '.join(devices)}."]
 
 
 def _mean(rows: list[Row | None]) -> str:
@@ -296,12 +327,22 @@ def _took(row: Row | None) -> str:
     return f"{row['seconds']:.1f} s, {row['peak_memory_bytes'] / 2**30:.1f} GiB"
 
 
-def _chosen(row: Row | None) -> str:
-    """What was chosen, and after how many hops its start was made."""
+def _chosen(row: Row | None, start: Row | None) -> str:
+    """What was chosen per graph; ``start``: the row whose results are the starts.
+
+    Bilevel condensation keeps its best iterate. Where this is the first one, its scores are those of
+    the start.
+    """
     if row is None:
         return "-"
-    names = [
-        "start" if one["settings"].get("iterations") == 0 else one["method"]
-        for one in row["chosen"]
-    ]
-    return ", ".join(f"{name} {count}x" for name, count in Counter(names).items())
+    names = []
+    for place, one in enumerate(row["chosen"]):
+        same = start is not None and _graph_scores(row, place) == _graph_scores(start, place)
+        name = "start" if one["settings"].get("iterations") == 0 else one["method"]
+        names.append("bilevel, first iterate" if name == "bilevel" and same else name)
+    return "; ".join(f"{name} {count}x" for name, count in Counter(names).items())
+
+
+def _graph_scores(row: Row, place: int) -> list[float]:
+    runs: int = row["runs"]
+    return list(row["scores"][place * runs : (place + 1) * runs])

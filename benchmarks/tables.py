@@ -12,8 +12,15 @@ import argparse
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import fill
 
-from automatic_table import ablation_section, automatic_section, budget_section, readme_table
+from automatic_table import (
+    ablation_section,
+    automatic_section,
+    budget_section,
+    fewer_steps,
+    readme_table,
+)
 from cost_table import cost_section
 from gcsr.benchmarking.cells import Cell
 from gcsr.evaluation.intervals import compare
@@ -62,8 +69,31 @@ def load(folder: Path) -> list[Row]:
             # Some cells are in several files. A row that names its code is the newer one.
             if "cell" in row and "source" not in (rows.get(row["cell"], {}).get("versions") or {}):
                 rows[row["cell"]] = row
-    rows |= {row["cell"]: row for row in benchmark_rows(folder / "automatic.jsonl")}
-    return list(rows.values())
+    newer = {row["cell"]: row for row in benchmark_rows(folder / "automatic.jsonl")}
+    return list((_of_same_graphs(rows, newer) | newer).values())
+
+
+def _of_same_graphs(rows: dict[str, Row], newer: dict[str, Row]) -> dict[str, Row]:
+    """Rows without those of a graph that has other content than newer rows of the same name.
+
+    Of such a graph a row that does not name its content is left out too.
+    """
+    now = {_graph(row): row["data"] for row in newer.values()}
+    changed = {
+        _graph(row)
+        for row in rows.values()
+        if row.get("data") and row["data"] != now.get(_graph(row), row["data"])
+    }
+    return {
+        cell: row
+        for cell, row in rows.items()
+        if _graph(row) not in changed or row.get("data") == now[_graph(row)]
+    }
+
+
+def _graph(row: Row) -> str:
+    """The graph of a cell ``method/preset/graph:nodes:settings/model``."""
+    return ":".join(row["cell"].split("/")[2:3]).split(":")[0]
 
 
 def find(rows: list[Row], cell: str) -> Row | None:
@@ -264,13 +294,16 @@ def main(argv: Sequence[str] | None = None) -> None:
     print(
         "Ten nodes per class, no test label used: 3 condensed graphs x 5 trainings of a GCN,\n"
         "`±` is half of the 95 % interval over graphs (over runs where there is one graph, as\n"
-        "of the whole graph), as `gcsr benchmark benchmarks/automatic.toml` measures\n"
-        "(`results/automatic.json`), on the named device. On one CPU core there are fewer outer\n"
-        "steps; these rows are those of the [leaderboard](leaderboard.md)\n"
-        "(`results/leaderboard.jsonl`). Differences and what was chosen are of the first column.\n"
-        "Seconds and peak memory in the last column are of one graph on an H200\n"
-        "(`results/bench/automatic-h200.json`). 60/20/20 is the split of\n"
-        "`gcsr benchmark --data NAME:60-20-20`.\n"
+        "of the whole graph). Rows of `gcsr benchmark` on an H200 unless another device is named\n"
+        "(`benchmarks/automatic.toml`, `sizes.toml` and `transfer.toml`, `results/automatic.jsonl`).\n"
+        "The column of one CPU core has rows of the [leaderboard](leaderboard.md).\n"
+        f"{fill(fewer_steps(leaderboard, rows), 90)}\n"
+        "Differences and what was chosen per condensed graph are of the first column. Bilevel\n"
+        "condensation keeps its best validated iterate. `bilevel, first iterate`: this is its\n"
+        "start, with the scores of the row `without bilevel` below. The stand-in and the inductive\n"
+        "graph have no such row. Seconds and peak memory in the last column are of one graph, one\n"
+        "graph after the other (`benchmarks/seconds.py`, `results/bench/automatic-h200.json`).\n"
+        "60/20/20 is the split of `gcsr benchmark --data NAME:60-20-20`.\n"
     )
     timed = arguments.results / "bench" / "automatic-h200.json"
     alone = json.loads(timed.read_text()) if timed.exists() else []
@@ -280,21 +313,20 @@ def main(argv: Sequence[str] | None = None) -> None:
         print("\n## Ablation of the automatic mode\n")
         print(
             "Mean test accuracy with one part switched off (`benchmarks/ablation.toml`, on an\n"
-            "H200): 3 graphs x 5 trainings, with\n"
-            "many labels 1 to 3 graphs (of one graph: over runs). ↓ and ↑: below or above the\n"
-            "automatic mode, where the 95 % interval of the difference excludes 0.\n"
+            "H200): 3 graphs x 5 trainings unless a cell says otherwise. ↓ and ↑: below or above\n"
+            "the automatic mode, where the 95 % interval of the difference excludes 0; not said of\n"
+            "a single graph. Cells with a mark are of other code and are compared with the last\n"
+            "row all the same.\n"
         )
         print("\n".join(ablation))
     budgets = arguments.results / "bench" / "budget-cpu.json"
     if budgets.exists():
         print("\n## Budgets of the automatic mode\n")
         print(
-            "Test accuracy, seconds and outer steps of one graph by `--budget` on one core of a\n"
-            "server whose other cores were busy (`gcsr condense DATA --nodes N --budget SECONDS\n"
-            "--device cpu`, `results/bench/budget-cpu.json`; 5 trainings of a GCN; `±` is half of the\n"
-            "95 % interval over these runs). This is what a CPU user gets. Without outer\n"
-            "steps the budget is less than everything else takes, and a warning says so. The expected\n"
-            "seconds were fitted again on an idle core afterward (`src/gcsr/auto/costs.py`).\n"
+            "Test accuracy, seconds and outer steps of one graph by `budget` on one CPU core\n"
+            "(`benchmarks/budgets.py` measures such rows; `results/bench/budget-cpu.json`; 5\n"
+            "trainings of a GCN; `±` is half of the 95 % interval over these runs). Without outer\n"
+            "steps the budget is less than everything else takes, and a warning says so.\n"
         )
         print("\n".join(budget_section(json.loads(budgets.read_text()))))
     costs = cost_section(arguments.results / "cost")
