@@ -2,20 +2,24 @@
 
     python benchmarks/leaderboard_page.py > docs/leaderboard.md
 
-The rows come from ``gcsr benchmark benchmarks/leaderboard.toml --out results/leaderboard.jsonl``.
+The rows come from ``gcsr benchmark benchmarks/leaderboard.toml --out results/leaderboard.jsonl``. Rows
+of the automatic mode in results/automatic.jsonl tell how many outer steps it takes on a GPU.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
+from textwrap import fill
 
-from gcsr.benchmarking.results import Results, markdown_table
-from gcsr.benchmarking.store import Row, Store
+from automatic_table import fewer_steps
+from gcsr.benchmarking.results import Case, Results, accuracy_of, markdown_table, short_name
+from gcsr.benchmarking.store import Row, Store, failed_row
+from gcsr.benchmarking.work import variant_of
+from gcsr.utils.formatting import counted
 
-ROWS = Path(__file__).parents[1] / "results" / "leaderboard.jsonl"
-# Graphs that a method must have rows on for a rank over more than the common graphs.
-WIDE = 6
+RESULTS = Path(__file__).parents[1] / "results"
 HEAD = """# Leaderboard
 
 All methods of this library on the same graphs, with the same protocol. Made by
@@ -25,36 +29,37 @@ gcsr benchmark benchmarks/leaderboard.toml --root DATA --out results/leaderboard
 python benchmarks/leaderboard_page.py > docs/leaderboard.md
 ```
 
-Rows with scores, seeds, seconds, bytes, memory, settings and hashes are in
+Rows with scores, seeds, seconds, bytes, memory, settings, machines and hashes are in
 [results/leaderboard.jsonl](../results/leaderboard.jsonl). To add a method or a graph, run the
-first command with `--method module:Class` or `--data FILE`, and the second one.
-
-Not all of the grid is measured: the rows are of a CPU and of GCN alone, the smaller and the larger
-size are measured on Cora and Citeseer alone, and a `-` is a cell without a row.
-
-## Rules
-
-- Selection by validation only. Test labels are not available while condensing, selecting or
+first command with `--method module:Class` or `--data FILE`, and the second one."""
+RULES = """- Selection by validation only. Test labels are not available while condensing, selecting or
   tuning. They are read once, for the epoch that validates best.
-- Equal protocol. {protocol}. A test network is trained on the condensed graph alone. Every method
-  runs with its default settings on every graph; the exceptions are listed below.
+{protocol}
 - Costs are counted from the raw graph. Seconds are those of condensing one graph, with experts,
   pseudo-labels and the choice of an iterate. Bytes are those of the stored condensed graph.
 - Leaks are marked. A result that used test labels has a †, and is neither ranked nor compared.
-- Sizes are {sizes}. The number after a graph is the number of condensed nodes. `60-20-20` is a
-  random split of the labeled nodes in percent; without it the split has few labels, but for actor
-  and wordnet. `inductive`: validation and test nodes are hidden while condensing.
-- ± is half of the 95 % interval of the mean over condensed graphs. **Bold** is the best method of
-  a column, and those whose difference from it has a 95 % interval that contains 0.
+- The number after a graph is the number of condensed nodes. `60-20-20` is a random split of the
+  labeled nodes in percent; without it the split has few labels, but for actor and wordnet.
+  `inductive`: validation and test nodes are hidden while condensing.
+- ± is half of the 95 % interval of the mean over condensed graphs; of a reference, over networks.
+  **Bold** is the best method of a column, and those whose difference from it has a 95 % interval
+  that contains 0. No interval is corrected for the number of comparisons.
 - A failure (error, or over the limit of seconds) is a row, and ranks last.
 - References are networks trained on the whole graph, with the training labels alone and, where
-  labels are few, with pseudo-labels. A condensed graph made with pseudo-labels is comparable with
-  the second.
-"""
+  less than half of the nodes have a label, with pseudo-labels. A condensed graph made with
+  pseudo-labels is comparable with the second."""
+# What rows do not tell of the machines.
+SHARED = """Several processes shared the GPU, so these seconds contain waiting for other processes.
+Seconds of the two kinds of machine are not comparable. A method that failed by the limit of seconds may
+be within it on a GPU of its own."""
+SECONDS = "Seconds are of rows on a CPU; `-` is a method with rows on the GPU."
 
 
-def page(rows: list[Row]) -> str:
+def page(rows: list[Row], automatic: list[Row]) -> str:
     """The page: the size of most rows with ranks and wins, then the other sizes."""
+    # References of graphs on which nothing was condensed stand beside nothing.
+    condensed = {row["dataset"] for row in rows if row.get("nodes")}
+    rows = [row for row in rows if row["dataset"] in condensed]
     sizes: dict[int, list[Row]] = {}
     references = [row for row in rows if not row.get("nodes")]
     # A failed row has no number of classes.
@@ -63,62 +68,182 @@ def page(rows: list[Row]) -> str:
         if row.get("nodes"):
             sizes.setdefault(row["nodes"] // classes[row["dataset"]], []).append(row)
     most, *others = sorted(sizes, key=lambda size: -len(sizes[size]))
-    results = Results.of([*sizes[most], *references])
-    protocols = Counter((row["graphs"], row["runs"]) for row in sizes[most] if "runs" in row)
-    graphs, runs = protocols.most_common(1)[0][0]
-    text = HEAD.format(
-        protocol=f"{graphs} condensed graphs x {runs} networks, {results.model} unless noted",
-        sizes=", ".join(f"{size}" for size in sorted(sizes)) + " nodes per class",
-    )
-    condensing = sum(row.get("condense_seconds") or 0 for row in _once(rows))
-    testing = sum(row.get("evaluate_seconds") or 0 for row in rows)
-    machines = ", ".join(sorted({str(row.get("machine")) for row in rows}))
-    counts = f"{len(rows):,} rows: {len(results.methods)} methods, {len(results.datasets)} graphs"
-    seconds = f"{condensing:,.0f} s of condensing, {testing:,.0f} s of testing"
-    parts = [f"{text}\n{counts}. {seconds}, on {machines}."]
+    results, every = Results.of([*sizes[most], *references]), Results.of(rows)
+    measured = [
+        f"- {counted(len(rows), 'row')}: {counted(len(every.methods), 'method')} on"
+        f" {counted(len(every.datasets), 'graph')}, tested with {_and(_models(rows))}. Variants"
+        " (another split, inductive) count as graphs; without them there are"
+        f" {len(_bases(every.datasets))}."
+        " A `-` is a cell that is not measured.",
+        _measured(results, most, len(every.methods)),
+        *(_measured(Results.of(sizes[size]), size, len(every.methods)) for size in sorted(others)),
+        *_machines(rows),
+        _automatic_machines(every, automatic),
+    ]
+    parts = [HEAD, "## What is measured", "\n".join(map(_item, measured))]
+    parts += ["## Rules", RULES.format(protocol=_item(_protocol(sizes[most], every)))]
     title = f"## {most} nodes per class: test accuracy (%)"
     for heading, sentence, lines in results.tables(("**", "**")):
         if heading == "Average ranks":
-            parts += _not_first(results)
+            said = [_first(Results.of(sizes[size]), size) for size in (most, *sorted(others))]
+            parts += ["## The automatic mode", "\n".join(map(_item, said))]
             parts += _wide_ranks(sizes[most], references)
-            parts += ["## Average ranks of all methods"]
+            parts += ["## Average ranks of all methods", *_ranks(results)]
         elif heading == "Wins":
-            parts += ["## Wins"]
+            parts += ["## Wins", sentence, _table(lines)]
         else:
-            parts += [title]
-        parts += [*([sentence] if sentence else []), _table(lines)]
+            parts += [title, *([sentence] if sentence else []), _table(lines)]
     for size in sorted(others):
         other = Results.of([*sizes[size], *references])
         parts += [f"## {size} nodes per class: test accuracy (%)"]
         parts += [_table(other.matrix(other.cases(), ("**", "**")))]
-    for heading, sentences in Results.of(rows).remarks():
-        parts += [f"## {heading}", "\n".join(f"- {one}" for one in sentences)]
+    for heading, sentences in every.remarks():
+        parts += [f"## {heading}", "\n".join(_item(f"- {one}") for one in sentences)]
     return "\n\n".join(parts) + "\n"
+
+
+def _measured(results: Results, size: int, methods: int) -> str:
+    """How many of the methods have a row on every graph of a size, and which have fewer rows."""
+    cases = results.cases()
+    graphs = {
+        label: sum(results.row(label, case) is not None for case in cases)
+        for label in results.methods
+    }
+    short = {label: count for label, count in graphs.items() if count < len(cases)}
+    whole = len(graphs) - len(short)
+    where = counted(len(cases), "graph")
+    if len(cases) <= 3:
+        where += f" ({_and(short_name(case[0]) for case in cases)})"
+    missing = ", ".join(f"{label} on {count}" for label, count in short.items())
+    rest = f". On fewer: {missing}" if short else ""
+    return f"- {size} nodes per class: {where}. {whole} of {methods} methods on all of them{rest}."
+
+
+def _machines(rows: list[Row]) -> list[str]:
+    """How many rows are of which machine, and what that means for seconds."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        kind = "CPU" if row["device"] == "cpu" else "GPU"
+        found.setdefault(f"{kind} ({row['machine']})", []).append(row)
+    lines = []
+    for machine, own in found.items():
+        seconds = sum(row.get("condense_seconds") or 0 for row in _once(own))
+        testing = sum(row.get("evaluate_seconds") or 0 for row in own)
+        told = f"{seconds:,.0f} s of condensing, {testing:,.0f} s of testing"
+        lines.append(f"- {machine}: {counted(len(own), 'row')}, {told}.")
+    if len(found) > 1:
+        lines[-1] += f" {SHARED}"
+    return lines
+
+
+def _automatic_machines(results: Results, automatic: list[Row]) -> str:
+    """On which machine the automatic mode was measured, and that it matters."""
+    found: dict[str, list[str]] = {"cpu": [], "cuda": []}
+    for case in results.cases():
+        if row := results.row("auto", case):
+            found[row["device"]].append(_name(case))
+    there = f"; the others ({_and(found['cuda'])}) from the GPU" if found["cuda"] else ""
+    fewer = fewer_steps(list(results.rows), automatic)
+    return (
+        "- The automatic mode plans its outer steps by the expected speed of the device. Of its"
+        f" {counted(len(found['cpu']) + len(found['cuda']), 'row')} here {len(found['cpu'])} are from"
+        f" the CPU{there}. {fewer} [The results](results.md#the-automatic-mode) have its rows from an"
+        " H200. No other method plans by the device; rounding differs between machines."
+    )
+
+
+def _protocol(rows: list[Row], results: Results) -> str:
+    protocols = Counter((row["graphs"], row["runs"]) for row in rows if "runs" in row)
+    graphs, runs = protocols.most_common(1)[0][0]
+    own = "; the exceptions are listed below" if results.changed else ""
+    models = _models(results.rows)
+    tested = models[0] if len(models) == 1 else f"{results.model} unless noted"
+    return (
+        f"- Equal protocol. {graphs} condensed graphs x {runs} networks ({tested}). A test network is"
+        " trained on the condensed graph alone. Every method runs with its default settings on every"
+        f" graph{own}."
+    )
+
+
+def _first(results: Results, size: int) -> str:
+    """In which cases the automatic mode has the highest mean, is close to it or below it."""
+    first, close, below = 0, [], []
+    cases = [case for case in results.cases() if results.row("auto", case)]
+    for case in cases:
+        means = {
+            label: one.mean
+            for label in results.fair
+            if (one := accuracy_of(results.row(label, case))) is not None
+        }
+        best = max(means, key=means.__getitem__)
+        ours = means.get("auto")
+        if best == "auto":
+            first += 1
+            continue
+        scores = "failed" if ours is None else f"{ours:.1f}"
+        told = f"{_name(case)} ({best} {means[best]:.1f}, auto {scores})"
+        (close if "auto" in results.best(case) else below).append(told)
+    rows = [sum(results.row(label, case) is not None for label in results.fair) for case in cases]
+    methods = f"{min(rows)}" if min(rows) == max(rows) else f"{min(rows)} to {max(rows)}"
+    parts = [
+        f"- {size} nodes per class: the highest mean in {first} of {counted(len(cases), 'case')} with"
+        f" rows of {methods} methods."
+    ]
+    if close:
+        parts.append(f"Not distinguishable from the highest in {len(close)}: {_and(close)}.")
+    if below:
+        parts.append(f"Below the highest in {len(below)}: {_and(below)}.")
+    return " ".join(parts)
+
+
+def _wide_ranks(rows: list[Row], references: list[Row]) -> list[str]:
+    """Ranks of the methods that have a row on every graph."""
+    graphs: dict[str, set[str]] = {}
+    for row in rows:
+        graphs.setdefault(row["label"], set()).add(row["dataset"])
+    widest = max(map(len, graphs.values()))
+    wide = {label for label, found in graphs.items() if len(found) == widest}
+    results = Results.of([*(row for row in rows if row["label"] in wide), *references])
+    return [f"## Average ranks of the methods with a row on all {widest} graphs", *_ranks(results)]
+
+
+def _ranks(results: Results) -> list[str]:
+    """A table of ranks, with seconds where most methods have rows of one CPU alone."""
+    head, *lines = results.rank_table()
+    place = head.index("seconds")
+    cases = results.common_cases()
+    for line in lines:
+        rows = [results.row(line[0], case) for case in cases]
+        if any(row is not None and row["device"] != "cpu" for row in rows):
+            line[place] = "-"
+    if sum(line[place] != "-" for line in lines) > len(lines) / 2:
+        return [f"{results.rank_sentence} {SECONDS}", _table([head, *lines])]
+    return [results.rank_sentence, _table([[*x[:place], *x[place + 1 :]] for x in [head, *lines]])]
 
 
 def _table(lines: list[list[str]]) -> str:
     return markdown_table(lines, range(1, len(lines[0])))
 
 
-def _not_first(results: Results) -> list[str]:
-    """Where the automatic mode is not among the best."""
-    cases = [case for case in results.cases() if results.row("auto", case)]
-    behind = [f"{case[0]} ({case[1]})" for case in cases if "auto" not in results.best(case)]
-    where = f" below the best method on {', '.join(behind)}" if behind else " nowhere below it"
-    first = len(cases) - len(behind)
-    sentence = f"The automatic mode is best, or not distinguishable from the best, in {first} of"
-    return ["## The automatic mode", f"{sentence} {len(cases)} cases, and{where}."]
+def _item(text: str) -> str:
+    return fill(" ".join(text.split()), 100, subsequent_indent="  ", break_on_hyphens=False)
 
 
-def _wide_ranks(rows: list[Row], references: list[Row]) -> list[str]:
-    """Ranks of the methods with a row on more graphs than the others."""
-    graphs: dict[str, set[str]] = {}
-    for row in rows:
-        graphs.setdefault(row["label"], set()).add(row["dataset"])
-    wide = {label for label, found in graphs.items() if len(found) >= WIDE}
-    results = Results.of([*(row for row in rows if row["label"] in wide), *references])
-    title = f"## Average ranks of methods measured on {WIDE} graphs or more"
-    return [title, results.rank_sentence, _table(results.rank_table())]
+def _name(case: Case) -> str:
+    return f"{short_name(case[0])} {case[1]}"
+
+
+def _bases(datasets: Iterable[str]) -> set[str]:
+    return {variant_of(name)[0] for name in datasets}
+
+
+def _models(rows: Iterable[Row]) -> list[str]:
+    return list(dict.fromkeys(row["test"] for row in rows))
+
+
+def _and(words: Iterable[str]) -> str:
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _once(rows: list[Row]) -> list[Row]:
@@ -128,4 +253,5 @@ def _once(rows: list[Row]) -> list[Row]:
 
 
 if __name__ == "__main__":
-    print(page(list(Store(ROWS))), end="")
+    automatic = [row for row in Store(RESULTS / "automatic.jsonl") if not failed_row(row)]
+    print(page(list(Store(RESULTS / "leaderboard.jsonl")), automatic), end="")
