@@ -21,32 +21,29 @@ from typing import Any
 import torch
 
 import gcsr
-from gcsr import models
+from gcsr.methods.registry import BUILT_IN
 
-# Short runs of every method.
+# Short runs of every method; the others are short by default.
 BRIEF: dict[str, dict[str, Any]] = {
     "gcsr": {"iterations": 30, "experts": 3},
     "mtt": {"iterations": 30, "experts": 3},
     "sfgc": {"iterations": 30, "experts": 3},
+    "geom": {"iterations": 30, "experts": 3},
     "gcond": {"epochs": 3},
     "gcond-x": {"epochs": 3},
     "dcg": {"epochs": 3},
     "sgdd": {"epochs": 3},
+    "doscond": {"epochs": 30},
+    "dm": {"epochs": 30},
+    "gcdm-x": {"epochs": 3},
+    "gcdm": {"epochs": 3},
+    "simgc": {"epochs": 100},
+    "krr": {"iterations": 30},
+    "gdem": {"iterations": 30},
     "bilevel": {"iterations": 10},
     "auto": {"iterations": 10},
 }
-METHODS = (
-    "random", "herding", "kcenter", "coarsening", "dcg", "gcond-x", "gcond", "sfgc", "sgdd", "mtt",
-    "gcsr", "clusters", "bilevel", "auto",
-)  # fmt: skip
 MODELS = ("mlp", "gcn", "sgc", "appnp", "gat", "sage-paper", "cheby-paper", "sage", "cheby")
-# Names that models had before: `sage` and `cheby` were the paper's variants.
-OLD_MODELS = {
-    "sage-paper": "sage",
-    "cheby-paper": "cheby",
-    "sage": "sage-textbook",
-    "cheby": "cheby-textbook",
-}
 
 
 class StoppedError(Exception):
@@ -70,19 +67,17 @@ def recorded(root: str | None, cluster: bool) -> dict[str, Any]:
         print(name, found[name], flush=True)
 
     made: dict[str, gcsr.CondensedGraph] = {}
-    for name in METHODS:
+    for name in BUILT_IN:
         made[name] = gcsr.condense(
             digits, nodes=50, method=name, seed=0, device="cpu", **BRIEF.get(name, {})
         )
         add(f"digits 50, {name}", lambda name=name: digest(made[name]))
     recipe = gcsr.TrainingRecipe(epochs=60)
-    # Before, the names of the textbook's networks had a suffix.
-    renamed = OLD_MODELS if "sage-textbook" in models.MODELS else {}
     for model in MODELS:
         result = gcsr.evaluate(
             made["gcond"],
             digits,
-            model=renamed.get(model, model),
+            model=model,
             runs=2,
             recipe=recipe,
             device="cpu",
