@@ -26,6 +26,7 @@ from gcsr.benchmarking.cells import Cell
 from gcsr.evaluation.intervals import compare
 from gcsr.paper.experiments import EXPERIMENTS
 from gcsr.paper.published import TABLE2
+from newer_table import newer_section
 from pays_table import pays_sections
 from reproduced import Measured, rows_of_cells, rows_of_runs, section, summary
 from rows import Row, accuracy_of, benchmark_rows, table, with_code, with_deviation, with_interval
@@ -286,7 +287,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     print("\n".join(methods_table(rows, cells)))
     print(Path(__file__).with_name("differences.md").read_text().rstrip("\n"))
-    print("\n### The rows these refer to\n", *evidence_table(rows, EVIDENCE), sep="\n")
+    evidence = [*evidence_table(rows, EVIDENCE), *newer_section(arguments.results)]
+    print("\n### The rows these refer to\n", *evidence, sep="\n")
     for name, compared in found.items():
         print(f"\n## {name}: {EXPERIMENTS[name].title}\n")
         print("\n".join(section(EXPERIMENTS[name], compared)))
@@ -306,8 +308,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         "60/20/20 is the split of `gcsr benchmark --data NAME:60-20-20`.\n"
     )
     timed = arguments.results / "bench" / "automatic-h200.json"
-    alone = json.loads(timed.read_text()) if timed.exists() else []
-    print("\n".join(automatic_section(rows, alone, leaderboard)))
+    print(
+        *automatic_section(
+            rows, json.loads(timed.read_text()) if timed.exists() else [], leaderboard
+        ),
+        sep="\n",
+    )
     ablation = ablation_section(rows)
     if ablation:
         print("\n## Ablation of the automatic mode\n")

@@ -141,7 +141,10 @@ def test_name_and_summary(name):
 
 
 def test_time_and_memory_are_estimated(name, graph):
-    found = build(name, {"nodes": 10}).estimate(graph)
+    condenser = build(name, {"nodes": 10})
+    if name not in BUILT_IN and condenser._work(10) is None:
+        pytest.skip("a method of another package need not know how much work it is")
+    found = condenser.estimate(graph)
     assert found.seconds > 0 and found.memory_bytes > 0
 
 
@@ -363,6 +366,8 @@ def test_provenance_tells_how_it_was_made(name, graph):
     assert told["measured"]["peak_memory_bytes"] > 0
     assert told["revision"] == METHODS[name].revision
     assert {"gcsr", "torch", "numpy", "python"} <= set(told["versions"])
+    if name not in BUILT_IN:
+        return  # a method of another package may add keys of its own
     for key in (*told, *(f"measured.{name}" for name in told["measured"])):
         assert re.search(rf"`{re.escape(key)}[`.]", PROVENANCE), f"docs/provenance.md lacks {key}"
 

@@ -135,9 +135,11 @@ def test_a_task_that_was_stored_sparsely_stays_within_the_budget_when_it_grows(d
 
 
 def test_bad_input_is_one_sentence(digits):
-    for size in (0, 1.5):
-        with pytest.raises(gcsr.InputError, match="max_bytes must be an integer > 0"):
+    for size in (0, 1.5, True):
+        with pytest.raises(gcsr.InputError, match="max_bytes must be an integer >= 1"):
             gcsr.Replay(size)
+    with pytest.raises(gcsr.InputError, match="dtype must be one of"):
+        gcsr.Replay(BUDGET, dtype="int8")
     with pytest.raises(gcsr.InputError, match="one node of 176 bytes per class, got 100, of which"):
         gcsr.Replay(100, method="random").observe(task(digits, 0, 2))
     memory = gcsr.Replay(BUDGET, method="random")
@@ -148,3 +150,19 @@ def test_bad_input_is_one_sentence(digits):
     memory.observe(task(digits, 0, 2))
     with pytest.raises(gcsr.InputError, match="64 features like the tasks before, got 60"):
         memory.observe(replace(task(digits, 2, 4), x=task(digits, 2, 4).x[:, :60]))
+
+
+def test_a_task_that_is_refused_leaves_the_memory_as_it_was(digits):
+    memory = gcsr.Replay(1400, **RANDOM)
+    memory.observe(task(digits, 0, 4))
+    before = memory.parts
+    with pytest.raises(gcsr.InputError, match="max_bytes must be enough"):
+        memory.observe(replace(task(digits, 4, 8), num_classes=1000))
+    assert memory.parts is before
+
+
+def test_only_training_nodes_of_an_inductive_task_are_condensed(digits):
+    """With room for more nodes than there are."""
+    graph = replace(task(gcsr.load("digits"), 0, 2), inductive=True)
+    kept = gcsr.Replay(10**6, device="cpu").observe(graph)
+    assert kept.num_nodes <= graph.train.numel()

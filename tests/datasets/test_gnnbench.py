@@ -104,7 +104,7 @@ def test_pickled_names_beside_the_arrays_are_never_opened(tmp_path):
         ({"labels": np.array([None] * NODES)}, "pickled"),
         ({"labels": np.zeros(3, dtype=int)}, "one class per row|at least two"),
         ({"adj_shape": np.array([NODES])}, "adj_shape"),
-        ({"adj_indices": np.array([5])}, "must describe"),
+        ({"adj_indices": np.array([5])}, "must be columns"),
         ({"attr_shape": np.array([NODES, 2])}, "must describe"),
         ({"attr_shape": np.array([NODES + 1, WORDS])}, "must describe"),
     ],

@@ -75,7 +75,7 @@ def test_without_noise_it_is_the_usual_evaluation():
     graph = planted_graph()
     how = {"runs": 2, "recipe": QUICK, "hidden_channels": 8, "device": "cpu"}
     found = gcsr.robustness(
-        graph, nodes=9, method="random", noises=["pair"], levels=[1.0], graphs=1, **how
+        graph, nodes=9, method="random", noises="pair", levels=1.0, graphs=1, **how
     )
     clean, worst = found.rows
     small = gcsr.condense(graph, nodes=9, method="random", device="cpu")
@@ -84,6 +84,11 @@ def test_without_noise_it_is_the_usual_evaluation():
     # All labels are wrong: what is learned is never right.
     assert worst.whole.mean < 30 < clean.whole.mean
     assert worst.difference.mean == pytest.approx(worst.condensed.mean - worst.whole.mean)
+
+
+def test_a_wrong_seed_is_one_sentence():
+    with pytest.raises(gcsr.InputError, match="seed must be an integer >= 0, got 'a'"):
+        gcsr.robustness(planted_graph(), nodes=9, method="random", seed="a")
 
 
 def test_command(tmp_path, capsys):

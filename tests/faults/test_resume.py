@@ -251,6 +251,20 @@ def test_a_corrupt_state_is_said_and_begun_anew(graph, tmp_path, caplog, spoil, 
     assert content(again) == content(whole) and not resumed(again)
 
 
+def test_a_state_that_does_not_fit_in_memory_now_is_kept(graph, tmp_path, monkeypatch):
+    ended(graph, "mtt", tmp_path / "state", at=3)
+    (path,) = (tmp_path / "state").glob("*.part")
+    state = path.read_bytes()
+
+    def full(*_: object) -> None:
+        raise torch.cuda.OutOfMemoryError
+
+    monkeypatch.setattr("gcsr.utils.checkpoint.unpacked", full)
+    with pytest.raises(torch.cuda.OutOfMemoryError):
+        made(graph, "mtt", checkpoint=tmp_path / "state")
+    assert path.read_bytes() == state
+
+
 def test_a_state_of_another_run_is_never_loaded(tmp_path, caplog):
     """Even where the description was exchanged."""
     for seed in (1, 2):

@@ -98,8 +98,8 @@ def test_weights_of_a_file(tmp_path):
         # Each is below the one before it, and the difference wraps around to a step forward.
         ({"adj_indptr": [0, 2**63 - 1, -(2**63) + 1, 2, 2]}, "must describe"),
         ({"adj_indptr": []}, "must be lists of integers"),
-        ({"adj_indices": [1, 4]}, "must describe"),
-        ({"adj_indices": [1, -1]}, "must describe"),
+        ({"adj_indices": [1, 4]}, "must be columns 0..3, got 4"),
+        ({"adj_indices": [1, -1]}, "must be columns 0..3, got -1"),
         ({"adj_indices": 1}, "must be lists of integers"),
         ({"adj_indices": [1.0, 0.0]}, "must be lists of integers"),
         ({"adj_data": [1.0]}, "must describe"),

@@ -141,9 +141,12 @@ def test_two_by_two_edges_are_sources_and_targets(make):
 
 
 def test_other_objects_are_one_sentence(make, tmp_path):
-    for wrong in ({}, 3, None, (1, 2), gcsr.condense(make(), **SMALL)):
+    data = make().to_pyg()
+    for wrong in ({}, 3, None, (1, 2), gcsr.condense(make(), **SMALL), [data], [data] * 3):
         with pytest.raises(InputError, match=r"graph must be a gcsr\.Graph, got .*PyG Data"):
             gcsr.condense(wrong, nodes=3)
+    with pytest.raises(InputError, match="edge_index must have rows of equal length"):
+        gcsr.load(([[0, 1], [1]], data.x, data.y))
     with pytest.raises(InputError, match="memory must be None for an object"):
         gcsr.load(make().to_pyg(), memory=3)
     path = make().to_npz(tmp_path / "g.npz")

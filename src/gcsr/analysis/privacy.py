@@ -216,7 +216,8 @@ def _attacked(graph: Graph, seed: int) -> tuple[Tensor, Tensor]:
     members, others = (torch.cat(part).sort().values for part in parts)
     require(
         members.numel() > 1,
-        "graph must have two classes with training and test nodes to attack, got none.",
+        "graph must have two training and two test nodes of the same classes to attack, got"
+        f" {members.numel()} of each.",
     )
     return members, others
 

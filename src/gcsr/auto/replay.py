@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, get_args
 
 import torch
 
@@ -36,7 +36,8 @@ from gcsr.methods.clusters import Clusters
 from gcsr.methods.registry import build
 from gcsr.methods.selection import SelectionCondenser
 from gcsr.starts.sample import class_budget
-from gcsr.utils.errors import require
+from gcsr.utils.devices import pick_device
+from gcsr.utils.errors import plain_number, require, require_integer, require_one_of
 
 # Edges of a condensed graph are a dense matrix: more nodes than these are not kept.
 MOST_NODES = 2**13
@@ -80,10 +81,11 @@ class Replay:
         device: str | torch.device = "auto",
         **settings: Any,
     ) -> None:
-        require(
-            isinstance(max_bytes, int) and max_bytes > 0,
-            f"max_bytes must be an integer > 0, got {max_bytes!r}.",
-        )
+        max_bytes = plain_number(max_bytes)
+        require_integer("max_bytes", max_bytes, 1)
+        require_one_of("dtype", dtype, get_args(StoredDtype))
+        require_integer("seed", plain_number(seed), 0)
+        pick_device(device)
         self._method = build(method, {"nodes": 1, **settings})
         self.max_bytes, self.dtype, self.seed, self.device = max_bytes, dtype, seed, device
         self.parts: list[CondensedGraph] = []
@@ -116,11 +118,12 @@ class Replay:
         among = max(task.num_classes, sum(classes))
         rooms = [self.max_bytes * own // among for own in classes]
         most = [MOST_NODES * own // among for own in classes]
-        self.parts = [
+        parts = [
             shrunk(widened(part, task.num_classes), room, count)
             for part, room, count in zip(self.parts, rooms[:-1], most[:-1], strict=True)
         ]
-        self.parts.append(self._condensed(task, rooms[-1], most[-1], classes[-1]))
+        parts.append(self._condensed(task, rooms[-1], most[-1], classes[-1]))
+        self.parts = parts  # not before: a task that is refused leaves the memory as it was
         return self._within(sum(rooms))
 
     def _within(self, room: int) -> CondensedGraph:
@@ -152,7 +155,8 @@ class Replay:
     def _condensed(self, task: Graph, room: int, most: int, classes: int) -> CondensedGraph:
         """The task in at most ``room`` bytes, and in almost as many where it has enough nodes."""
         real = isinstance(self._method, SelectionCondenser)
-        most = max(classes, min(most, task.train.numel() if real else task.num_nodes))
+        visible = task.train.numel() if real or task.inductive else task.num_nodes
+        most = max(classes, min(most, visible))
         form = self._form(task, room, most)
         require(
             room // form.bytes >= classes,

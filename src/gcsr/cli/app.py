@@ -144,6 +144,7 @@ def _sentence(error: Any, arguments: Sequence[str]) -> str:
             word
             for param in context.command.params
             for word in (*param.opts, *param.secondary_opts)
+            if word.startswith("-")  # no names of arguments
         ]
         wrong = str(error.option_name)
         return (

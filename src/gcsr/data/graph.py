@@ -229,8 +229,8 @@ class Graph:
             require(
                 shared.size == 0,
                 f"{first} and {second} must be disjoint, got {counted(shared.size, 'node')} in both"
-                f" (first: {shared[0] if shared.size else ''}); numpy.setdiff1d({second}, {first})"
-                f" drops them from {second}.",
+                f" (first: {shared[0] if shared.size else ''}); numpy.setdiff1d({second}, {first}) of"
+                f" ids, or {second} & ~{first} of masks, drops them from {second}.",
             )
 
     def _check_matrix(self, low: int, high: int) -> None:

@@ -81,11 +81,11 @@ def _reader(source: object) -> tuple[Callable[..., Graph], Sequence[Any]]:
     parts: Sequence[Any] = source if isinstance(source, tuple | list) else ()
     if len(parts) == 2 and all("pandas" in _libraries(part) for part in parts):
         return Graph.from_pandas, parts
-    if len(parts) == 3:
+    if len(parts) == 3 and not any("torch_geometric" in _libraries(part) for part in parts):
         edges, x, y = parts
-        shape = np.shape(edges)
+        shape = _shape("edge_index", edges)
         require(
-            2 in shape or 2 not in np.shape(x) or shape == shape[::-1],
+            2 in shape or 2 not in _shape("x", x) or shape == shape[::-1],
             f"the order must be (edge_index, x, y), got an array of shape {tuple(shape)} first.",
         )
         return Graph.from_arrays, (x, edges, y)
@@ -98,6 +98,13 @@ def _reader(source: object) -> tuple[Callable[..., Graph], Sequence[Any]]:
         f"graph must be a gcsr.Graph, got {described(source)}; a PyG Data or dataset, a NetworkX"
         f" graph, (edge_index, x, y) and (edges, nodes) of pandas are accepted too, and {call}."
     )
+
+
+def _shape(field: str, value: Any) -> tuple[int, ...]:
+    try:
+        return np.shape(value)
+    except ValueError:
+        raise InputError(f"{field} must have rows of equal length.") from None
 
 
 def _read(reader: Callable[..., Graph], *parts: Any, **options: Any) -> Graph:
@@ -291,7 +298,7 @@ def _edges(data: Any, weight: str | None, notes: list[str]) -> tuple[np.ndarray,
         weights = weights.reshape(-1)
     for key, value in data.to_dict().items():
         rows = value.shape[0] if isinstance(value, Tensor) and value.ndim else 0
-        of_edges = "edge" in key or (rows == count and key not in _OF_NODES)
+        of_edges = "edge" in key or (rows == count != data.num_nodes and key not in _OF_NODES)
         if not of_edges or not rows or key in ("edge_index", name):
             continue
         call = "" if key != "edge_attr" or found is not None else "; weight='edge_attr' uses it"
@@ -391,6 +398,9 @@ class _Nodes:
             None if _missing(value) else value.item() if isinstance(value, Tensor) else value
             for value in given
         ]
+        for value in values:
+            hashable = isinstance(value, Hashable)
+            require(hashable, f"y must be a class of every node, got {described(value)}.")
         known = {value for value in values if value is not None}
         if any(isinstance(value, str | bool | np.bool_) for value in known):
             classes = sorted(known, key=str)
@@ -408,7 +418,7 @@ class _Nodes:
                 return None
         if isinstance(given, str):
             values = [False if _missing(value) else value for value in self._named(name, given)]
-            other = [value for value in values if value not in (False, True)]
+            other = [value for value in values if np.ndim(value) or value not in (False, True)]
             require(
                 not other,
                 f"{name}: {given!r} must be true or false for every node, got"

@@ -214,12 +214,17 @@ def checked_csr(
         and int(indptr[0]) == 0
         and int(indptr[-1]) == indices.shape[0]
         and never_falls(indptr)
-        and (indices.size == 0 or (int(indices.min()) >= 0 and int(indices.max()) < shape[1]))
     )
     require(
         consistent,
         f"{path}: {prefix}_indptr, {prefix}_indices and {prefix}_data must describe a {shape[0]} x"
         f" {shape[1]} matrix, as indptr, indices and data of scipy.sparse.csr_array do.",
+    )
+    outside = indices[(indices < 0) | (indices >= shape[1])]
+    require(
+        outside.size == 0,
+        f"{path}: {prefix}_indices must be columns 0..{shape[1] - 1}, got"
+        f" {outside[0] if outside.size else ''}.",
     )
     if data.dtype.kind != "f":
         data = data.astype(data.dtype.newbyteorder("="), copy=False)

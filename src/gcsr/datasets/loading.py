@@ -143,8 +143,8 @@ def _downloaded(dataset: Dataset, root: Path, download: bool) -> tuple[Layout, P
     layout = next((one for one in dataset.layouts if one.urls is not None), None)
     if layout is None or layout.urls is None:
         raise InputError(
-            f"{dataset.name}: {', '.join(dataset.layouts[0].files)} are not in {root} and cannot be"
-            f" downloaded, so name their folder with root=FOLDER or {DATA_VARIABLE}; source:"
+            f"{dataset.name}: its files ({', '.join(dataset.layouts[0].files)}) are not in {root} and"
+            f" cannot be downloaded, so name their folder with root=FOLDER or {DATA_VARIABLE}; source:"
             f" {dataset.source}."
         )
     require(download, f"{dataset.name}: its files are not in {root}, and downloads are turned off.")

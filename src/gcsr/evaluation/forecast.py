@@ -50,8 +50,8 @@ class Forecast:
     """Expected seconds on this machine.
 
     Attributes:
-        condense_seconds: the estimate of condensing, times ``slowdown``. On a CPU pseudo-labels and
-            outer steps of the automatic mode are begun and timed instead.
+        condense_seconds: the estimate of condensing, an order of magnitude; of the automatic mode times
+            ``slowdown``. On a CPU its pseudo-labels and outer steps are begun and timed instead.
         small_seconds, whole_seconds: one training by the test protocol on the condensed graph and on
             the whole one, from a few measured epochs.
         evaluation_seconds: of testing the condensed graph with ``runs`` networks.
@@ -118,13 +118,15 @@ def forecast(
         trainings += [Training(partial(train, one), recipe.epochs, 1) for one in (small, whole)]
         brief, *each = projected(trainings, device)
         slowdown = brief / costs.comparison()
-        condense = condenser.estimate(graph, device.type).seconds * slowdown
+        condense = condenser.estimate(graph, device.type).seconds
+        if isinstance(condenser, Automatic):
+            condense *= slowdown
         if device.type == "cpu" and isinstance(condenser, Automatic):
             start = Start(x, torch.empty(0, dtype=torch.int64), targets=targets)
             condense = _automatic_seconds(condenser, condensing, start, slowdown)
     evaluation = runs * each[0]
     sentence = decision(condense, evaluation, 0.0, *each, expected=True)
-    if device.type != "cpu" and not isinstance(condenser, Automatic):
+    if not isinstance(condenser, Automatic):
         sentence += "; the seconds to condense are an order of magnitude, of one CPU core"
     return Forecast(
         condense_seconds=condense,

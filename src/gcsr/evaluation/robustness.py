@@ -23,7 +23,7 @@ from gcsr.methods.registry import method as find_method
 from gcsr.models.registry import testing_model
 from gcsr.training.fit import TrainingRecipe
 from gcsr.utils.devices import make_generator, pick_device
-from gcsr.utils.errors import require, require_integer, require_one_of
+from gcsr.utils.errors import plain_number, require, require_integer, require_one_of
 from gcsr.utils.progress import ProgressOption, prefixed, shows_progress
 from gcsr.utils.safe_io import is_number
 
@@ -70,8 +70,8 @@ def robustness(
     nodes: int | None = None,
     ratio: float | None = None,
     method: str = "auto",
-    noises: Sequence[str] = tuple(NOISES),
-    levels: Sequence[float] = LEVELS,
+    noises: str | Sequence[str] = tuple(NOISES),
+    levels: float | Sequence[float] = LEVELS,
     model: str = "gcn",
     graphs: int = 3,
     runs: int = 3,
@@ -101,6 +101,10 @@ def robustness(
         hidden_channels, seed, device, progress: as in :func:`gcsr.evaluate`.
         settings: of the method.
     """
+    noises = [noises] if isinstance(noises, str) else noises
+    levels = levels if isinstance(levels, Sequence) else [levels]
+    seed = plain_number(seed)
+    require_integer("seed", seed, 0)
     for name in settings:
         known_setting(find_method(method), name, robustness)
     real = graph_of(graph)
@@ -152,7 +156,8 @@ def perturbed(graph: Graph, noise: str, level: float, seed: int) -> Graph:
     - ``symmetric``: a training label becomes another class, all others equally likely.
     - ``pair``: a training label becomes the next class, the last one the first.
     - ``features``: an entry becomes that of a random node in the same column; of sparse features every
-      stored entry moves to a random node. Of all nodes, or of the training nodes if inductive.
+      stored entry moves to a random node, where entries of one column add up. Of all nodes, or of the
+      training nodes if inductive.
     - ``edges``: an edge gets a random node in place of one end; edges that then exist already, or join
       a node to itself, are dropped. Of all edges, or of those among training nodes if inductive.
 

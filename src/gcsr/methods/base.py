@@ -294,6 +294,12 @@ class Condenser(ABC):
                 made = self.run(
                     Context(replace(view, checkpoint=log), nodes, seeds, target, progress, cluster)
                 )
+                kinds = [type(one) for one in made] if isinstance(made, list) else type(made)
+                require(
+                    kinds == [CondensationResult] * len(seeds),
+                    f"run of {self.name!r} must return a list with one CondensationResult per seed"
+                    f" ({len(seeds)}), got {kinds}.",
+                )
                 made = [
                     _with_edges(result, view, seed, target)
                     for result, seed in zip(made, seeds, strict=True)

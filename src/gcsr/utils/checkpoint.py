@@ -212,6 +212,8 @@ class CheckpointLog:
         try:
             state = unpacked(path, self._digest, device)
             seconds = float(state.values.get("seconds", 0.0))
+        except (MemoryError, torch.cuda.OutOfMemoryError):
+            raise  # the state is fine: it must not be written over
         except Exception as error:
             logger.warning("checkpoint: %s is ignored and begun anew (%s).", path, reason(error))
             return None

@@ -36,7 +36,7 @@ def pick_device(name: str | torch.device = "auto") -> torch.device:
     available = torch.cuda.is_available()
     try:
         device = torch.device(("cuda" if available else "cpu") if name == "auto" else name)
-    except RuntimeError:
+    except (RuntimeError, TypeError):
         raise InputError(f"device must be auto, cpu or cuda, got {name!r}.") from None
     if not isinstance(name, torch.device):
         known = device.type in ("cpu", "cuda")

@@ -55,7 +55,8 @@ def naming(place: object) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise InputError(f"{place}: {error}") from None
+        error.args = (f"{place}: {error}",)  # the same error: its traceback ends where the check is
+        raise
 
 
 def allowed_bytes(file_bytes: int) -> int:
