@@ -11,7 +11,7 @@ logits of Y'. The oldest student is replaced in turn, so the students' ages are 
 
 Gradients through many Adam steps vary by orders of magnitude between students. Each student's gradient
 is scaled down to the median norm of all of them before the mean is taken, and the mean is divided by
-that norm. Graphs lie along a leading dimension and never see each other. Of a multi-label graph Y' is
+that norm. Graphs lie along a leading dimension and are independent. Of a multi-label graph Y' is
 the sigmoid of its logits.
 """
 

@@ -84,14 +84,12 @@ class Students:
 
     def take(self, student: int, newcomers: Students) -> None:
         """Put the only student of ``newcomers`` in a student's place, moments and age included."""
-        for ours, theirs in (
+        for group, new in (
             (self.params, newcomers.params),
             (self.first, newcomers.first),
             (self.second, newcomers.second),
         ):
-            for place, one in zip(
-                self._part(ours, student), newcomers._part(theirs, 0), strict=True
-            ):
+            for place, one in zip(self._part(group, student), newcomers._part(new, 0), strict=True):
                 place.copy_(one)
         self.age[:, student] = newcomers.age[:, 0]
 
