@@ -1,4 +1,4 @@
-r"""Where condensed features may start instead of at sampled training rows: class-wise centers.
+r"""Class-wise centers as initial condensed features, instead of sampled training rows.
 
 Every visible node belongs to its most likely class (training labels are kept), and the nodes of a class
 are grouped (:mod:`gcsr.starts.clusters`). No test label is read; validation labels

@@ -1,4 +1,4 @@
-"""Where the condensed features start (Eq. 2-4)."""
+"""Initial condensed features (Eq. 2-4)."""
 
 from __future__ import annotations
 
