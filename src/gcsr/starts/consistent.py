@@ -4,8 +4,8 @@ Features are the mean of :math:`\hat A^0 X, \dots, \hat A^K X` of which whole ro
 perceptron on them learns the training labels and, on nodes without one, to predict the same whichever
 rows are missing. GRAND drops rows and entries of X anew in every epoch. Here rows are dropped a few
 times and each epoch takes two of those draws: propagation is then computed once, and an epoch is a
-product of a few rows. Instead of entries whole columns are dropped, which commutes with propagation and can be
-done anew in every epoch, for every draw and network.
+product of a few rows. Instead of entries whole columns are dropped, which commutes with propagation and
+can be done anew in every epoch, for every draw and network.
 """
 
 from __future__ import annotations
