@@ -118,7 +118,7 @@ def plain_adjacency(x: Tensor, p: Tensor, zh: Tensor, alpha: float, beta: float)
 
 
 def plain_logits(name: str, params: Sequence[Tensor], x: Tensor, a: Tensor) -> Tensor:
-    """methods-baselines.md section 7, one line per model."""
+    """The formula of every model, with dense matrices."""
     w1, b1, w2, b2 = params
     p = plain_norm(a)
     if name == "mlp":

@@ -78,7 +78,7 @@ def engine_step(
 ) -> MatchGradients:
     """The engine's state at the beginning of the first epoch."""
     condenser = GCond(nodes=nodes, **settings)  # type: ignore[arg-type]
-    step = condenser.begin(Context(View(graph).condensing(), nodes, seeds, device)).step(
+    step = condenser.initial_state(Context(View(graph).condensing(), nodes, seeds, device)).step(
         slice(None)
     )
     if not isinstance(step, MatchGradients):

@@ -48,16 +48,17 @@ def condense(
     cluster: str | Cluster | None = None,
     **settings: Any,
 ) -> CondensedGraph:
-    """Condense a graph to ``nodes`` nodes, or to a ``ratio`` of those that may be seen.
+    """Condense a graph to ``nodes`` nodes, or to a ``ratio`` of its visible nodes.
 
     Args:
         graph: the real graph, or an object that :func:`gcsr.load` converts, such as a PyG ``Data``.
             Its test labels are not used, unless a setting asks for a leak by name.
         nodes: number of condensed nodes; every class with training nodes gets at least one.
-        ratio: the same as a share of all nodes, or of the training nodes of an inductive graph.
-            Exactly one of the two must be given.
-        method: a registered name, such as ``gcsr``, ``gcond`` or ``random``, or an instance such as
-            ``gcsr.GCond(nodes=70)``, which has the size and all settings.
+        ratio: the same as a share of the visible nodes: all nodes, or the training nodes of an
+            inductive graph. Exactly one of the two must be given.
+        method: a registered name, such as ``gcsr``, ``gcond`` or ``random``; a class as
+            ``module:Class``; or an instance such as ``gcsr.GCond(nodes=70)``, which has the size and
+            all settings. By default ``auto``, the automatic mode; with a preset ``gcsr``.
         preset: ``default`` leaks nothing; ``paper`` holds the authors' settings per dataset and size,
             and ``official`` those of SFGC's own authors.
         features: ``keep``, ``rows``, ``standardize`` (:meth:`Graph.scaled`), or ``auto``: the one under
@@ -170,7 +171,7 @@ def _require_settings(given: list[str], method: str | Condenser, reading: list[s
 
 
 def default_method(preset: str) -> str:
-    """The method that is used by default; presets are settings of GCSR."""
+    """The method that is used by default: ``auto``, or GCSR if a preset is given."""
     return "auto" if preset == "default" else "gcsr"
 
 

@@ -30,7 +30,9 @@ def graph() -> Graph:
 
 
 def begun(condenser: GradientCondenser, graph: Graph) -> MatchGradients:
-    step = condenser.begin(Context(View(graph).condensing(), 10, SEEDS, CPU)).step(slice(None))
+    step = condenser.initial_state(Context(View(graph).condensing(), 10, SEEDS, CPU)).step(
+        slice(None)
+    )
     assert isinstance(step, MatchGradients)
     step.begin(0, structural=False)
     return step
@@ -108,7 +110,7 @@ def test_generous_samples_are_everything(graph, model):
 
 def test_the_generator_learns_in_ten_of_thirty_epochs(graph):
     step = begun(GCDM(**SMALL), graph)
-    structural = [epoch for epoch in range(45) if step.structure.moves_in(epoch)]
+    structural = [epoch for epoch in range(45) if step.structure.trains_in(epoch)]
     assert structural == [*range(10), *range(30, 40)]
 
 

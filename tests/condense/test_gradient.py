@@ -46,7 +46,7 @@ def engine_step(
     condenser: GradientCondenser, graph: Graph, seeds: list[int] = SEEDS
 ) -> MatchGradients:
     ctx = Context(View(graph).condensing(), 10, seeds, CPU)
-    step = condenser.begin(ctx).step(slice(None))
+    step = condenser.initial_state(ctx).step(slice(None))
     assert isinstance(step, MatchGradients)
     return step
 
@@ -155,7 +155,7 @@ def test_structural_steps_move_the_generator_alone(graph):
 
 def test_phase_rule(graph):
     learned = engine_step(GCond(**SMALL), graph).structure
-    structural = [epoch for epoch in range(120) if learned.moves_in(epoch)]
+    structural = [epoch for epoch in range(120) if learned.trains_in(epoch)]
     assert structural == [*range(10), *range(50, 60), *range(100, 110)]
 
 

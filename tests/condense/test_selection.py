@@ -73,7 +73,7 @@ def test_embedding_is_what_the_trained_network_computes(inductive):
     view = View(planted_graph(inductive=inductive, noise=0.5)).condensing()
     scores, hidden = (
         embed_training_nodes(view, layer=layer, seed=1, device=CPU, epochs=60, hidden_channels=8)
-        for layer in ("scores", "hidden_channels")
+        for layer in ("scores", "hidden")
     )
     assert scores.shape == (21, 3)
     assert hidden.shape == (21, 8)
@@ -94,7 +94,7 @@ def test_hidden_layer_leads_to_the_scores(monkeypatch):
     fit = module.fit
     monkeypatch.setattr(module, "fit", lambda *a, **k: kept.append(fit(*a, **k)) or kept[-1])
     arguments = {"seed": 0, "device": CPU, "epochs": 5, "hidden_channels": 8}
-    hidden = embed_training_nodes(view, layer="hidden_channels", **arguments)
+    hidden = embed_training_nodes(view, layer="hidden", **arguments)
     scores = embed_training_nodes(view, layer="scores", **arguments)
     w1, b1, w2, b2 = (p[0].double() for p in kept[0].params)
     p = plain_norm(dense(view.visible.adjacency))

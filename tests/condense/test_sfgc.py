@@ -143,7 +143,7 @@ def test_start_is_the_k_center_of_hidden_units(graph, k):
     small = made(graph, iterations=0, num_hops=k)
     view = View(graph).condensing()
     visible = view.visible
-    hidden = embed_training_nodes(view, layer="hidden_channels", seed=2, device=CPU, epochs=5)
+    hidden = embed_training_nodes(view, layer="hidden", seed=2, device=CPU, epochs=5)
     assert hidden.shape[1] == 256
     x = visible.x.double()
     a = dense(visible.adjacency) + torch.eye(visible.num_nodes, dtype=torch.float64)

@@ -88,14 +88,14 @@ def test_smoothness_by_loops_and_finite_differences(monkeypatch):
 def test_loss_is_the_sum_of_its_terms(graph, units):
     condenser = SimGC(units=units, threshold=0.5, **SMALL)
     view = View(graph).condensing()
-    begun = condenser.begin(Context(view, 10, SEEDS, CPU))
-    step = begun.step(slice(None))
+    initial = condenser.initial_state(Context(view, 10, SEEDS, CPU))
+    step = initial.step(slice(None))
     found, (gradient,) = step.loss_and_gradients(structural=False, train=False)
     norm, x_real = plain_norm(dense(graph.adjacency)), graph.x.double()
     real = torch.cat([x_real, norm @ x_real, norm @ norm @ x_real], 1)
     rows, labels = real[graph.train], graph.y[graph.train]
     unit = float(x_real[graph.train].square().mean().sqrt()) if units == "relative" else 1.0
-    y = begun.labels
+    y = initial.labels
     for g in range(len(SEEDS)):
         x = step.x[g].clone().requires_grad_()
         params = tuple(p[g : g + 1] for p in step.structure.params)

@@ -180,16 +180,16 @@ class Automatic(Condenser):
             require(name in known, f"fixed must name settings of bilevel, got {name!r}.")
         for part in self._off:
             name, value = AS_SETTING[part]
-            pinned = dict(self.fixed).get(name, value)
+            given = dict(self.fixed).get(name, value)
             require(
-                pinned == value,
-                f"{name} must be {value!r} if {part!r} is disabled, got {pinned!r}.",
+                given == value,
+                f"{name} must be {value!r} if {part!r} is disabled, got {given!r}.",
             )
         self._bilevel(1)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What determines the result, by name; pins under their own names."""
+        """What determines the result, by name; those in ``fixed`` under their own names."""
         own = {name: value for name, value in super().settings.items() if name != "fixed"}
         return own | dict(self.fixed)
 

@@ -1,4 +1,4 @@
-"""Which scaling of the features suits a graph, as quickly trained networks tell on validation nodes."""
+"""The choice of a feature scaling by quickly trained networks, on validation nodes."""
 
 from __future__ import annotations
 

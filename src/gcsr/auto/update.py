@@ -307,7 +307,7 @@ def content_hash(small: CondensedGraph) -> str:
 
 
 def record(small: CondensedGraph) -> dict[str, Any]:
-    """What a later file says of this one."""
+    """The provenance of this graph in files of later updates."""
     made = small.provenance
     plan = part(part(made, "automatic"), "plan") or part(made, "update") or part(made, "settings")
     source = part(made, "dataset")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gcsr.methods.base import Condenser
 
 SIZE = (
-    "The size is given by --nodes, or by --ratio as a share of the nodes that may be seen:\n"
+    "The size is given by --nodes, or by --ratio as a share of the visible nodes:\n"
     "of all, or of the training nodes of an inductive graph."
 )
 

@@ -29,9 +29,7 @@ Data = Annotated[
 ]
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A condensed graph.")]
 Nodes = Annotated[int | None, typer.Option(help="Number of condensed nodes.")]
-Ratio = Annotated[
-    float | None, typer.Option(help="The same, as a share of the nodes that may be seen.")
-]
+Ratio = Annotated[float | None, typer.Option(help="The same, as a share of the visible nodes.")]
 Runs = Annotated[int, typer.Option(min=1, help="Networks per graph.")]
 Count = Annotated[int, typer.Option(min=1)]
 CountOrNone = Annotated[int | None, typer.Option(min=1)]

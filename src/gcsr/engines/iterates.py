@@ -1,4 +1,4 @@
-"""Quickly trained networks choose: which iterate is returned, and which entries of A' are edges."""
+"""Choices by quickly trained networks: which iterate is returned, which entries of A' are edges."""
 
 from __future__ import annotations
 

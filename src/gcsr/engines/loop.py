@@ -37,7 +37,7 @@ RUN_ERRORS: tuple[type[Exception], ...] = (
 
 
 class DivergedError(InputError):
-    """A run whose loss stays not finite. ``reason`` leaves out where a checkpoint is."""
+    """The loss is still not finite after all rollbacks. ``reason`` does not name the checkpoint."""
 
     def __init__(self, message: str, reason: str = "") -> None:
         super().__init__(message)
@@ -60,7 +60,7 @@ class _Good:
 
 @dataclass(frozen=True)
 class Rollback:
-    """A graph's loss was not finite by an iteration, and its run went back to another."""
+    """A graph whose loss was not finite at ``iteration``; it continued from ``back_to``."""
 
     graph: int
     iteration: int

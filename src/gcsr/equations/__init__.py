@@ -1,1 +1,1 @@
-"""The paper, one pure function per equation; torch only, differentiable, any leading dimensions."""
+"""Equations of the GCSR paper (numbered) and of other methods, as pure functions."""

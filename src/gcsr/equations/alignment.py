@@ -27,19 +27,22 @@ def class_moments(rows: Tensor, share: Tensor) -> tuple[Tensor, Tensor]:
     return mean, deviation
 
 
-def alignment(ours: tuple[Tensor, Tensor], theirs: tuple[Tensor, Tensor], sizes: Tensor) -> Tensor:
+def alignment(
+    condensed: tuple[Tensor, Tensor], real: tuple[Tensor, Tensor], sizes: Tensor
+) -> Tensor:
     r"""Mean over classes of :math:`\mathrm{mse}(\mu_c, \mu'_c) + \mathrm{mse}(\sigma_c, \sigma'_c)`.
 
-    Weights are the ``sizes`` of the condensed classes. Deviations count where these have two nodes.
+    Weights are the ``sizes`` of the condensed classes. Deviations count for classes of two nodes or
+    more.
     """
-    mean, deviation = ((a - b).square().mean(-1) for a, b in zip(ours, theirs, strict=True))
+    mean, deviation = ((a - b).square().mean(-1) for a, b in zip(condensed, real, strict=True))
     weights = sizes.to(mean.dtype)
     total = ((mean + torch.where(sizes > 1, deviation, 0)) * weights).sum(-1)
     return total / weights.sum()
 
 
 def smoothness(x: Tensor, adjacency: Tensor) -> Tensor:
-    r""":math:`-\sum_{ij} A_{ij} k(x_i, x_j) / \sum_{ij} A_{ij}`: low where edges join equals.
+    r""":math:`-\sum_{ij} A_{ij} k(x_i, x_j) / \sum_{ij} A_{ij}`: low if edges join similar nodes.
 
     :math:`k(x, y) = \frac1d \sum_m \exp(-\frac12 (x_m - y_m)^2)`.
     """

@@ -90,7 +90,7 @@ def robustness(
     Args:
         graph: the real graph.
         nodes: size of the condensed graph.
-        ratio: the same as a share of the nodes that may be seen.
+        ratio: the same as a share of the visible nodes.
         method: of condensing, by name.
         noises: some of ``symmetric``, ``pair``, ``features`` and ``edges``.
         levels: shares that are perturbed, above 0 and up to 1.

@@ -88,7 +88,8 @@ RESOURCE = {"resource": True}
 class Condenser(ABC):
     """Hyper-parameters of a method. Constructing one touches no data and checks every value.
 
-    The size is given as ``nodes`` or as ``ratio`` of the nodes that may be seen (the paper's r).
+    The size is given as ``nodes`` or as ``ratio`` of the visible nodes: all nodes, or the training
+    nodes of an inductive graph (r in the GCSR paper).
 
     Args:
         nodes: number of condensed nodes.
@@ -106,7 +107,7 @@ class Condenser(ABC):
     seed_matters: ClassVar[bool] = True
     # Whether the CPU and CUDA give the same graph, but for rounding.
     same_on_every_device: ClassVar[bool] = True
-    # Whether its nodes may stand for others than training nodes, of which a class may have few.
+    # Whether its nodes may be made from nodes without a training label.
     beyond_training_nodes: ClassVar[bool] = False
     # Whether it can condense a graph that stays on disk.
     works_in_blocks: ClassVar[bool] = False
@@ -197,7 +198,7 @@ class Condenser(ABC):
         return replace(self, **params)
 
     def size(self, visible_nodes: int) -> int:
-        """Number of condensed nodes for a graph of which ``visible_nodes`` may be seen."""
+        """Number of condensed nodes for a graph with ``visible_nodes`` visible nodes."""
         if self.nodes is not None:
             require(
                 self.nodes <= visible_nodes,
@@ -244,7 +245,7 @@ class Condenser(ABC):
             device: ``auto``, ``cpu`` or ``cuda``.
             checkpoint: a folder for the state of the run; the same call continues an interrupted run.
             progress: as in :func:`gcsr.condense`.
-            context: added to the provenance (the command line stores the preset's name there).
+            context: added to the provenance (:func:`gcsr.condense` stores the preset's name there).
             cluster: ``local`` or the ``HOST:PORT`` of a Ray cluster's head: every seed, or every
                 candidate of the automatic mode, is a unit of work there, with the same bytes as a
                 result; by default this process does it all.

@@ -234,7 +234,7 @@ class Bilevel(Condenser):
         starts: Sequence[Start],
         device: torch.device,
     ) -> tuple[SelfExpressiveStructure, tuple[Tensor, ...]]:
-        """The closed form of GCSR with its prior over true and pseudo-labels (Eq. 5-8)."""
+        """The closed form of GCSR with its prior over true and pseudo-labels (Eq. 5, 6 and 9)."""
         x = torch.stack([start.x for start in starts])
         classes = torch.full((visible.num_nodes,), -1)
         classes[known.nodes] = known.shares.argmax(1).cpu()

@@ -1,4 +1,4 @@
-"""Clusters: class-wise centers of all visible nodes, as trained networks class them."""
+"""Clusters: class-wise centers of all visible nodes, by predicted class."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LABELER_EPOCHS = 200
 class Clusters(Condenser):
     """Centers of groups of Â^k X within each class, without edges (A' = I).
 
-    It learns nothing itself and takes seconds; GCSR and MTT can start from it
+    It trains only the pseudo-labeler and takes seconds; GCSR and MTT can start from it
     (``init="clusters"``).
 
     Args:
@@ -31,9 +31,9 @@ class Clusters(Condenser):
         pseudo_labels: the labeler of nodes without a training label: ``consistent`` (perceptrons on
             randomly smoothed features, which learn from unlabeled nodes too), ``gcn`` or ``appnp``.
         tempered: whether predictions are brought to the temperature that fits validation labels best.
-        grouping: ``bisection``: the nodes of a class are cut in halves, and these again, where they
-            vary much, so that as many nodes stand behind every center; or ``k-means``.
-        soft_labels: whether Y' are the mean class shares of the nodes behind a center.
+        grouping: ``bisection``: the nodes of a class are cut in halves, and these again, along
+            directions of large variance, so that all groups have about the same size; or ``k-means``.
+        soft_labels: whether Y' are the mean class shares of the nodes that are averaged in a center.
         expert_seed: the pseudo-labeler's seed.
     """
 

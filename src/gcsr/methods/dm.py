@@ -18,13 +18,17 @@ from gcsr.utils.errors import Count, Rate, Whole
 
 @dataclass(frozen=True, kw_only=True)
 class DistributionCondenser(KCenterStart, GradientCondenser):
-    """Class means of embeddings should agree under random networks.
+    """Distribution matching: class means of the embeddings of networks.
 
-    The loss is Σ_c |φ̄_c - φ̄'_c|² / h: of the training nodes and of the condensed nodes of class c, the
-    mean of what the last layer's weights multiply, h numbers. ``inner`` steps train the network by
-    cross-entropy on the condensed graph; on the matching loss it would learn equal embeddings. The
-    last layer of ``sgc`` is its only one: means of features after two hops are matched, and nothing
-    depends on the network.
+    For every class c: the squared distance of the mean embeddings of real and condensed nodes, divided
+    by h; Σ_c |φ̄_c - φ̄'_c|² / h. An embedding is the input of the last layer, h numbers. The default
+    model ``sgc`` has one layer: its embeddings are features after two hops and do not depend on the
+    network's weights. Only ``model="sgc2"``, ``"sgc-relu"`` and ``"gcn"`` use the network. ``inner``
+    steps train it by cross-entropy on the condensed graph; on the matching loss it would learn equal
+    embeddings.
+
+    It is a subclass of ``GradientCondenser`` because networks, epochs and batches of real nodes are the
+    same as in gradient matching; only what is compared differs.
     """
 
     weighs_classes: ClassVar[bool] = False
@@ -44,7 +48,10 @@ class DistributionCondenser(KCenterStart, GradientCondenser):
 
 @dataclass(frozen=True, kw_only=True)
 class DM(DistributionCondenser):
-    """One match per random network, which is not trained; A' = I."""
+    """One match per random network, which is not trained; A' = I.
+
+    With the default ``model="sgc"`` the match does not depend on the network.
+    """
 
     name: ClassVar[str] = "dm"
     summary: ClassVar[str] = "distribution matching of features under random networks (WACV 2023)"
@@ -68,7 +75,7 @@ class GCDMX(DistributionCondenser):
 
 @dataclass(frozen=True, kw_only=True)
 class GCDM(DistributionCondenser, StructuredGradientCondenser):
-    """GCDM-X with generated edges: of thirty epochs the first ten move the generator."""
+    """GCDM-X with generated edges: the first ten of every thirty epochs train the generator."""
 
     name: ClassVar[str] = "gcdm"
     summary: ClassVar[str] = "distribution matching with generated edges (2022)"

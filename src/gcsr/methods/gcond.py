@@ -28,7 +28,10 @@ class GCondX(GradientCondenser):
 
 @dataclass(frozen=True, kw_only=True)
 class GCond(StructuredGradientCondenser):
-    """Features and an edge generator learn in turns; ``num_hops`` above 0 is the paper's GCond+MPI."""
+    """Features and an edge generator are trained in turns.
+
+    ``num_hops`` above 0 is the GCSR paper's GCond+MPI.
+    """
 
     name: ClassVar[str] = "gcond"
     summary: ClassVar[str] = "gradient matching with generated edges (ICLR 2022)"

@@ -98,6 +98,7 @@ class GCSR(TrajectoryCondenser):
             among = [ctx.view.visible.among(start.nodes).toarray() for start in starts]
             prior = torch.stack([torch.from_numpy(one) for one in among]).to(x)
         else:
+            # The name seeds the generator: another spelling would change results.
             generators = [make_generator(seed, "random regulariser") for seed in ctx.seeds]
             prior = torch.stack([torch.rand((n, n), generator=one) for one in generators]).to(x)
         history = torch.eye(n).to(x).repeat(graphs, 1, 1)

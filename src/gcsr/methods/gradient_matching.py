@@ -48,12 +48,12 @@ LINEAR_CHANNELS = 16
 
 
 @dataclass(frozen=True, eq=False)
-class Begun:
-    """What all graphs of a run begin with.
+class InitialState:
+    """State of all graphs of a run before the first epoch.
 
     Attributes:
         labels, starts: the condensed labels, and the initial rows of every graph.
-        step: from some of the graphs to the engine's state before the first epoch.
+        step: makes the engine's state for some of the graphs.
         details: more provenance.
     """
 
@@ -65,10 +65,10 @@ class Begun:
 
 @dataclass(frozen=True, kw_only=True)
 class AlternatingCondenser(Condenser):
-    """Settings of methods whose X' and A' learn epoch by epoch.
+    """Settings of methods that train X' and A' epoch by epoch.
 
     Args:
-        epochs: how many there are.
+        epochs: number of epochs.
         feature_lr: Adam's rate for X'.
         units: ``relative`` measures ``feature_lr`` in root mean squares of the initial X';
             ``absolute`` takes it as it is.
@@ -84,8 +84,8 @@ class AlternatingCondenser(Condenser):
     dtype: Precision = "float32"
 
     @abstractmethod
-    def begin(self, ctx: Context) -> Begun:
-        """Everything before the first epoch."""
+    def initial_state(self, ctx: Context) -> InitialState:
+        """The state before the first epoch."""
 
     @property
     def _compared(self) -> Collection[int]:
@@ -106,16 +106,16 @@ class AlternatingCondenser(Condenser):
 
     def run(self, ctx: Context) -> list[CondensationResult]:
         """One condensed graph per seed."""
-        begun = self.begin(ctx)
+        initial = self.initial_state(ctx)
         return advance_together(
-            lambda part, group: self._run(part, begun, group),
+            lambda part, group: self._run(part, initial, group),
             ctx,
             bytes_each=self._pair_bytes(ctx.nodes),
         )
 
-    def _run(self, ctx: Context, begun: Begun, group: slice) -> list[CondensationResult]:
+    def _run(self, ctx: Context, initial: InitialState, group: slice) -> list[CondensationResult]:
         """Condense some graphs along one leading dimension."""
-        step, graphs = begun.step(group), len(ctx.seeds)
+        step, graphs = initial.step(group), len(ctx.seeds)
         identity = torch.eye(ctx.nodes).to(step.x).expand(graphs, -1, -1)
         targets = step.classes.targets.repeat(graphs, 1, 1)
 
@@ -139,13 +139,13 @@ class AlternatingCondenser(Condenser):
         )
         x, a, _ = made.iterate
         total, results = self.epochs * step.outer, []
-        for g, start in enumerate(begun.starts[group]):
+        for g, start in enumerate(initial.starts[group]):
             notes, skipped = (*start.notes, *made.notes[g]), int(step.skipped[g])
             if skipped:
                 why = "because their gradient was not finite"
                 notes = (*notes, f"{skipped} of {total} steps were skipped {why}")
-            details = made.details[g] | begun.details
-            results.append(CondensationResult(x[g], a[g], begun.labels, notes, details))
+            details = made.details[g] | initial.details
+            results.append(CondensationResult(x[g], a[g], initial.labels, notes, details))
         return results
 
 
@@ -157,7 +157,7 @@ class GradientCondenser(AlternatingCondenser):
         num_hops: hops of message passing before training rows are sampled; 0 is plain sampling.
         model: whose gradients are matched: ``sgc`` (one linear layer), ``sgc2`` (two linear layers),
             ``sgc-relu`` (two layers with a ReLU), each before two hops, or ``gcn``.
-        epochs: how many networks are drawn, one after the other.
+        epochs: number of epochs; each draws a new network.
         outer, inner: matches per network, and its training steps between two of them.
         model_lr: Adam's rate for the network.
         distance: between gradients: ``cosine`` per output unit; ``squared`` error, which is steadier
@@ -214,8 +214,8 @@ class GradientCondenser(AlternatingCondenser):
         """What is compared: by default the network's gradients."""
         return learner
 
-    def begin(self, ctx: Context) -> Begun:
-        """The real side, the initial rows, and the networks of the first epoch."""
+    def initial_state(self, ctx: Context) -> InitialState:
+        """Gradients of the real graph, the initial rows, and the networks of the first epoch."""
         view, visible = ctx.view, ctx.view.visible
         labels = block_labels(class_budget(visible.train_labels, visible.num_classes, ctx.nodes))
         learner = LEARNERS[self.model](self.hidden_channels)
@@ -254,7 +254,7 @@ class GradientCondenser(AlternatingCondenser):
             )
 
         details = {"neighbors": source.neighbors if self.real_edges else "none"}
-        return Begun(labels, starts, step, details)
+        return InitialState(labels, starts, step, details)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -262,9 +262,9 @@ class StructuredCondenser(AlternatingCondenser):
     """Settings of a generator that turns features into edges.
 
     Args:
-        structure_lr: Adam's rate for the generator, which learns in the first ten of every fifty
-            epochs; X' learns in the others.
-        generator_hidden_channels: its width.
+        structure_lr: Adam's rate for the generator, which is trained in the first ten of every fifty
+            epochs; X' is trained in the others.
+        generator_hidden_channels: hidden channels of the generator.
         threshold: entries of A' below it are zero in the result; networks that are matched see all.
         smoothness: weight of tr(YᵀLY), which is small if edges join nodes of the same class.
     """
@@ -291,7 +291,7 @@ class StructuredCondenser(AlternatingCondenser):
         )
 
     def _pair_bytes(self, nodes: int) -> int:
-        # Three layers of all pairs, kept for the way back, and their gradients.
+        # Three layers of all pairs, kept for the backward pass, and their gradients.
         return 12 * nodes**2 * self.generator_hidden_channels * PRECISIONS[self.dtype].itemsize
 
     def _returned(self, adjacency: Tensor) -> Tensor:

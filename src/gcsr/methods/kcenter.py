@@ -66,7 +66,7 @@ class KCenterStart(Condenser):
         def start(seed: int, progress: Progress) -> Start:
             embeddings = embed_training_nodes(
                 ctx.view,
-                layer="hidden_channels",
+                layer="hidden",
                 seed=seed,
                 device=ctx.device,
                 weight_decay=self.embedding_weight_decay,

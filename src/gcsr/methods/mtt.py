@@ -13,7 +13,7 @@ from gcsr.utils.errors import Whole
 class MTT(TrajectoryCondenser):
     """GCSR's engine with A' = I and rows sampled without message passing (``num_hops=0``).
 
-    ``num_hops`` above 0 is the paper's ablation "message-passing initialization only".
+    ``num_hops`` above 0 is the GCSR paper's ablation "message-passing initialization only".
     """
 
     name: ClassVar[str] = "mtt"

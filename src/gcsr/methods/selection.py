@@ -24,7 +24,7 @@ from gcsr.utils.errors import Count, Weight
 from gcsr.utils.parallel import part_of
 from gcsr.utils.progress import Progress, silent
 
-Layer = Literal["scores", "hidden_channels"]
+Layer = Literal["scores", "hidden"]
 
 
 def embed_training_nodes(
@@ -56,7 +56,7 @@ def embed_training_nodes(
         on_epoch=lambda epoch: progress("training the embedding", epoch, epochs),
     )
     with torch.no_grad():
-        if layer == "hidden_channels":
+        if layer == "hidden":
             (outer,) = train.outer
             return outer.pick(model.activations(fitted.params, train))[0]
         logits = model.logits(fitted.params, train)[0]

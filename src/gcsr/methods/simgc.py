@@ -1,4 +1,4 @@
-"""SimGC: a frozen teacher and statistics of classes guide the condensed graph (Xiao et al., 2024)."""
+"""SimGC: losses of a frozen teacher and of class statistics (Xiao et al., 2024)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gcsr.engines.result import Context
 from gcsr.equations.alignment import alignment, class_moments, smoothness
 from gcsr.equations.propagation import normalized_adjacency
 from gcsr.equations.trajectory import cross_entropy
-from gcsr.methods.gradient_matching import Begun, StructuredCondenser
+from gcsr.methods.gradient_matching import InitialState, StructuredCondenser
 from gcsr.models.base import Params, Prepared
 from gcsr.models.mlp import MLP
 from gcsr.outofcore.estimate import Work
@@ -57,9 +57,9 @@ class ImitateTeacher(AlternatingStep):
         share = self.classes.share[..., 0]
         align, smooth = self.settings.alignment, self.settings.smoothness
         if align:
-            ours = class_moments(torch.cat(hops, -1) / self.unit, share)
+            condensed = class_moments(torch.cat(hops, -1) / self.unit, share)
             sizes = (share > 0).sum(-1)
-            loss = loss + align * alignment(ours, self.moments, sizes)
+            loss = loss + align * alignment(condensed, self.moments, sizes)
         if smooth:
             loss = loss + smooth * smoothness(x / self.unit, adjacency)
         return loss
@@ -67,11 +67,11 @@ class ImitateTeacher(AlternatingStep):
 
 @dataclass(frozen=True, kw_only=True)
 class SimGC(StructuredCondenser):
-    """A teacher, trained on the real graph and then frozen, should know the condensed nodes.
+    """A frozen teacher, trained on the real graph, classifies the condensed nodes.
 
     The loss is the teacher's cross-entropy on the condensed graph, plus ``alignment`` times the
     distance of class means and deviations of features after 0, 1 and 2 hops, plus ``smoothness`` times
-    a term that is low where edges join nodes with similar features.
+    a term that is low if edges join nodes with similar features.
 
     Args:
         init: ``noise``, normally distributed numbers; or ``sample``, rows of random training nodes.
@@ -120,7 +120,7 @@ class SimGC(StructuredCondenser):
     def _compared(self) -> Collection[int]:
         return range(0, self.epochs, self.validate_every)
 
-    def begin(self, ctx: Context) -> Begun:
+    def initial_state(self, ctx: Context) -> InitialState:
         """The teachers, statistics of the real classes, and the initial rows."""
         visible, validation, dtype = ctx.view.visible, ctx.view.validation, PRECISIONS[self.dtype]
         labels = block_labels(class_budget(visible.train_labels, visible.num_classes, ctx.nodes))
@@ -166,7 +166,7 @@ class SimGC(StructuredCondenser):
                 settings=self,
             )
 
-        return Begun(labels, starts, step)
+        return InitialState(labels, starts, step)
 
     def _start(self, ctx: Context, rows: Tensor, labels: Tensor, unit: float, seed: int) -> Start:
         generator = make_generator(seed, "initial rows")

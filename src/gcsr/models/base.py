@@ -2,8 +2,8 @@
 
 A model is a frozen dataclass without weights. Weights are plain tensors with a leading *batch*
 dimension: one for every network that is trained at the same time (the ten runs of an evaluation,
-the hundred experts, the students of several condensed graphs). Networks of a batch never see each
-other.
+the hundred experts, the students of several condensed graphs). Networks of a batch are
+independent.
 """
 
 from __future__ import annotations

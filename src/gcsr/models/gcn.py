@@ -68,7 +68,7 @@ class GCN(Model):
             return in_chunks(inputs, lambda x: hidden_layer(x, w1, b1, relu=self.relu) @ w2)
         return in_chunks(
             self.activations(params, prepared, dropout),
-            lambda hidden_channels: hidden_channels @ w2,
+            lambda hidden: hidden @ w2,
         )
 
     def two_layers(self, operator: Tensor) -> TwoLayers | None:

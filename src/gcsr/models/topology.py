@@ -1,7 +1,7 @@
-"""One way to propagate, on a dense small graph or a sparse large one.
+"""The operators that models propagate with, on a small dense or a large sparse graph.
 
-A model asks a topology for an operator (``normalized``, ``mean``, ``loopless``) and never learns
-which kind of graph it runs on. Signals are ``(n, c)`` or ``(batch, n, c)``.
+A model asks a topology for an operator (``normalized``, ``mean``, ``loopless``) and does not
+depend on the kind of graph. Signals are ``(n, c)`` or ``(batch, n, c)``.
 """
 
 from __future__ import annotations

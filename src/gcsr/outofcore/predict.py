@@ -33,11 +33,12 @@ NAMES = "gcn, sage-paper, sgc, appnp, mlp and their -linear forms"
 
 
 def require_blocks(model: Model) -> None:
-    """Refuse a network that needs the whole graph at once."""
+    """Refuse a network that cannot predict some nodes from parts of the real graph."""
     require(
         isinstance(model, IN_BLOCKS),
-        f"model must be one of {NAMES} for a graph on disk, got {model.name!r};"
-        " loaded with a larger memory=BYTES it works with every model.",
+        f"model must be one of {NAMES} where parts of the real graph are read (a graph on disk, bilevel"
+        f" condensation), got {model.name!r}; a graph on disk that is loaded with a larger memory=BYTES"
+        " works with every model.",
     )
 
 

@@ -1,4 +1,4 @@
-r"""Where condensed features may start instead of at sampled training rows: class-wise centers.
+r"""Class-wise centers as initial condensed features, instead of sampled training rows.
 
 Every visible node belongs to its most likely class (training labels are kept), and the nodes of a class
 are grouped (:mod:`gcsr.starts.clusters`). No test label is read; validation labels
@@ -195,8 +195,8 @@ def k_means(x: Tensor, k: int, generator: torch.Generator) -> tuple[Tensor, Tens
     """Centers ``(k, d)`` and the group of every row, by Lloyd's rounds from random rows.
 
     A k-means++ start, which prefers rows far from all others, validated worse: a center counts as much
-    as any other node, however few stand behind it. Sums are products with a one-hot matrix, which give
-    the same bytes on CUDA each time. A group that runs empty keeps its center.
+    as any other node, however few nodes are averaged in it. Sums are products with a one-hot matrix,
+    which give the same bytes on CUDA each time. A group that runs empty keeps its center.
 
     Many wide rows are grouped by what a random projection keeps of their distances (Boutsidis,
     Zouzias and Drineas, 2010); centers are means of the rows themselves.

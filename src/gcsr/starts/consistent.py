@@ -1,11 +1,11 @@
 r"""A pseudo-labeler that learns from unlabeled nodes too, in the manner of GRAND (Feng et al., 2020).
 
 Features are the mean of :math:`\hat A^0 X, \dots, \hat A^K X` of which whole rows of X were dropped; a
-perceptron on them learns the training labels and, on nodes without one, to say the same whichever rows
-are missing. GRAND drops rows and entries of X anew in every epoch. Here rows are dropped a few times
-and each epoch takes two of those draws: propagation is then paid for once, and an epoch is a product of
-a few rows. Instead of entries whole columns are dropped, which commutes with propagation and can be
-done anew in every epoch, for every draw and network.
+perceptron on them learns the training labels and, on nodes without one, to predict the same whichever
+rows are missing. GRAND drops rows and entries of X anew in every epoch. Here rows are dropped a few
+times and each epoch takes two of those draws: propagation is then computed once, and an epoch is a
+product of a few rows. Instead of entries whole columns are dropped, which commutes with propagation and
+can be done anew in every epoch, for every draw and network.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def consistent_prediction(
 
 
 class _Material:
-    """What there is to learn from: features with rows dropped, and the nodes they are looked at for."""
+    """Training data: the nodes of the epochs, and their features for several draws of dropped rows."""
 
     def __init__(self, view: CondensingView, seed: int, device: torch.device) -> None:
         self.visible, self.device = view.visible, device
@@ -127,7 +127,7 @@ class _Material:
         return self._real.smoothed(self.columns, HOPS, nodes, weights)
 
     def logits(self, model: MLP, params: Params, rows: Tensor) -> Tensor:
-        """Scores of some rows. Each call and each network lacks columns and hidden units of its own."""
+        """Scores of some rows. Each call and each network drops its own columns and hidden units."""
         first, *others = params
         # A column that is not there is a row of the first weights that is not there.
         left = first * self.words(torch.ones_like(first[..., :1]))

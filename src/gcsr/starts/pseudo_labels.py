@@ -1,7 +1,7 @@
-"""What trained networks say of every visible node, for starts that look beyond training nodes.
+"""Pseudo-labels: predictions of trained networks for every visible node.
 
 Networks are trained on training labels and kept as they were when they validated best; test labels
-are unreachable here.
+are not available here.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class LabelShares:
         nodes: by number; of a graph of moderate size all of them.
         shares: one-hot for training nodes, predicted for the others.
         temperature: of the predictions; ``None`` without temperature scaling.
-        labeler: who predicted; ``None`` where every label is known.
+        labeler: name of the pseudo-labeler; ``None`` where every label is known.
         validation: validation accuracy (a share) of every labeler that was compared.
     """
 
@@ -54,7 +54,7 @@ class LabelShares:
 
     @property
     def provenance(self) -> dict[str, Any] | None:
-        """What a file says of the pseudo-labels; ``None`` where every label is known."""
+        """The provenance of the pseudo-labels; ``None`` where every label is known."""
         if self.labeler is None:
             return None
         compared = {"validation": self.validation} if len(self.validation) > 1 else {}
@@ -78,8 +78,8 @@ def class_shares(
 
     ``gcn`` and ``appnp`` are five networks each, trained on the training labels. ``consistent`` ones
     learn from unlabeled nodes too (:mod:`gcsr.starts.consistent`). ``auto`` is ``consistent`` or
-    ``gcn``, whichever has the higher validation accuracy. ``tempered``: predictions become
-    as sure of themselves as makes validation labels likeliest; which class comes first does not change.
+    ``gcn``, whichever has the higher validation accuracy. ``tempered``: predictions get
+    the temperature under which validation labels are most likely; the predicted classes do not change.
     Of a multi-label graph shares are probabilities of every label, not tempered.
     """
     visible = view.visible
@@ -112,7 +112,7 @@ def compared(visible: VisibleGraph) -> tuple[str, ...]:
 
 
 def best_labels(found: Sequence[LabelShares]) -> LabelShares:
-    """Those that validate best; the first of equals."""
+    """The shares of the labeler that validates best; the first of equals."""
     validation = {name: score for one in found for name, score in one.validation.items()}
     best = max(found, key=lambda one: max(one.validation.values(), default=0.0))
     return replace(best, validation=validation)
@@ -159,7 +159,7 @@ def _train_labeler(
 
 
 def at_temperature(shares: Tensor, temperature: float) -> Tensor:
-    """Shares to the power of 1 / temperature, summing to one: above 1 less sure, below surer."""
+    """Shares to the power of 1 / temperature, summing to one; above 1 they are closer to uniform."""
     return (shares.clamp_min(1e-12).log() / temperature).softmax(-1)
 
 

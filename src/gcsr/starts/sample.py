@@ -1,4 +1,4 @@
-"""Where the condensed features start (Eq. 2-4)."""
+"""Initial condensed features (Eq. 2-4)."""
 
 from __future__ import annotations
 
@@ -56,8 +56,9 @@ JITTER = 1e-3
 class Start:
     """Initial features, and the training nodes they were sampled from.
 
-    ``targets`` are class shares ``(n', C)`` of nodes that are means of several, ``temperature``
-    what the predictions behind them were brought to, ``labeler`` who made these, if anybody.
+    ``targets`` are class shares ``(n', C)`` of nodes that are means of several. ``temperature`` is
+    that of the predictions they are made from; ``labeler`` is the name of the pseudo-labeler, or
+    ``None``.
     """
 
     x: Tensor

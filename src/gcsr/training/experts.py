@@ -30,7 +30,7 @@ ACTIVATION_BUDGET = {"cpu": 2**28, "cuda": 2**31}
 
 
 class TrainingRows:
-    """What a model needs of the training nodes, computed once.
+    """Prepared inputs and targets of the training nodes, computed once.
 
     Where the activations of all training nodes would not fit, nodes are taken in parts and the
     gradients of the parts are added up: the step stays that of the full batch.

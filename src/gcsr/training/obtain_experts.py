@@ -38,7 +38,7 @@ def train_spread(
     visible: VisibleGraph,
     progress: Progress,
 ) -> Shared | None:
-    """Experts in the object store; ``None`` where each process had better train its own.
+    """Experts in the object store; ``None`` where each process trains its own.
 
     That is where they would not fit into the store, may not be held in memory, or are on disk.
     """
@@ -85,7 +85,7 @@ def _train_some(
 def _gathered(
     view: Shared, request: ExpertRequest, parts: list[Shared], progress: Progress
 ) -> tuple[Arrays, Array | None]:
-    """All experts, and their mean prediction, added up in the request of their numbers."""
+    """All experts, and their mean prediction, added up in the order of their numbers."""
     found = [part.read() for part in parts]
     kept = tuple(np.concatenate(arrays) for arrays in zip(*(k for k, _ in found), strict=True))
     if not request.predictions:
@@ -129,7 +129,7 @@ class Experts:
 
     @property
     def predicts(self) -> bool:
-        """Whether they were asked about every node."""
+        """Whether predictions for every node were asked for."""
         return self.prediction is not None or self.classes is not None
 
     @property
@@ -146,7 +146,7 @@ class Experts:
 
     @property
     def measured(self) -> dict[str, int | bool]:
-        """What they took this time, for the provenance of results."""
+        """Memory and cache use of this run, for the provenance of results."""
         paths = self.trajectories
         return {
             "kept": paths.keeps_everything,

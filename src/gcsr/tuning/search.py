@@ -192,7 +192,7 @@ def tune(
     Args:
         graph: the graph to condense, or an object that :func:`gcsr.load` converts.
         nodes: size of the condensed graph.
-        ratio: the same as a share of the nodes that may be seen.
+        ratio: the same as a share of the visible nodes.
         method: any registered one.
         space: ``paper``, ``wide``, a TOML file, or a mapping from names to dimensions, which are
             texts (``"0.1..10:log"``, ``"1,2"``), lists of choices, or values. By default what

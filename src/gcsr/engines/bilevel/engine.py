@@ -11,7 +11,7 @@ logits of Y'. The oldest student is replaced in turn, so the students' ages are 
 
 Gradients through many Adam steps vary by orders of magnitude between students. Each student's gradient
 is scaled down to the median norm of all of them before the mean is taken, and the mean is divided by
-that norm. Graphs lie along a leading dimension and never see each other. Of a multi-label graph Y' is
+that norm. Graphs lie along a leading dimension and are independent. Of a multi-label graph Y' is
 the sigmoid of its logits.
 """
 
@@ -43,14 +43,14 @@ NO_SHARE, CERTAIN = 1e-12, 1e-6
 
 @dataclass(frozen=True)
 class BilevelSchedule:
-    """Numbers of the outer loop.
+    """Settings of the outer loop.
 
     Args:
         iterations: outer steps.
         students: networks in training per condensed graph.
         hidden_channels: their hidden units.
         window: training steps that are differentiated.
-        burn_in: steps of a new student that are not: its first gradients are noise.
+        burn_in: first steps of a new student, which are not differentiated: those gradients are noise.
         longest: steps after which a student is replaced.
         feature_lr: Adam's rate for X', in standard deviations of each column of the initial X'.
         label_lr: Adam's rate for the logits of Y'.
@@ -68,9 +68,9 @@ class BilevelSchedule:
     inner: InnerAdam
 
     def replaced_at(self, iteration: int) -> list[int]:
-        """Which students are new in an iteration: one after the other, evenly over a life.
+        """Which students are replaced in an iteration: each is kept for the same number of iterations.
 
-        A life is the number of iterations that a student takes part in.
+        Replacements are spread evenly over that number (``life``).
         """
         life = max(1, (self.longest - self.burn_in) // self.window)
         if iteration == 0:
@@ -79,7 +79,7 @@ class BilevelSchedule:
         return [s for s, offset in enumerate(offsets) if (iteration + offset) % life == 0]
 
     def lr_share(self, iteration: int) -> float:
-        """Both rates fall to zero along a cosine."""
+        """Cosine schedule of both learning rates, from 1 to 0."""
         return 0.5 * (1 + math.cos(math.pi * iteration / self.iterations))
 
 
@@ -89,7 +89,7 @@ class BilevelStep(OuterStep):
     Args:
         x: initial X', ``(graphs, n', d)``.
         y: initial class shares, ``(graphs, n', C)``.
-        schedule: numbers of the loop.
+        schedule: settings of the loop.
         real: the outer loss; ``None`` where no step will be taken.
         seeds: of the graphs; they determine the students' initial weights.
         structure: the closed form of GCSR and its state, or ``None`` for A' = I.
@@ -248,7 +248,7 @@ class BilevelStep(OuterStep):
 
 
 def balanced(gradients: Tensor) -> Tensor:
-    """Weights ``(graphs, S)`` of the students' gradients: none counts more than the median one.
+    """Weights ``(graphs, S)`` of the students' gradients: no gradient weighs more than the median one.
 
     The weighted sum is in units of that median. A gradient that is not finite counts nothing.
     """
@@ -262,7 +262,7 @@ def balanced(gradients: Tensor) -> Tensor:
 
 
 def label_logits(targets: Tensor, multi_label: bool = False, *, learned: bool = True) -> Tensor:
-    """Logits of the targets; where they are learned a tenth away from certainty, so that they move."""
+    """Logits of the targets; if these are learned, smoothed by 0.1, so that gradients do not vanish."""
     if multi_label:
         return torch.logit(0.9 * targets + 0.05 if learned else targets, CERTAIN)
     if not learned:

@@ -1,4 +1,4 @@
-r"""The outer loss: how well students do on minibatches of the real graph.
+r"""The outer loss: the loss of students on minibatches of the real graph.
 
 .. math:: L_\text{real}(\theta) = \frac1{|B|} \sum_{i \in B}
           -\langle T_i, \log\mathrm{softmax}(f_\theta(X, A)_i)\rangle

@@ -76,22 +76,20 @@ class Students:
         return (*self.params, *self.first, *self.second, self.age)
 
     def replace(self, graph: int, student: int, weights: tuple[Tensor, ...]) -> None:
-        """Put a fresh network, a batch of one as models make it, in a student's place."""
+        """Replace a student by a new network (weights with a batch dimension of one)."""
         for group in (self.params, self.first, self.second):
             for place, fresh in zip(self._part(group, student), weights, strict=True):
                 place[graph] = fresh[0].to(place) if group is self.params else 0
         self.age[graph, student] = 0
 
     def take(self, student: int, newcomers: Students) -> None:
-        """Put the only student of ``newcomers`` in a student's place, moments and age included."""
-        for ours, theirs in (
+        """Replace a student by the only student of ``newcomers``, moments and age included."""
+        for group, new in (
             (self.params, newcomers.params),
             (self.first, newcomers.first),
             (self.second, newcomers.second),
         ):
-            for place, one in zip(
-                self._part(ours, student), newcomers._part(theirs, 0), strict=True
-            ):
+            for place, one in zip(self._part(group, student), newcomers._part(new, 0), strict=True):
                 place.copy_(one)
         self.age[:, student] = newcomers.age[:, 0]
 
@@ -311,7 +309,7 @@ class Window:
 
 @dataclass(frozen=True, eq=False)
 class _Activations:
-    """What a step leaves for the adjoint beside the weights."""
+    """Activations of a step that the adjoint needs beside the weights."""
 
     scales: tuple[tuple[Tensor, Tensor], ...]
     hidden: Tensor

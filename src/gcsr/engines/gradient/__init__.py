@@ -1,1 +1,1 @@
-"""The gradient engine: networks whose gradients on both graphs should agree."""
+"""The gradient engine: matches gradients of networks on both graphs."""

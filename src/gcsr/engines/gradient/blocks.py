@@ -16,7 +16,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """Propagation from far to near: one matrix per hop, the outermost last.
+    """Propagation from neighborhoods to nodes: one matrix per hop, the outermost last.
 
     ``support`` are the nodes that the outermost matrix reads from.
     """
@@ -123,7 +123,7 @@ class Blocks:
 
 @dataclass(frozen=True, eq=False)
 class CondensedClasses:
-    """The classes of condensed nodes, which lie one after the other.
+    """The classes of condensed nodes, which are sorted by class.
 
     Attributes:
         blocks: the rows of every class.

@@ -28,16 +28,18 @@ from gcsr.utils.capture import capture
 from gcsr.utils.devices import make_generator
 
 Distance = Literal["cosine", "squared", "relative"]
-# Guarded steps are scaled down to this norm.
+# With SGDD's stabilized structure term, gradients are clipped to this norm.
 LARGEST_NORM = 1.0
+# Epochs between two states that a run can go back to. Copying one takes as long as a few steps.
+KEEP_EVERY = 10
 STRUCTURAL_EPOCHS = 10
 
 
 @dataclass(eq=False)
 class LearnedStructure:
-    """A structure that is learned: the generator, its weights, and its terms of the loss.
+    """A learned structure: the generator, its weights, and its terms of the loss.
 
-    Without a generator A' = I. Of every ``period`` epochs the first ten move the weights, the others
+    Without a generator A' = I. The first ten of every ``period`` epochs train the weights, the others
     X'.
     """
 
@@ -50,17 +52,17 @@ class LearnedStructure:
     adams: list[Adam] = field(init=False)
 
     def __post_init__(self) -> None:
-        # The term has its own: a new sample of the real graph begins with a new plan and a fresh Adam.
+        # The term has its own Adam: a new sample of the real graph resets the plan and this Adam.
         parts = (self.params, () if self.term is None else self.term.params)
         self.adams = [Adam(params, self.rate) for params in parts if params]
 
     @property
     def weights(self) -> Params:
-        """Those of the generator, and what the term learns."""
+        """Weights of the generator and of the transport term."""
         return tuple(p for adam in self.adams for p in adam.params)
 
-    def moves_in(self, epoch: int) -> bool:
-        """Whether an epoch moves the weights instead of X'."""
+    def trains_in(self, epoch: int) -> bool:
+        """Whether an epoch trains the structure's weights instead of X'."""
         return self.generator is not None and epoch % self.period < STRUCTURAL_EPOCHS
 
     def adjacency(self, x: Tensor, weights: Params) -> Tensor | None:
@@ -83,7 +85,7 @@ class LearnedStructure:
 
 @dataclass(eq=False)
 class AlternatingStep(OuterStep):
-    """The state of some condensed graphs, which an epoch changes in place.
+    """The state of some condensed graphs; an epoch updates it in place.
 
     Attributes:
         x: X', ``(graphs, n', d)``; feature_lr: Adam's rate for it, one per graph.
@@ -124,18 +126,18 @@ class AlternatingStep(OuterStep):
                 adam.rate = self.structure.rate * lr_scale
             self._lr_scale = lr_scale
             self._captured.clear()
-        structural = self.structure.moves_in(iteration)
+        structural = self.structure.trains_in(iteration)
         self.begin(iteration, structural)
         for outer in range(self.outer):
             self.advance(structural, train=outer > 0)
         return self.loss / self.outer
 
     def advance(self, structural: bool, train: bool) -> None:
-        """One outer step, captured on CUDA where it needs nothing of the host."""
+        """One outer step, captured on CUDA if it needs nothing from the host."""
         kind = structural, train
         body = partial(self.match, structural=structural, train=train)
-        of_host = structural and self.structure.term is not None
-        if not self.x.is_cuda or of_host or not self.capturable:
+        needs_host = structural and self.structure.term is not None
+        if not self.x.is_cuda or needs_host or not self.capturable:
             body()
             return
         if kind not in self._captured:
@@ -148,7 +150,7 @@ class AlternatingStep(OuterStep):
 
     @property
     def capturable(self) -> bool:
-        """Whether the loss needs nothing of the host."""
+        """Whether the loss needs nothing from the host."""
         return True
 
     def begin(self, epoch: int, structural: bool) -> None:
@@ -158,12 +160,12 @@ class AlternatingStep(OuterStep):
             self.structure.term.begin(epoch, self.structure.adams[-1])
 
     def match(self, *, structural: bool, train: bool) -> None:
-        """Move X' or the generator; ``train`` is false in the first step of an epoch."""
+        """Update X' or the generator; ``train`` is false in the first step of an epoch."""
         loss, gradients = self.loss_and_gradients(structural=structural, train=train)
         with torch.no_grad():
             allowed = None
             if self.structure.term is not None and self.structure.term.guarded:
-                gradients, allowed = _guarded(loss, gradients)
+                gradients, allowed = _clipped(loss, gradients)
                 self.skipped += 1 - allowed
                 loss = torch.where(allowed > 0, loss, 0)
             self.loss += loss
@@ -210,7 +212,7 @@ class AlternatingStep(OuterStep):
 
 @dataclass(eq=False)
 class MatchGradients(AlternatingStep):
-    """Makes a network say the same of both graphs, class by class; every epoch has its own network.
+    """Matches gradients (or class means) of a network on both graphs; every epoch draws a network.
 
     Attributes:
         learner: the network.
@@ -235,7 +237,7 @@ class MatchGradients(AlternatingStep):
         self.theta_adam = Adam(self.theta, self.model_lr)
 
     def buffers(self) -> tuple[Tensor, ...]:
-        """With the network and the draws of the real graph."""
+        """Those of the base class, the network, and the draws of the real graph."""
         return (*super().buffers(), *self.theta_adam.buffers, *self.real.buffers)
 
     @property
@@ -259,38 +261,41 @@ class MatchGradients(AlternatingStep):
         super().begin(epoch, structural)
 
     def loss_of(self, x: Tensor, adjacency: Tensor | None, *, train: bool) -> Tensor:
-        """Train the network unless the epoch just began; then compare."""
+        """Train the network, except in the first step of an epoch; then compare."""
         operator = None if adjacency is None else normalized_adjacency(adjacency)
-        condensed = condensed_inputs(x, operator, self.learner.reach)
+        inputs = condensed_inputs(x, operator, self.learner.reach)
         with torch.no_grad():
-            inputs = condensed.detach()
+            detached = inputs.detach()
             for _ in range(self.inner if train else 0):
                 self.theta_adam.step(
-                    self.learner.training_gradients(self.theta, inputs, self.classes.targets)
+                    self.learner.training_gradients(self.theta, detached, self.classes.targets)
                 )
-            theirs = self.real.gradients(self.matched, self.theta)
-        ours = self.matched.on_condensed(self.theta, condensed, self.classes)
-        return self._distance(ours, theirs)
+            real = self.real.gradients(self.matched, self.theta)
+        condensed = self.matched.on_condensed(self.theta, inputs, self.classes)
+        return self._distance(condensed, real)
 
-    def _distance(self, ours: ClassGradients, theirs: ClassGradients) -> Tensor:
+    def _distance(self, condensed: ClassGradients, real: ClassGradients) -> Tensor:
         products = self.matched.products
         if self.distance != "cosine":
-            gap = tuple(a - b for a, b in zip(ours, theirs, strict=True))
+            gap = tuple(a - b for a, b in zip(condensed, real, strict=True))
             by_class = squared_distance(products(self.theta, gap, gap))
             if self.distance == "relative":
-                size = squared_distance(products(self.theta, theirs, theirs))
+                size = squared_distance(products(self.theta, real, real))
                 by_class = by_class / size.clamp_min(torch.finfo(size.dtype).tiny)
         else:
             by_class = cosine_distance(
-                products(self.theta, ours, theirs),
-                products(self.theta, ours, ours),
-                products(self.theta, theirs, theirs),
+                products(self.theta, condensed, real),
+                products(self.theta, condensed, condensed),
+                products(self.theta, real, real),
             )
         return (by_class * self.classes.importance).sum(-1)
 
 
 def label_roughness(adjacency: Tensor, targets: Tensor) -> Tensor:
-    r""":math:`\mathrm{tr}(Y^\top LY)`, :math:`L = D^{-1/2}(D-A')D^{-1/2}`: 0 if edges join equals."""
+    r""":math:`\mathrm{tr}(Y^\top LY)`, :math:`L = D^{-1/2}(D-A')D^{-1/2}`.
+
+    It is 0 if all edges join nodes of one class.
+    """
     degree = adjacency.sum(-1)
     scale = (degree + 1e-8).rsqrt()
     same = targets @ targets.mT
@@ -299,13 +304,9 @@ def label_roughness(adjacency: Tensor, targets: Tensor) -> Tensor:
     return own - joined
 
 
-def _guarded(loss: Tensor, gradients: Params) -> tuple[Params, Tensor]:
-    """Clipped gradients, and which graphs have finite ones."""
+def _clipped(loss: Tensor, gradients: Params) -> tuple[Params, Tensor]:
+    """Clipped gradients, and 1 for graphs whose gradients are finite, else 0."""
     squares = torch.stack([g.flatten(1).square().sum(1) for g in gradients]).sum(0)
     allowed = (torch.isfinite(squares) & torch.isfinite(loss)).to(loss.dtype)
     factor = (LARGEST_NORM / (squares.sqrt() + 1e-12)).clamp_max(1).view(-1, 1, 1)
     return tuple(g * factor for g in gradients), allowed
-
-
-# Epochs between two states that a run can go back to. Copying one takes as long as a few steps.
-KEEP_EVERY = 10

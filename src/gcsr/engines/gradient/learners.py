@@ -22,10 +22,10 @@ ClassGradients = tuple[Tensor, ...]
 
 @dataclass(frozen=True)
 class Propagation:
-    """Hops before the first layer (``inner``) and after the last (``outer``), and what biases see.
+    """Hops before the first layer (``inner``) and after the last (``outer``), and where the biases are.
 
-    ``bias``: a linear network's bias rides on a column of ``ones``, of ``propagated`` ones, or is not
-    a part of the inputs (``apart``).
+    ``bias``: the bias of a linear network is the weight of an added column of ``ones`` or of
+    ``propagated`` ones; or it is not part of the inputs (``apart``).
     """
 
     inner: int
@@ -35,7 +35,7 @@ class Propagation:
 
 @dataclass(frozen=True, eq=False)
 class Condensed:
-    """What does not depend on weights of a network on condensed graphs.
+    """The part of a network on condensed graphs that does not depend on its weights.
 
     Attributes:
         inputs: what the first layer multiplies, ``(graphs, n', d)``, with a column for the bias where
@@ -47,13 +47,13 @@ class Condensed:
     outer: Tensor | None = None
 
     def detach(self) -> Condensed:
-        """The same without a way back to X' and A'."""
+        """The same, detached from autograd."""
         return Condensed(self.inputs.detach(), None if self.outer is None else self.outer.detach())
 
 
 @dataclass(frozen=True, eq=False)
 class RealBatch:
-    """Training nodes of every class and what networks see of them.
+    """Training nodes of every class and their inputs to networks.
 
     Attributes:
         inputs: ``(graphs or 1, blocks, width, d)``; the width is that of ``blocks`` or, where scores
@@ -77,7 +77,7 @@ def error(scores: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
 
 
 def condensed_inputs(x: Tensor, operator: Tensor | None, reach: Propagation) -> Condensed:
-    """Propagate features as far as a network's weights do not matter."""
+    """The hops of a network that do not depend on its weights."""
     inputs = x
     if reach.bias == "propagated":
         inputs = torch.cat([inputs, x.new_ones((*x.shape[:-1], 1))], -1)
@@ -125,9 +125,9 @@ class SingleLayer:
             blocks = blocks * (classes.blocks.weights > 0).unsqueeze(-1)
         return (classes.split(condensed.inputs).mT @ blocks,)
 
-    def products(self, params: Params, ours: ClassGradients, theirs: ClassGradients) -> Tensor:
+    def products(self, params: Params, first: ClassGradients, second: ClassGradients) -> Tensor:
         """Inner products of two gradients by output unit, without biases."""
-        return unit_products(ours[0][..., :-1, :], theirs[0][..., :-1, :])
+        return unit_products(first[0][..., :-1, :], second[0][..., :-1, :])
 
     def training_gradients(self, params: Params, condensed: Condensed, targets: Tensor) -> Params:
         """Gradients of the mean loss over all condensed nodes, with biases."""
@@ -165,9 +165,9 @@ class TwoLinearLayers(SingleLayer):
         w1, b1, w2, b2 = network
         return torch.cat([w1, b1], -2), w2, b2
 
-    def products(self, params: Params, ours: ClassGradients, theirs: ClassGradients) -> Tensor:
+    def products(self, params: Params, first: ClassGradients, second: ClassGradients) -> Tensor:
         """Hidden units first, then classes."""
-        (a,), (b,) = ours, theirs
+        (a,), (b,) = first, second
         v1, w2, _ = (p.unsqueeze(1) for p in params)
         gram = a[..., :-1, :].mT @ b[..., :-1, :]
         hidden = ((w2 @ gram) * w2).sum(-1)
@@ -208,7 +208,7 @@ class TwoReluLayers:
 
     @property
     def reach(self) -> Propagation:
-        """Where the hops are."""
+        """Hops before the first layer and after the last."""
         return Propagation(1, 1, "apart") if self.kind == "gcn" else Propagation(0, 2, "apart")
 
     def init(self, features: int, classes: int, generator: torch.Generator) -> Params:
@@ -253,9 +253,9 @@ class TwoReluLayers:
         bar = (by_class @ w2.unsqueeze(1).mT) * active
         return condensed.inputs.unsqueeze(1).mT @ bar, second
 
-    def products(self, params: Params, ours: ClassGradients, theirs: ClassGradients) -> Tensor:
+    def products(self, params: Params, first: ClassGradients, second: ClassGradients) -> Tensor:
         """Hidden units first, then classes."""
-        pairs = zip(ours, theirs, strict=True)
+        pairs = zip(first, second, strict=True)
         return torch.cat([unit_products(a, b) for a, b in pairs], -1)
 
     def training_gradients(self, params: Params, condensed: Condensed, targets: Tensor) -> Params:
@@ -314,9 +314,9 @@ class ClassMeans:
         embedded = self.network.embedding(params, condensed.inputs, condensed.outer)
         return (classes.share.mT @ embedded.unsqueeze(-3),)
 
-    def products(self, params: Params, ours: ClassGradients, theirs: ClassGradients) -> Tensor:
+    def products(self, params: Params, first: ClassGradients, second: ClassGradients) -> Tensor:
         """By unit, over the number of units."""
-        return unit_products(ours[0], theirs[0]) / ours[0].shape[-1]
+        return unit_products(first[0], second[0]) / first[0].shape[-1]
 
 
 # sgc: one layer; sgc2: two linear layers; sgc-relu: two layers with a ReLU; all propagate twice.

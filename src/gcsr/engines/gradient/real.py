@@ -117,7 +117,7 @@ class Neighborhoods:
         return joined(by_graph, 0)
 
     def _batches(self, generator: torch.Generator) -> list[RealBatch]:
-        """All classes, as many at a time as memory is meant for."""
+        """All classes, at most ``rows_at_once`` rows at a time."""
         classes, groups = self._source.classes, self._source.draw(generator)
         rng = np.random.default_rng(int(torch.randint(2**62, (1,), generator=generator)))
         ways = [
@@ -240,7 +240,7 @@ class RealSource:
         ]
 
     def side(self, seeds: Sequence[int], steps: int) -> RealSide:
-        """The real side for some graphs that are condensed together, with ``steps`` per epoch."""
+        """Batches of the real graph, ``steps`` per epoch, for graphs that are condensed together."""
         if not self._edges or (self.neighbors == "all" and self.reach.outer == 0):
             rows = select_rows(self.features, self.visible.train)
             rows = dense(rows, "rows of the training nodes").to(self.operator.device)

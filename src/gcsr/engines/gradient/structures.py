@@ -34,7 +34,7 @@ class EdgeGenerator:
     hidden_channels: int = 128
 
     def init(self, features: int, seeds: Sequence[int]) -> Params:
-        """As ``torch.nn.Linear`` and ``BatchNorm1d`` begin."""
+        """Initial weights as in ``torch.nn.Linear`` and ``BatchNorm1d``."""
         generators = [make_generator(seed, "edge generator") for seed in seeds]
         return joined([_branch(features, self.hidden_channels, one) for one in generators])
 

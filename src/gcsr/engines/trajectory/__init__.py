@@ -1,1 +1,1 @@
-"""The trajectory engine: students that should end where experts on the real graph ended."""
+"""The trajectory engine: students match the weights of experts on the real graph."""

@@ -29,7 +29,7 @@ CHECK_EVERY = {"cpu": 50, "cuda": 250}
 
 @dataclass(frozen=True)
 class Matching:
-    """Numbers of Algorithm 1, and what other methods add to it.
+    """Settings of Algorithm 1 and of what other methods add to it.
 
     Attributes:
         learn_student_lr: whether ``student_lr`` is only the first of the student's learning rates.

@@ -21,7 +21,7 @@ from gcsr.models.topology import DenseOperator, EmptyTopology, Topology
 
 @dataclass(frozen=True, eq=False)
 class MatchingInputs:
-    """What a student learns from, where it starts and where it should end.
+    """The training data of a student, its initial weights and its target weights.
 
     Attributes:
         points, topology, targets: the condensed graphs: features, structure, class shares.
@@ -213,7 +213,7 @@ class SpanStudent:
 
 
 class _Distance(torch.autograd.Function):
-    """The steps in coordinates: rows of ``hidden`` are ``[H W1, s, H D]``, D the way of the expert."""
+    """The steps in coordinates: rows of ``hidden`` are ``[H W1, s, H D]``, D = goal - start."""
 
     @staticmethod
     def forward(
