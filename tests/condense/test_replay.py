@@ -153,7 +153,7 @@ def test_bad_input_is_one_sentence(digits):
 
 
 def test_a_task_that_is_refused_leaves_the_memory_as_it_was(digits):
-    memory = gcsr.Replay(1400, **RANDOM)
+    memory = gcsr.Replay(BUDGET, **RANDOM)
     memory.observe(task(digits, 0, 4))
     before = memory.parts
     with pytest.raises(gcsr.InputError, match="max_bytes must be enough"):

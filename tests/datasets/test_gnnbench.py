@@ -104,8 +104,8 @@ def test_pickled_names_beside_the_arrays_are_never_opened(tmp_path):
         ({"labels": np.array([None] * NODES)}, "pickled"),
         ({"labels": np.zeros(3, dtype=int)}, "one class per row|at least two"),
         ({"adj_shape": np.array([NODES])}, "adj_shape"),
-        ({"adj_indices": np.array([5])}, "must be columns"),
-        ({"attr_shape": np.array([NODES, 2])}, "must describe"),
+        ({"adj_indices": np.array([5])}, "adj_indices"),
+        ({"attr_shape": np.array([NODES, 2])}, "must be columns"),
         ({"attr_shape": np.array([NODES + 1, WORDS])}, "must describe"),
     ],
 )
