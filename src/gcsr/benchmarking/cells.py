@@ -5,15 +5,16 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
+import shlex
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from gcsr.methods.base import Condenser
 from gcsr.methods.presets import preset_settings
-from gcsr.methods.registry import build, method
+from gcsr.methods.registry import build, method, setting_kinds, setting_name, value_of
 from gcsr.training.fit import TrainingRecipe, paper_recipe
-from gcsr.utils.errors import whole_number
+from gcsr.utils.errors import InputError, whole_number
 from gcsr.utils.renamed import generator_name, recorded_settings
 from gcsr.version import __version__
 
@@ -50,7 +51,8 @@ class Protocol:
     epochs: int | None = None
 
     def __post_init__(self) -> None:
-        whole_number(self, "graphs", "runs", *(["epochs"] if self.epochs else []), least=1)
+        epochs = [] if self.epochs is None else ["epochs"]
+        whole_number(self, "graphs", "runs", *epochs, least=1)
 
     def recipe(self, dataset: str) -> TrainingRecipe:
         """How test networks are trained."""
@@ -181,7 +183,7 @@ class Cell:
 
     def command(self, protocol: Protocol) -> str:
         """The command line that gives the same numbers."""
-        if self.preset != "paper" or self.method == PSEUDO_LABELS:
+        if self.label or self.preset != "paper" or self.method == PSEUDO_LABELS:
             return self._benchmark_command(protocol)
         if self.method == STATISTICS:
             return f"gcsr reproduce table1 --dataset {self.dataset}"
@@ -214,14 +216,32 @@ class Cell:
         )
 
     def _benchmark_command(self, protocol: Protocol) -> str:
-        words = ["gcsr benchmark", "--data", self.dataset, "--model", self.test]
+        """``gcsr benchmark``, or the same in Python where options cannot say it."""
+        given: list[tuple[str, Any]] = [("data", self.dataset), ("model", self.test)]
         if self.condenses:
-            words += ["--method", self.method, "--nodes", str(self.nodes)]
-            words += [] if self.preset == "default" else ["--preset", self.preset]
-            words += ["--tune", str(self.trials)] if self.trials else []
-            words += [f"--set {key}={value}" for key, value in self.settings]
-        words += ["--seeds", str(protocol.graphs), "--runs", str(protocol.runs)]
-        return " ".join([*words, *(["--epochs", str(protocol.epochs)] if protocol.epochs else [])])
+            given += [("method", self.method), ("nodes", self.nodes)]
+            given += [] if self.preset == "default" else [("preset", self.preset)]
+            given += [("tune", self.trials)] if self.trials else []
+            given += [("set", f"{key}={value}") for key, value in self.settings]
+        given += [("seeds", protocol.graphs), ("runs", protocol.runs)]
+        given += [("epochs", protocol.epochs)] if protocol.epochs else []
+        if "," not in self.dataset and all(self._is_option(*one) for one in self.settings):
+            words = [word for name, value in given for word in (f"--{name}", str(value))]
+            return shlex.join(["gcsr", "benchmark", *words])
+        plural = {"model": "models", "method": "methods"}
+        keywords = {plural.get(name, name): value for name, value in given if name != "set"}
+        keywords |= {"settings": {self.method: dict(self.settings)}} if self.settings else {}
+        arguments = ", ".join(f"{name}={value!r}" for name, value in keywords.items())
+        return shlex.join(["python", "-c", f"import gcsr; gcsr.benchmark({arguments})"])
+
+    def _is_option(self, key: str, value: Any) -> bool:
+        """Whether ``--set`` reads the same value from its text."""
+        kind, text = setting_kinds(method(self.method))[setting_name(key)], str(value).strip()
+        try:
+            read = value_of(key, text, kind)
+        except InputError:
+            return False
+        return bool(read == value and isinstance(read, str) == isinstance(value, str))
 
 
 def _code(name: str) -> str:

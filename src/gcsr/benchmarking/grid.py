@@ -10,19 +10,36 @@ from pathlib import Path
 from typing import Any, Self
 
 from gcsr.benchmarking.cells import PSEUDO_LABELS, WHOLE_GRAPH, Cell, Protocol
+from gcsr.benchmarking.checks import (
+    as_tuple,
+    plain_settings,
+    require_entries,
+    require_path,
+    require_seconds,
+    require_share,
+    require_tables,
+)
 from gcsr.benchmarking.results import Results
 from gcsr.benchmarking.runner import measure
-from gcsr.benchmarking.store import Store, failed_row, prepare_folder
+from gcsr.benchmarking.store import Store, failed_row, prepare_folder, prepare_writable
 from gcsr.benchmarking.work import Data, Limits
 from gcsr.data.graph import Graph
 from gcsr.data.interop import described
 from gcsr.distributed.pool import Cluster
+from gcsr.methods.presets import PRESETS
 from gcsr.methods.registry import BUILT_IN, method, method_names
 from gcsr.models.registry import testing_model
 from gcsr.starts.sample import class_budget
 from gcsr.tuning.space import read_toml
 from gcsr.utils.arguments import require_keyword
-from gcsr.utils.errors import InputError, require, require_integer, require_setting
+from gcsr.utils.errors import (
+    InputError,
+    plain_number,
+    require,
+    require_integer,
+    require_one_of,
+    require_setting,
+)
 from gcsr.utils.formatting import counted
 from gcsr.utils.progress import ProgressOption, shows_progress
 
@@ -78,9 +95,12 @@ class Grid:
         )
         object.__setattr__(self, "data", tuple(map(os.fspath, names)))
         for name in ("methods", *SIZES, "models", "more_models"):
-            value = getattr(self, name)
-            one = isinstance(value, str | int | float | Mapping)
-            object.__setattr__(self, name, (value,) if one else tuple(value))
+            object.__setattr__(self, name, as_tuple(name, getattr(self, name)))
+        for name, least in (("seeds", 1), ("runs", 1), ("epochs", 1), ("tune", 0)):
+            number = plain_number(getattr(self, name))
+            object.__setattr__(self, name, number)
+            if name != "epochs" or number is not None:
+                require_integer(name, number, least)
         require(bool(self.data), "data must have at least one graph.")
         require(bool(self.models), "models must have at least one test model.")
         given = [name for name in SIZES if getattr(self, name)]
@@ -97,18 +117,14 @@ class Grid:
             for size in getattr(self, name):
                 require_integer(name, size, 1)
         for share in self.ratio:
-            require(0 < share <= 1, f"ratio must be > 0 and <= 1, got {share}.")
+            require_share(share)
         for model in (*self.models, *self.more_models):
             testing_model(model, 1)
-        require_integer("tune", self.tune, 0)
-        for entry in self.methods:
-            require(
-                isinstance(entry, str) or "method" in entry,
-                f"methods must be names or tables with a method, got {entry!r}.",
-            )
-        for name in self.settings or {}:
-            method(name)
-        list(self.entries())  # checks settings and numbers
+        require_entries(tuple(self.methods))
+        require_tables(self.settings)
+        entries = list(self.entries())  # checks settings and numbers
+        presets = [name for cell in entries for name in method(cell.method).presets]
+        require_one_of("preset", self.preset, dict.fromkeys([*PRESETS, *presets]))
 
     @classmethod
     def read(cls, path: Path, **changes: Any) -> Self:
@@ -133,23 +149,29 @@ class Grid:
         entries: list[Mapping[str, Any]] = []
         for one in listed:
             entries += [{"method": name} for name in rest] if one == {"method": "all"} else [one]
-        known: set[str] = set()
+        known: dict[str, Cell] = {}
         for entry in entries:
-            name = str(entry["method"])
+            name, preset = entry["method"], entry.get("preset", self.preset)
+            chosen, trials = method(name), entry.get("tune", self.tune)
             own = {key: value for key, value in entry.items() if key not in ENTRY}
             settings = {**(self.settings or {}).get(name, {}), **own}
-            label = str(entry.get("name") or method(name).name)
+            label = str(entry.get("name") or chosen.name)
             require(label not in known, f"methods must have different names, got {label!r} twice.")
-            known.add(label)
+            require_one_of("preset", preset, dict.fromkeys([*PRESETS, *chosen.presets]))
+            require_integer("tune", trials, 0)
             cell = Cell(
                 name,
                 "",
                 1,
-                tuple((key, _plain(value)) for key, value in sorted(settings.items())),
-                preset=str(entry.get("preset", self.preset)),
-                trials=entry.get("tune", self.tune),
+                plain_settings(settings),
+                preset=preset,
+                trials=trials,
                 label=label,
             )
+            for other, before in known.items():
+                same = f"{label!r} with the method and the settings of {other!r}"
+                require(before != cell, f"methods must differ, got {same}.")
+            known[label] = cell
             if cell.preset == "default":
                 cell.condenser(self.protocol)
             yield cell
@@ -178,7 +200,7 @@ class Grid:
                     nodes = self._size(graphs[name], place)
                     self._require_possible(replace(entry, dataset=name, nodes=nodes), graphs[name])
                     found += [replace(entry, dataset=name, nodes=nodes, test=one) for one in models]
-        return found
+        return list(dict.fromkeys(found))  # what is named twice is measured once
 
     def _require_possible(self, cell: Cell, graph: Any) -> None:
         """Refuse a cell that is known to fail before anything is measured."""
@@ -199,10 +221,6 @@ class Grid:
             return self.per_class[place] * int(graph.num_classes)
         visible: int = graph.train.numel() if graph.inductive else graph.num_nodes
         return max(1, round(self.ratio[place] * int(visible)))
-
-
-def _plain(value: Any) -> Any:
-    return tuple(map(_plain, value)) if isinstance(value, list) else value
 
 
 def few_labels(graph: Any) -> bool:
@@ -257,6 +275,13 @@ def benchmark(
     for name in changes:
         require_keyword(name, benchmark, known, "a field of the grid")
     require(
+        grid is None or isinstance(grid, Grid | str | os.PathLike),
+        f"grid must be a Grid or the path of a TOML file, got {grid!r}.",
+    )
+    for name, place in (("out", out), ("root", root), ("keep_graphs", keep_graphs)):
+        if place is not None or name == "out":
+            require_path(name, place)
+    require(
         grid is not None or "data" in changes,
         "data must be given to gcsr.benchmark: names of datasets or paths of graphs.",
     )
@@ -265,12 +290,14 @@ def benchmark(
     else:
         grid = Grid(**changes) if grid is None else Grid.read(Path(grid), **changes)
     for name, seconds in (("time_limit", time_limit), ("cell_limit", cell_limit)):
-        require(seconds is None or seconds > 0, f"{name} must be > 0, got {seconds}.")
+        require_seconds(name, seconds)
     path = Path(out)
     require(path.suffix == ".jsonl", f"out must end in .jsonl, got {str(path)!r}.")
     prepare_folder("out", path.parent)
     data = Data(None if root is None else Path(root), download)
     store, cells = Store(path), grid.cells(data)
+    if keep_graphs is not None:
+        prepare_writable("keep_graphs", Path(keep_graphs))
     limits = Limits(time_limit or math.inf, cell_limit or math.inf, keep_failures=True, retry=retry)
     outcomes = measure(
         cells,

@@ -154,9 +154,9 @@ def _on_cluster(waiting: Waiting, work: Work, cluster: Cluster) -> Measured:
                     waiting.append(group)
                     busy += 1
                     continue
-                yield from taken.known
                 if taken.graph is None:
                     taken.claim.close()
+                    yield from taken.known
                     continue
                 name = group[0].dataset
                 if name not in graphs:
@@ -166,6 +166,7 @@ def _on_cluster(waiting: Waiting, work: Work, cluster: Cluster) -> Measured:
                 arguments = graphs[name], work.measurement, taken.missing, work.kept(taken)
                 unit = cluster.submit(_unit, *arguments, device=work.measurement.device)
                 running[unit] = taken
+                yield from taken.known  # from here on the claim is closed whatever happens
             if not running:
                 if waiting:
                     time.sleep(PATIENCE)

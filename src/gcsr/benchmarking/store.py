@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -116,6 +117,13 @@ def prepare_folder(field: str, folder: Path) -> None:
     """Make a folder now: a failure after hours of computing would be too late."""
     with accessing(f"{field}: {folder} cannot be made a folder"):
         folder.mkdir(parents=True, exist_ok=True)
+
+
+def prepare_writable(field: str, folder: Path) -> None:
+    """Make a folder, and a file in it that is removed at once."""
+    prepare_folder(field, folder)
+    with accessing(f"{field}: {folder} cannot be written"), tempfile.TemporaryFile(dir=folder):
+        pass
 
 
 def failed_row(row: Row) -> bool:

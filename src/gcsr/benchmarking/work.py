@@ -7,7 +7,7 @@ import re
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
@@ -170,7 +170,8 @@ def save_graphs(paths: Sequence[Path], graphs: Sequence[CondensedGraph]) -> None
     for path, graph in zip(paths, graphs, strict=True):
         prepare_folder("keep_graphs", path.parent)
         for unfinished in path.parent.glob(f".{path.name}.*"):  # of a process that was killed
-            unfinished.unlink(missing_ok=True)
+            with suppress(OSError):  # writing the file says what is wrong
+                unfinished.unlink()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InputWarning)  # whatever the sizes are
             graph.save(path)
@@ -237,13 +238,19 @@ class Measurement:
         """Every cell of a group, on graphs that were ``kept`` or are made and passed to ``keep``."""
         small: Sequence[CondensedGraph] = kept or ()
         regularizers: Mapping[int, Tensor] = {}
+        new = kept is None and cells[0].condenses
         try:
-            if kept is None and cells[0].condenses:
+            if new:
                 small, regularizers = self._condense(cells, graph, self.limits.within(progress))
-                keep(small)
         except Exception as error:
             yield from self.failed(cells, graph, error)
             return
+        unkept: Exception | None = None
+        if new:
+            try:
+                keep(small)  # before testing: a process that is killed then does not lose them
+            except Exception as error:
+                unkept = error
         for cell in cells:
             try:
                 report = self.limits.within(progress)
@@ -252,6 +259,8 @@ class Measurement:
                 yield from self.failed([cell], graph, error)
             else:
                 yield cell, Outcome("done", row)
+        if unkept is not None:  # after the rows, which are no failures
+            raise unkept
 
     def failed(self, cells: Sequence[Cell], graph: Graph, error: Exception) -> Outcomes:
         """What an error costs: these cells, unless it is a fault of this library or of the device."""

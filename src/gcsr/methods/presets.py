@@ -8,7 +8,7 @@ from functools import reduce
 from importlib.resources import files
 from typing import Any
 
-from gcsr.utils.errors import require
+from gcsr.utils.errors import require, require_one_of
 from gcsr.utils.formatting import UNNAMED
 
 _TABLES = tomllib.loads((files("gcsr.methods") / "presets.toml").read_text(encoding="utf-8"))
@@ -33,6 +33,7 @@ def preset_settings(
 
     ``model`` is the condensing model that was asked for, if any.
     """
+    require_one_of("preset", preset, [name for name in PRESETS if name in _TABLES])
     known = _TABLES[preset]
     other = "; preset 'paper' has the published settings of other methods"
     require(
