@@ -63,7 +63,8 @@ def test_installed_files_are_found_unless_a_folder_is_named(tmp_path, monkeypatc
         registry, "is_file", lambda path: tmp_path in path.parents and path.is_file()
     )
     assert datasets.load("wordnet").num_classes == 2
-    with pytest.raises(InputError, match=r"^wordnet: its files \(data.noun, .*\) are not in .*empty and cannot"):
+    sentence = r"^wordnet: its files \(data.noun, .*\) are not in .*empty and cannot"
+    with pytest.raises(InputError, match=sentence):
         datasets.load("wordnet", tmp_path / "empty")
 
 
