@@ -347,22 +347,19 @@ def test_the_decision_counts_condensing_evaluation_and_storage():
     assert sheet.paid_after == break_even(spent, sheet.condensed.seconds, sheet.whole.seconds)
 
 
-def test_a_forecast_scales_the_estimate_by_what_was_measured(monkeypatch):
+def test_a_forecast_of_other_methods_says_that_its_estimate_is_an_order_of_magnitude(monkeypatch):
     graph = planted_graph()
     condenser = gcsr.Clusters(nodes=9)
     device = torch.device("cpu")
     found = forecast(condenser, graph, device, runs=3, recipe=QUICK)
-    assert found.condense_seconds == condenser.estimate(graph).seconds * found.slowdown
+    assert found.condense_seconds == condenser.estimate(graph).seconds
+    assert "order of magnitude" in found.sentence
     assert found.evaluation_seconds == 3 * found.small_seconds
     spent = found.condense_seconds + found.evaluation_seconds
     assert found.paid_after == break_even(spent, found.small_seconds, found.whole_seconds)
     assert found.calibration_seconds < 10
-    # A machine twice as slow takes twice as long for everything.
     monkeypatch.setattr("gcsr.evaluation.forecast.projected", lambda *_: [1.0] * 3)
     first = forecast(condenser, graph, device)
-    monkeypatch.setattr("gcsr.evaluation.forecast.projected", lambda *_: [2.0] * 3)
-    second = forecast(condenser, graph, device)
-    assert second.condense_seconds == pytest.approx(2 * first.condense_seconds)
     assert first.paid_after is None and "will never pay" in first.sentence
 
 
