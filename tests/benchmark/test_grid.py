@@ -277,3 +277,12 @@ def test_a_claim_ends_with_a_run_on_a_cluster_that_is_closed():
     next(running)
     cast("Any", running).close()
     assert ended == ["unit", "claim"]
+
+
+def test_rows_with_the_authors_settings_have_costs_too(tmp_path):
+    out = tmp_path / "rows.jsonl"
+    gcsr.benchmark(**SMALL, preset="paper", out=out, **BRIEF)
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    (row,) = (row for row in rows if row["method"] == "random")
+    assert (row["label"], row["preset"], row["given"]) == ("random", "paper", {})
+    assert row["bytes"] > 0 and row["condense_seconds"] > 0

@@ -87,6 +87,11 @@ class Cell:
         return self.method not in (WHOLE_GRAPH, PSEUDO_LABELS, STATISTICS)
 
     @property
+    def benchmarked(self) -> bool:
+        """Whether this is a cell of ``gcsr benchmark``, which has a label, not of the paper's tables."""
+        return bool(self.label) or self.preset != "paper" or self.method == PSEUDO_LABELS
+
+    @property
     def condensation(self) -> Cell:
         """The same for all cells that can share condensed graphs."""
         return replace(self, test="", analysis="", cut=0.0)
@@ -183,7 +188,7 @@ class Cell:
 
     def command(self, protocol: Protocol) -> str:
         """The command line that gives the same numbers."""
-        if self.label or self.preset != "paper" or self.method == PSEUDO_LABELS:
+        if self.benchmarked:
             return self._benchmark_command(protocol)
         if self.method == STATISTICS:
             return f"gcsr reproduce table1 --dataset {self.dataset}"

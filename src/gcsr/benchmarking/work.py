@@ -323,7 +323,7 @@ class Measurement:
             first = small[0].provenance
             row["notes"] = first["notes"]
             row["condense_seconds"] = sum(g.provenance["measured"]["seconds"] for g in small)
-        if cell.preset != "paper":
+        if cell.benchmarked:
             row |= self._costs(cell, graph, small)
         if cell.method == STATISTICS:
             value = graph_statistics(graph)[row["statistic"]]
@@ -369,7 +369,7 @@ class Measurement:
             "command": cell.command(self.protocol),
             "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         }
-        if cell.preset != "paper":
+        if cell.benchmarked:
             row["label"], row["preset"] = cell.label or cell.method, cell.preset
             row["given"] = dict(cell.settings)
         return row
