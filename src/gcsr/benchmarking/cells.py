@@ -88,7 +88,7 @@ class Cell:
 
     @property
     def benchmarked(self) -> bool:
-        """Whether this is a cell of ``gcsr benchmark`` (it has a label), not of a table of the paper."""
+        """Whether this is a cell of ``gcsr benchmark``, which has a label."""
         return bool(self.label) or self.preset != "paper" or self.method == PSEUDO_LABELS
 
     @property
