@@ -152,10 +152,12 @@ def test_to_pyg_has_the_edges_that_were_chosen_for_unweighted_layers(chosen, edg
         assert data.edge_weight.tolist() == [1.0] * N
 
 
-def test_to_pyg_of_an_unweighted_graph_has_all_of_its_edges_and_no_other_loops():
+def test_to_pyg_of_an_unweighted_graph_has_its_edges_and_a_loop_where_a_node_has_none():
+    # SAGEConv adds no self-loops: without neighbors the weights for them would not be trained.
     adjacency = torch.tensor([[0.0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0]])
     data = made(adjacency=adjacency).to_pyg()
-    assert data.edge_index.tolist() == [[0, 1, 2], [1, 0, 2]]
+    assert data.edge_index.tolist() == [[0, 1, 2, 3], [1, 0, 2, 3]]
+    assert data.edge_weight.tolist() == [1, 1, 2, 1]
 
 
 def test_a_gcn_of_pyg_with_every_entry_is_the_gcn_of_this_library():

@@ -370,17 +370,19 @@ class CondensedGraph:
         Edges are the entries of A' above ``threshold``: by default :attr:`edge_threshold`, so that
         layers that ignore weights can be trained; 0 gives every entry. Self-loops have the weight
         A'_ii + 1, as in the models of this library; layers of PyG that add self-loops keep them. Every
-        node has one, but where A' has neither weights nor a diagonal, as among selected real nodes.
-        Self-loops without other edges have weight 1.
+        node has one, but where A' has neither weights nor a diagonal, as among selected real nodes:
+        there only nodes without neighbors have one, so that layers that add none, such as SAGEConv,
+        train the weights that they apply to neighbors. Self-loops without other edges have weight 1.
         """
         from torch_geometric.data import Data  # noqa: PLC0415 - takes a second to import
 
         limit = self.edge_threshold if threshold is None else threshold
         require(limit >= 0, f"threshold must be >= 0, got {limit}.")
-        loops = (self.adjacency.diag() > 0) | self.has_weights
         # Row i of A' collects what node i receives; PyG's edges go from source to target.
         kept = (self.adjacency > limit).T
-        kept.diagonal().copy_(loops)
+        kept.fill_diagonal_(False)
+        alone = ~(kept.any(0) | kept.any(1))
+        kept.diagonal().copy_((self.adjacency.diag() > 0) | self.has_weights | alone)
         index = kept.nonzero().T.contiguous()
         weight = self.adjacency[index[1], index[0]] + (index[0] == index[1])
         if bool((index[0] == index[1]).all()):
