@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,8 +22,11 @@ from gcsr.utils.errors import require
 from gcsr.utils.products import csr_matrix, csr_tensor, is_sparse, weighted_sums
 from gcsr.utils.safe_io import ALWAYS_BYTES
 
+if TYPE_CHECKING:
+    from gcsr.models.sparse import SparseOperator
+
 __all__ = [
-    "Operator", "SparseRows", "column_variance", "csr_matrix", "dense", "filled", "from_csr",
+    "SparseRows", "column_variance", "csr_matrix", "dense", "filled", "from_csr",
     "is_sparse", "matmul", "nbytes", "propagated", "row_blocks", "row_scale", "select_rows",
     "stays_sparse", "take_columns", "take_rows", "transposed_matmul", "with_ones",
 ]  # fmt: skip
@@ -124,25 +127,7 @@ def transposed_matmul(x: Tensor, w: Tensor) -> Tensor:
     return torch.from_numpy(csr_matrix(x).T @ w.numpy())
 
 
-class Operator(Protocol):
-    """A sparse linear map of node signals, such as :class:`gcsr.models.sparse.SparseOperator`."""
-
-    @property
-    def matrix(self) -> sp.csr_array:
-        """As a scipy matrix."""
-        ...
-
-    @property
-    def device(self) -> torch.device:
-        """Where signals are."""
-        ...
-
-    def __call__(self, signal: Tensor) -> Tensor:
-        """The product with a dense signal."""
-        ...
-
-
-def propagated(operator: Operator, x: Tensor) -> Tensor:
+def propagated(operator: SparseOperator, x: Tensor) -> Tensor:
     r""":math:`\hat A X`, sparse where X is and less than half of its entries can be other than zero."""
     if not is_sparse(x):
         return operator(x)

@@ -23,7 +23,7 @@ from gcsr.data.stored_graph import SCRATCH_VARIABLE, OnDisk
 from gcsr.data.stored_matrix import StoredFeatures, StoredMatrix
 from gcsr.distributed.pool import Cluster
 from gcsr.distributed.worker import Shared
-from gcsr.models.sparse import scaled_both_sides, symmetric_scale
+from gcsr.models.sparse import scaled, symmetric_scale, with_loops
 from gcsr.outofcore.products import DenseRows, DenseSide, Ones, stored
 from gcsr.utils.errors import InputError, require
 from gcsr.utils.files import lock_file, write_atomically
@@ -60,14 +60,13 @@ class NormalizedRows:
             return self._scale
         scale = np.empty(self.adjacency.shape[0])
         for start, stop in self.adjacency.cuts(ENTRIES_AT_ONCE, ENTRIES_AT_ONCE):
-            looped = _with_loops(self.adjacency.rows(start, stop), np.arange(start, stop))
+            looped = with_loops(self.adjacency.rows(start, stop), np.arange(start, stop))
             scale[start:stop] = symmetric_scale(looped)
         return scale
 
     def matrix(self, ids: np.ndarray) -> sp.csr_array:
         """The rows of some nodes in float64; every column."""
-        looped = _with_loops(self.adjacency.take(ids), ids)
-        return scaled_both_sides(looped, self.scale[ids], self.scale)
+        return scaled(with_loops(self.adjacency.take(ids), ids), self.scale[ids], self.scale)
 
     def take(self, ids: np.ndarray, columns: np.ndarray | None = None) -> RowBlock:
         """The rows of some nodes as float32; ``columns`` are numbered by their place in these."""
@@ -94,14 +93,6 @@ class NormalizedRows:
 def _normalized_rows(adjacency: StoredMatrix, content_hash: str) -> NormalizedRows:
     """The same object for the same content, so that the scale is computed once."""
     return NormalizedRows(adjacency)
-
-
-def _with_loops(rows: sp.csr_array, ids: np.ndarray) -> sp.csr_array:
-    """Rows of A + I, sorted; float64, as in memory."""
-    # Indices of another type would change those of the sum.
-    places = (np.asarray(part, rows.indices.dtype) for part in (ids, np.arange(ids.size + 1)))
-    own = sp.csr_array((np.ones(ids.size), *places), shape=rows.shape)
-    return sp.csr_array(rows + own)
 
 
 @dataclass(frozen=True)

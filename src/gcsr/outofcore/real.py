@@ -115,7 +115,7 @@ class GraphInMemory:
         """Features, or those after some hops, as sparse rows by number."""
         x = self._sparse
         for _ in range(hops):
-            x = sp.csr_array(self.topology.normalized_matrix.astype(x.dtype) @ x)
+            x = sp.csr_array(self.topology.normalized.matrix.astype(x.dtype) @ x)
         rows: ReadSparse = x.__getitem__
         return rows
 
