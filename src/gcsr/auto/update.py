@@ -25,9 +25,11 @@ from gcsr.auto.automatic import (
     STEPS_MANY_LABELS,
     Automatic,
 )
+from gcsr.data.arrays import FEATURE_SCALINGS
 from gcsr.data.condensed import CondensedGraph
-from gcsr.data.graph import FEATURE_SCALINGS, Graph
-from gcsr.data.interop import described, graph_of, recordable_options
+from gcsr.data.graph import Graph
+from gcsr.data.interop import graph_of, recordable_options
+from gcsr.data.objects import described
 from gcsr.data.views import CondensingView, VisibleGraph
 from gcsr.engines.iterates import QuickScore
 from gcsr.engines.result import CondensationResult, Context

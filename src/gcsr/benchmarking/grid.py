@@ -24,7 +24,7 @@ from gcsr.benchmarking.runner import measure
 from gcsr.benchmarking.store import Store, failed_row, prepare_folder, prepare_writable
 from gcsr.benchmarking.work import Data, Limits
 from gcsr.data.graph import Graph
-from gcsr.data.interop import described
+from gcsr.data.objects import described
 from gcsr.distributed.pool import Cluster
 from gcsr.methods.presets import PRESETS
 from gcsr.methods.registry import BUILT_IN, method, method_names

@@ -25,13 +25,14 @@ import zipfile
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from gcsr.data.array_file import npy_header
+from gcsr.data.arrays import SPLITS
 from gcsr.data.features import csr_matrix, dense, filled, is_sparse, stays_sparse
-from gcsr.data.graph import SPLITS, FeatureScaling, Graph
 from gcsr.data.sizes import MOST_CLASSES
 from gcsr.utils.errors import InputError, require
 from gcsr.utils.files import write_atomically
@@ -44,6 +45,9 @@ from gcsr.utils.safe_io import (
     reason,
     require_unfoldable,
 )
+
+if TYPE_CHECKING:
+    from gcsr.data.graph import Graph
 
 _SUFFIX = ".npy"
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -117,11 +121,8 @@ def _member(archive: zipfile.ZipFile, name: str, info: zipfile.ZipInfo) -> np.nd
         raise ValueError(f"{name}: {reason(error)}") from None
 
 
-def read_npz(
-    path: str | Path, *, undirected: bool, inductive: bool | None, features: FeatureScaling
-) -> Graph:
-    """See :meth:`gcsr.Graph.from_npz`."""
-    path = Path(path)
+def read_npz(path: Path) -> dict[str, Any]:
+    """Arguments of :meth:`gcsr.Graph.from_arrays`."""
     arrays = load_arrays(path)
     missing = [key for key in _NEEDED if key not in arrays]
     require(
@@ -157,21 +158,16 @@ def read_npz(
         classes.shape == () and classes.dtype.kind in "iu" and 0 <= int(classes) <= MOST_CLASSES,
         f"{path}: num_classes must be a single integer 0..{MOST_CLASSES}.",
     )
-    with naming(path):
-        return Graph.from_arrays(
-            x,
-            adjacency,
-            y,
-            weighted="adj_data" in arrays,
-            train=arrays["train"],
-            val=arrays.get("val"),
-            test=arrays.get("test"),
-            undirected=undirected,
-            inductive=bool(stored) if inductive is None else inductive,
-            num_classes=int(classes),
-            name=path.stem,
-            features=features,
-        )
+    return {
+        "x": x,
+        "edges": adjacency,
+        "y": y,
+        "weighted": "adj_data" in arrays,
+        **{split: arrays.get(split) for split in SPLITS},
+        "inductive": bool(stored),
+        "num_classes": int(classes),
+        "name": path.stem,
+    }
 
 
 def shape_of(path: Path, prefix: str, arrays: dict[str, np.ndarray]) -> tuple[int, int]:

@@ -10,9 +10,10 @@ from typing import Any, NoReturn
 import torch
 
 from gcsr.data.array_file import ArrayFile
+from gcsr.data.arrays import SPLITS, FeatureScaling, scaling_name
 from gcsr.data.features import from_csr
 from gcsr.data.folder import Manifest
-from gcsr.data.graph import SPLITS, FeatureScaling, Graph, scaling_name
+from gcsr.data.graph import Graph
 from gcsr.data.stored_matrix import NEEDS_MEMORY, StoredFeatures, StoredMatrix
 from gcsr.utils.errors import InputError, require
 from gcsr.utils.safe_io import expanded, naming

@@ -14,10 +14,11 @@ import numpy as np
 import torch
 
 from gcsr.data.array_file import WALK_BYTES, ArrayFile, ArrayWriter
+from gcsr.data.arrays import SPLITS, FeatureScaling
 from gcsr.data.edges import EdgeBlocks
 from gcsr.data.features import row_scale
 from gcsr.data.folder import new_folder, seal, write_list
-from gcsr.data.graph import SPLITS, FeatureScaling, Scale, standard_scale
+from gcsr.data.graph import Scale, standard_scale
 from gcsr.data.npz import load_array
 from gcsr.data.stored_graph import open_folder
 from gcsr.datasets.readers import OgbFiles

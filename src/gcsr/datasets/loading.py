@@ -9,8 +9,9 @@ from typing import Any
 
 import torch
 
+from gcsr.data.arrays import FeatureScaling, scaling_name
 from gcsr.data.folder import MANIFEST, is_folder
-from gcsr.data.graph import FeatureScaling, Graph, scaling_name
+from gcsr.data.graph import Graph
 from gcsr.data.interop import graph_of, options_of_objects
 from gcsr.data.stored_graph import in_memory_bytes, open_folder
 from gcsr.datasets import readers
