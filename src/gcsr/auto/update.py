@@ -38,9 +38,8 @@ from gcsr.methods.bilevel import QUICK, QUICK_HIDDEN, Bilevel, known_labels
 from gcsr.outofcore.estimate import Work
 from gcsr.starts.sample import Start, class_budget
 from gcsr.training.fit import topology_of
-from gcsr.utils.arguments import checks_arguments
 from gcsr.utils.checkpoint import Checkpoint
-from gcsr.utils.errors import Whole, require
+from gcsr.utils.errors import Whole, checks_arguments, require
 from gcsr.utils.progress import ProgressOption
 from gcsr.utils.safe_io import part
 

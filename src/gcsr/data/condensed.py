@@ -21,7 +21,6 @@ from gcsr.data.card import card
 from gcsr.data.sizes import MOST_CLASSES, StoredParts, sparse_bytes
 from gcsr.data.torch_files import SUFFIXES, read_tensors
 from gcsr.utils.errors import InputError, InputWarning, require, require_one_of
-from gcsr.utils.files import write_atomically
 from gcsr.utils.formatting import counted
 from gcsr.utils.safe_io import (
     allowed_bytes,
@@ -31,6 +30,7 @@ from gcsr.utils.safe_io import (
     parsing,
     part,
     require_unfoldable,
+    write_atomically,
 )
 
 if TYPE_CHECKING:

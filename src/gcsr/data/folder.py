@@ -36,8 +36,14 @@ from gcsr.data.features import csr_matrix, is_sparse
 from gcsr.data.sizes import MOST_CLASSES
 from gcsr.data.stored_matrix import SPARSE_FILES, StoredFeatures
 from gcsr.utils.errors import InputError, require
-from gcsr.utils.files import current_umask, write_atomically
-from gcsr.utils.safe_io import accessing, expanded, is_file, require_unfoldable
+from gcsr.utils.safe_io import (
+    accessing,
+    current_umask,
+    expanded,
+    is_file,
+    require_unfoldable,
+    write_atomically,
+)
 
 if TYPE_CHECKING:
     from gcsr.data.graph import Graph

@@ -12,7 +12,7 @@ import numpy as np
 
 from gcsr.data.graph import Graph
 from gcsr.data.objects import described, libraries_of
-from gcsr.utils.errors import InputError, plain_number, require, suggestion
+from gcsr.utils.errors import InputError, plain_number, require, require_known
 
 
 def reading_options(source: object) -> list[str]:
@@ -56,7 +56,9 @@ def graph_of(source: object, **options: Any) -> Graph:
     if isinstance(source, Graph):
         return source
     reader, parts = _reader(source)
-    return _read(reader, *parts, **options)
+    for option in options:
+        require_known(option, f"an option of Graph.{reader.__name__}", _options(reader))
+    return reader(*parts, **options)
 
 
 def _reader(source: object) -> tuple[Callable[..., Graph], Sequence[Any]]:
@@ -93,15 +95,3 @@ def _shape(field: str, value: Any) -> tuple[int, ...]:
         return np.shape(value)
     except ValueError:
         raise InputError(f"{field} must have rows of equal length.") from None
-
-
-def _read(reader: Callable[..., Graph], *parts: Any, **options: Any) -> Graph:
-    accepted = _options(reader)
-    for option in options:
-        meant = suggestion(option, accepted)
-        require(
-            option in accepted,
-            f"{option} is not an option of Graph.{reader.__name__}{meant}; accepted:"
-            f" {', '.join(accepted)}.",
-        )
-    return reader(*parts, **options)

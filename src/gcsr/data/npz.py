@@ -35,7 +35,6 @@ from gcsr.data.arrays import SPLITS
 from gcsr.data.features import csr_matrix, dense, filled, is_sparse, stays_sparse
 from gcsr.data.sizes import MOST_CLASSES
 from gcsr.utils.errors import InputError, require
-from gcsr.utils.files import write_atomically
 from gcsr.utils.safe_io import (
     allowed_bytes,
     is_file,
@@ -44,6 +43,7 @@ from gcsr.utils.safe_io import (
     parsing,
     reason,
     require_unfoldable,
+    write_atomically,
 )
 
 if TYPE_CHECKING:

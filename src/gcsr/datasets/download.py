@@ -10,8 +10,7 @@ from http.client import HTTPException, HTTPResponse
 from pathlib import Path
 from typing import IO
 
-from gcsr.utils.files import replacing
-from gcsr.utils.safe_io import is_file
+from gcsr.utils.safe_io import is_file, replacing
 
 CONNECT_SECONDS = 10.0
 STALL_SECONDS = 20.0

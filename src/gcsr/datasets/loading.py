@@ -17,9 +17,15 @@ from gcsr.data.stored_graph import in_memory_bytes, open_folder
 from gcsr.datasets import readers
 from gcsr.datasets.download import DownloadError, fetch_missing
 from gcsr.datasets.registry import DATA_VARIABLE, DATASETS, Dataset, Layout, data_root
-from gcsr.utils.arguments import argument_names, checks_arguments, hint
 from gcsr.utils.devices import free_memory_bytes
-from gcsr.utils.errors import InputError, require, suggestion
+from gcsr.utils.errors import (
+    InputError,
+    argument_names,
+    checks_arguments,
+    require,
+    require_known,
+    suggestion,
+)
 from gcsr.utils.safe_io import expanded, is_file, naming
 
 logger = logging.getLogger(__name__)
@@ -83,8 +89,7 @@ def load(
             raise InputError(
                 f"{option} is an option for objects such as PyG's Data, not for {source!r}."
             )
-        accepted = hint(option, argument_names(load))
-        raise InputError(f"{option} is not an argument of gcsr.load{accepted}.")
+        require_known(option, "an argument of gcsr.load", argument_names(load))
     source = str(source) if not isinstance(source, Path) else source
     name, path = str(source), expanded(source)
     if name not in DATASETS:

@@ -26,10 +26,9 @@ from gcsr.distributed.worker import Shared
 from gcsr.models.sparse import scaled, symmetric_scale, with_loops
 from gcsr.outofcore.products import DenseRows, DenseSide, Ones, stored
 from gcsr.utils.errors import InputError, require
-from gcsr.utils.files import lock_file, write_atomically
 from gcsr.utils.products import ENTRIES_TOGETHER, RowBlock
 from gcsr.utils.progress import Progress, silent
-from gcsr.utils.safe_io import accessing
+from gcsr.utils.safe_io import accessing, lock_file, write_atomically
 
 # Entries of the adjacency that are read together where only sums are computed.
 ENTRIES_AT_ONCE = 2**18

@@ -22,8 +22,7 @@ from gcsr.outofcore.parts import trained_places, validation_part
 from gcsr.outofcore.real import RealGraph, real_graph
 from gcsr.training.adam import fused_adam
 from gcsr.training.classification import predicted, score_of, targets_of, training_loss
-from gcsr.utils.capture import record, warm_up
-from gcsr.utils.devices import make_generator
+from gcsr.utils.devices import make_generator, record, warm_up
 from gcsr.utils.errors import Bounds, Count, Rate, Weight, check_fields
 from gcsr.utils.renamed import generator_name
 

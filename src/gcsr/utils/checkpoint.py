@@ -23,8 +23,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from gcsr.utils.errors import InputError, require
-from gcsr.utils.files import lock_file, write_atomically
-from gcsr.utils.safe_io import accessing, reason
+from gcsr.utils.safe_io import accessing, lock_file, reason, write_atomically
 
 logger = logging.getLogger(__name__)
 # The share of a run's time that writing may take.
