@@ -21,6 +21,8 @@ Features: TypeAlias = "ArrayLike | Tensor | sp.sparray | sp.spmatrix"
 FeatureScaling = Literal["keep", "rows", "standardize"]
 FEATURE_SCALINGS: tuple[FeatureScaling, ...] = get_args(FeatureScaling)
 SPLITS = ("train", "val", "test")
+# More classes than any node classification has; bounds what a file can make us allocate.
+MOST_CLASSES = 1_000_000
 
 
 def scaling_name(given: str) -> FeatureScaling:

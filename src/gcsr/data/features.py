@@ -1,4 +1,4 @@
-"""Features of real nodes, dense or sparse: the few operations that everything else uses.
+"""Features of real nodes, dense or sparse: the few operations that everything else uses, and sizes.
 
 Dense features are a strided tensor, sparse ones a torch CSR tensor without stored zeros. What is
 unfolded here is a bounded part of sparse features, or all of them within a share of free memory
@@ -23,12 +23,14 @@ from gcsr.utils.products import csr_matrix, csr_tensor, is_sparse, weighted_sums
 from gcsr.utils.safe_io import ALWAYS_BYTES
 
 if TYPE_CHECKING:
+    from gcsr.data.stored_matrix import StoredMatrix
     from gcsr.models.sparse import SparseOperator
 
 __all__ = [
-    "SparseRows", "column_variance", "csr_matrix", "dense", "filled", "from_csr",
-    "is_sparse", "matmul", "nbytes", "propagated", "row_blocks", "row_scale", "select_rows",
-    "stays_sparse", "take_columns", "take_rows", "transposed_matmul", "with_ones",
+    "FLOAT", "LABEL_BYTES", "SparseRows", "StoredParts", "column_variance", "csr_matrix", "dense",
+    "filled", "from_csr", "is_sparse", "matmul", "nbytes", "propagated", "real_bytes", "row_blocks",
+    "row_scale", "select_rows", "sparse_bytes", "stays_sparse", "take_columns", "take_rows",
+    "transposed_matmul", "with_ones",
 ]  # fmt: skip
 
 # A matrix that is given sparse stays so where fewer than one of so many entries are not zero and its
@@ -40,7 +42,7 @@ DENSE_SHARE = 0.5
 BLOCK_BYTES = 2**26
 # Up to so many numbers variances are those of unfolded columns, to the last bit.
 MANY_NUMBERS = 2**30
-FLOAT = 4
+FLOAT, POINTER_BYTES, LABEL_BYTES = 4, 4, 8
 
 
 def stays_sparse(matrix: sp.csr_array) -> bool:
@@ -184,3 +186,51 @@ class SparseRows:
     def __getitem__(self, nodes: Tensor, /) -> Tensor:
         """The rows of some nodes, dense."""
         return take_rows(self.x, nodes).to(self.device)
+
+
+# -- Bytes in a file: features and edges as compressed sparse rows where that is smaller ---------------
+
+
+@dataclass(frozen=True)
+class StoredParts:
+    """Bytes of a graph in a file."""
+
+    features: int
+    adjacency: int
+    labels: int
+
+    @property
+    def total(self) -> int:
+        """All of it."""
+        return self.features + self.adjacency + self.labels
+
+
+def sparse_bytes(rows: int, width: int, entries: int, itemsize: int) -> int:
+    """Bytes of a matrix as compressed sparse rows, in numbers of ``itemsize`` bytes."""
+    column = 2 if width <= 2**15 else 4
+    return entries * (itemsize + column) + (rows + 1) * POINTER_BYTES
+
+
+def real_bytes(
+    x: Tensor,
+    adjacency: sp.csr_array | StoredMatrix,
+    *,
+    entries: int | None = None,
+    weighted: bool | None = None,
+    itemsize: int = FLOAT,
+    label_bytes: int = LABEL_BYTES,
+) -> StoredParts:
+    """Bytes of real nodes, stored as sparingly as a condensed graph is.
+
+    ``entries`` of ``x`` are not zero; they and ``weighted`` are computed where they are not given.
+    """
+    nodes, width = x.shape
+    if entries is None:
+        entries = filled(x)
+    if weighted is None:
+        weighted = bool((adjacency.data != 1).any())
+    return StoredParts(
+        features=min(nodes * width * itemsize, sparse_bytes(nodes, width, entries, itemsize)),
+        adjacency=sparse_bytes(nodes, nodes, adjacency.nnz, itemsize if weighted else 0),
+        labels=nodes * label_bytes,
+    )

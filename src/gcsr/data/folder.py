@@ -31,9 +31,8 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 import numpy as np
 
 from gcsr.data.array_file import WALK_BYTES, ArrayFile, ArrayWriter
-from gcsr.data.arrays import FEATURE_SCALINGS, SPLITS
+from gcsr.data.arrays import FEATURE_SCALINGS, MOST_CLASSES, SPLITS
 from gcsr.data.features import csr_matrix, is_sparse
-from gcsr.data.sizes import MOST_CLASSES
 from gcsr.data.stored_matrix import SPARSE_FILES, StoredFeatures
 from gcsr.utils.errors import InputError, require
 from gcsr.utils.safe_io import (

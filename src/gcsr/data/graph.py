@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from gcsr.data.arrays import (
+    MOST_CLASSES,
     SPARSE,
     SPLITS,
     Features,
@@ -31,12 +32,15 @@ from gcsr.data.arrays import (
 )
 from gcsr.data.edges import adjacency_from_edges, clean_adjacency
 from gcsr.data.features import (
+    LABEL_BYTES,
+    StoredParts,
     csr_matrix,
     dense,
     filled,
     from_csr,
     is_sparse,
     nbytes,
+    real_bytes,
     row_blocks,
     row_scale,
     select_rows,
@@ -45,7 +49,6 @@ from gcsr.data.features import (
 from gcsr.data.folder import write_folder
 from gcsr.data.npz import read_npz, write_npz
 from gcsr.data.objects import ObjectParts, read_networkx, read_pandas, read_pyg
-from gcsr.data.sizes import LABEL_BYTES, MOST_CLASSES, StoredParts, real_bytes
 from gcsr.data.stored_matrix import edges_among
 from gcsr.utils.errors import InputError, require, warn_user
 from gcsr.utils.formatting import counted

@@ -31,9 +31,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from gcsr.data.array_file import npy_header
-from gcsr.data.arrays import SPLITS
+from gcsr.data.arrays import MOST_CLASSES, SPLITS
 from gcsr.data.features import csr_matrix, dense, filled, is_sparse, stays_sparse
-from gcsr.data.sizes import MOST_CLASSES
 from gcsr.utils.errors import InputError, require
 from gcsr.utils.safe_io import (
     allowed_bytes,
