@@ -423,7 +423,7 @@ class CondensedGraph:
             "classes": self.num_classes,
             "labels": "multi-label" if self.multi_label else "soft" if self.y.ndim == 2 else "hard",
             "nodes_per_class": per_class.tolist(),
-            "unlabelled_nodes": int((~self.labeled).sum()),
+            "unlabeled_nodes": int((~self.labeled).sum()),
             "edges_above_0.01": int((off_diagonal > 0.01).sum()) // 2,
             "density_above_0.01": float((off_diagonal > 0.01).sum()) / pairs,
             "mean_diagonal": float(self.adjacency.diag().mean()),

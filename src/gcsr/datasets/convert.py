@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ from gcsr.data.folder import new_folder, seal, write_list
 from gcsr.data.graph import Scale, standard_scale
 from gcsr.data.npz import load_array
 from gcsr.data.stored_graph import open_folder
-from gcsr.datasets.readers import OgbFiles
+from gcsr.datasets.readers import OGB_PARTS, OgbFiles
 from gcsr.utils.errors import InputError, require
 from gcsr.utils.progress import Progress, silent
 from gcsr.utils.safe_io import parsing
@@ -112,8 +112,7 @@ def from_ogb(path: Path) -> Tables:
     files = OgbFiles(path)
 
     def column(name: str) -> np.ndarray:
-        with _unpacked(files, name) as (place, text):
-            return _numbers(place, text, np.int64).reshape(-1)
+        return files.table(name, np.int64, bounded=False).reshape(-1)
 
     def edges() -> Iterator[Edges]:
         with _unpacked(files, "raw/edge.csv.gz") as (place, text):
@@ -122,14 +121,19 @@ def from_ogb(path: Path) -> Tables:
     def features() -> Iterator[np.ndarray]:
         with _unpacked(files, "raw/node-feat.csv.gz") as (place, text):
             while lines := text.readlines(WALK_BYTES):
-                yield _numbers(place, lines, np.float32)
+                with parsing(f"{place}: not a readable table of numbers"):
+                    block = np.loadtxt(
+                        lines, dtype=np.float32, delimiter=",", comments=None, ndmin=2
+                    )
+                yield block
 
-    parts = {"train": "train", "val": "valid", "test": "test"}
     return Tables(
         edges=edges(),
         features=features(),
         labels=column("raw/node-label.csv.gz"),
-        split={split: column(files.split(part)) for split, part in parts.items()},
+        split={
+            split: column(files.split(part)) for split, part in zip(SPLITS, OGB_PARTS, strict=True)
+        },
     )
 
 
@@ -138,11 +142,6 @@ def _unpacked(files: OgbFiles, name: str) -> Iterator[tuple[str, TextIO]]:
     """The name of a table for messages, and its text."""
     with parsing(f"{files.path}: cannot be read"), files.unpacked(name) as (text, _):
         yield f"{files.path}: {name}", text
-
-
-def _numbers(name: str, source: Any, kind: type) -> np.ndarray:
-    with parsing(f"{name}: not a readable table of numbers"):
-        return np.loadtxt(source, dtype=kind, delimiter=",", comments=None, ndmin=2)
 
 
 def _write_features(

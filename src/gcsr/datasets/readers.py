@@ -269,6 +269,7 @@ def _json_object(path: Path) -> dict[str, Any]:
 
 # Tables of numbers compress to a third; a ratio above this is no real dataset.
 _MOST_TEXT_PER_BYTE = 16
+OGB_PARTS = ("train", "valid", "test")
 
 
 class OgbFiles:
@@ -304,6 +305,18 @@ class OgbFiles:
                 size = min(info.compress_size, self.path.stat().st_size)
             yield stack.enter_context(gzip.open(packed, "rt", encoding="ascii")), size
 
+    def table(self, name: str, dtype: type, *, bounded: bool = True) -> np.ndarray:
+        """A gzipped table of numbers without a header, always as a matrix."""
+        with (
+            parsing(f"{self.path}: {name}: not a readable table of numbers"),
+            self.unpacked(name) as (text, size),
+            warnings.catch_warnings(),
+        ):
+            warnings.simplefilter("error")  # numpy only warns about an empty table
+            most = ALWAYS_BYTES // 32 + _MOST_TEXT_PER_BYTE * size
+            lines = _bounded(text, most) if bounded else text
+            return np.loadtxt(lines, dtype=dtype, delimiter=",", comments=None, ndmin=2)
+
     def split(self, part: str) -> str:
         """The name of the table of a part, whatever the split is called."""
         found = [
@@ -318,13 +331,12 @@ class OgbFiles:
 def read_arxiv(folder: Path, archive: str = "") -> RawGraph:
     """Read the tables of ogbn-arxiv, extracted or in an archive in the folder."""
     files = OgbFiles(folder / archive)
-
-    def column(name: str) -> np.ndarray:
-        return _table(files, name, np.int64).reshape(-1)
-
-    edges = _table(files, "raw/edge.csv.gz", np.int64)
-    x = _table(files, "raw/node-feat.csv.gz", np.float32)
-    nodes, count = column("raw/num-node-list.csv.gz"), column("raw/num-edge-list.csv.gz")
+    edges = files.table("raw/edge.csv.gz", np.int64)
+    x = files.table("raw/node-feat.csv.gz", np.float32)
+    lists = ("raw/num-node-list", "raw/num-edge-list", *(f"split/time/{p}" for p in OGB_PARTS))
+    nodes, count, train, val, test = (
+        files.table(f"{name}.csv.gz", np.int64).reshape(-1) for name in lists
+    )
     require(
         (nodes.tolist(), count.tolist()) == ([x.shape[0]], [edges.shape[0]]),
         f"{files.path}: must have one graph of {nodes} nodes and {count} edges, got {x.shape[0]}"
@@ -333,23 +345,11 @@ def read_arxiv(folder: Path, archive: str = "") -> RawGraph:
     return RawGraph(
         x=x,
         edges=edges.T,
-        y=_table(files, "raw/node-label.csv.gz", np.int64),
-        train=column("split/time/train.csv.gz"),
-        val=column("split/time/valid.csv.gz"),
-        test=column("split/time/test.csv.gz"),
+        y=files.table("raw/node-label.csv.gz", np.int64),
+        train=train,
+        val=val,
+        test=test,
     )
-
-
-def _table(files: OgbFiles, name: str, dtype: type) -> np.ndarray:
-    """A gzipped table of numbers without a header, always as a matrix."""
-    with (
-        parsing(f"{files.path}: {name}: not a readable table of numbers"),
-        files.unpacked(name) as (text, size),
-        warnings.catch_warnings(),
-    ):
-        warnings.simplefilter("error")  # numpy only warns about an empty table
-        lines = _bounded(text, ALWAYS_BYTES // 32 + _MOST_TEXT_PER_BYTE * size)
-        return np.loadtxt(lines, dtype=dtype, delimiter=",", comments=None, ndmin=2)
 
 
 def _bounded(text: TextIO, most: int) -> Iterator[str]:
