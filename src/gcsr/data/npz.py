@@ -22,7 +22,7 @@ import io
 import math
 import warnings
 import zipfile
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -53,7 +53,6 @@ _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _ENCRYPTED = 1
 # Sparse features are never unfolded at once, but hashed by unfolded rows: so many times the bytes.
 WALKED = 64
-_NEEDED = ("adj_indptr", "adj_indices", "y", "train")
 
 
 def load_arrays(path: Path, only: Collection[str] | None = None) -> dict[str, np.ndarray]:
@@ -123,12 +122,8 @@ def _member(archive: zipfile.ZipFile, name: str, info: zipfile.ZipInfo) -> np.nd
 def read_npz(path: Path) -> dict[str, Any]:
     """Arguments of :meth:`gcsr.Graph.from_arrays`."""
     arrays = load_arrays(path)
-    missing = [key for key in _NEEDED if key not in arrays]
-    require(
-        not missing,
-        f"{path}: must hold the arrays {', '.join(_NEEDED)} and x, but lacks {', '.join(missing)};"
-        " Graph.from_arrays(...).to_npz(path) writes such a file.",
-    )
+    advice = "; Graph.from_arrays(...).to_npz(path) writes such a file"
+    require_arrays(path, arrays, ("adj_indptr", "adj_indices", "y", "train"), advice)
     y = arrays["y"]
     require(y.ndim in (1, 2), f"{path}: y must have one class per node, got shape {y.shape}.")
     adjacency = checked_csr(path, "adj", arrays, (y.shape[0], y.shape[0]))
@@ -167,6 +162,17 @@ def read_npz(path: Path) -> dict[str, Any]:
         "num_classes": int(classes),
         "name": path.stem,
     }
+
+
+def require_arrays(
+    path: Path, arrays: Mapping[str, np.ndarray], needed: Collection[str], advice: str = ""
+) -> None:
+    """Refuse a file that lacks some arrays."""
+    missing = [key for key in needed if key not in arrays]
+    require(
+        not missing,
+        f"{path}: must hold the arrays {', '.join(needed)}, but lacks {', '.join(missing)}{advice}.",
+    )
 
 
 def shape_of(path: Path, prefix: str, arrays: dict[str, np.ndarray]) -> tuple[int, int]:

@@ -22,7 +22,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary, ref
 
 import scipy.sparse as sp
@@ -62,11 +62,7 @@ class StoredRows:
 
     file: ArrayFile | StoredFeatures
     columns: Tensor | None = None
-
-    @property
-    def device(self) -> torch.device:
-        """The CPU."""
-        return torch.device("cpu")
+    device: ClassVar = torch.device("cpu")
 
     @property
     def is_sparse(self) -> bool:

@@ -94,7 +94,10 @@ def load(
     name, path = str(source), expanded(source)
     if name not in DATASETS:
         if is_folder(path):
-            return _folder(path, features, inductive, memory)
+            bound = free_memory_bytes(torch.device("cpu")) // 2 if memory is None else memory
+            stored = open_folder(path, memory=bound, inductive=inductive)
+            graph = stored.to_memory() if in_memory_bytes(stored) <= bound else stored
+            return graph if features in (None, graph.feature_scaling) else graph.scaled(features)
         if path.suffix == ".npz" or is_file(path):
             require(
                 path.suffix not in OTHER_FILES,
@@ -122,15 +125,6 @@ def load(
         undirected=undirected or dataset.undirected,
         inductive=dataset.inductive if inductive is None else inductive,
     )
-
-
-def _folder(
-    path: Path, features: FeatureScaling | None, inductive: bool | None, memory: int | None
-) -> Graph:
-    bound = free_memory_bytes(torch.device("cpu")) // 2 if memory is None else memory
-    stored = open_folder(path, memory=bound, inductive=inductive)
-    graph = stored.to_memory() if in_memory_bytes(stored) <= bound else stored
-    return graph if features in (None, graph.feature_scaling) else graph.scaled(features)
 
 
 def _read(dataset: Dataset, root: Path, download: bool, **options: Any) -> Graph:

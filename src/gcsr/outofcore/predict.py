@@ -16,11 +16,10 @@ from gcsr.data.stored_graph import OnDisk
 from gcsr.data.stored_matrix import StoredFeatures
 from gcsr.data.views import Target, VisibleGraph
 from gcsr.models import base
-from gcsr.models.appnp import APPNP
 from gcsr.models.base import Model, Params, Prepared, linear
 from gcsr.models.gcn import GCN
 from gcsr.models.mlp import MLP, affine_relu_affine
-from gcsr.models.sgc import SGC
+from gcsr.models.sgc import APPNP, SGC
 from gcsr.models.sparse import SparseOperator
 from gcsr.outofcore.hops import Plan, Propagated, cut_at
 from gcsr.outofcore.products import DenseRows, DenseSide, stored
