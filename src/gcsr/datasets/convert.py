@@ -30,14 +30,14 @@ EDGE_SUFFIXES = (".csv", ".parquet", ".npy")
 LINES_AT_ONCE = 2**20
 COLUMNS = "2 columns (source, target) or 3 (source, target, weight)"
 # Sources, targets and, where there is a third column, weights.
-Edges = tuple[np.ndarray, np.ndarray, np.ndarray | None]
+EdgeColumns = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 
 
 @dataclass(frozen=True, eq=False)
 class Tables:
     """A graph as tables: blocks of edges and of feature rows; labels and node ids by split."""
 
-    edges: Iterable[Edges]
+    edges: Iterable[EdgeColumns]
     features: Iterable[np.ndarray]
     labels: np.ndarray
     split: dict[str, np.ndarray]
@@ -114,7 +114,7 @@ def from_ogb(path: Path) -> Tables:
     def column(name: str) -> np.ndarray:
         return files.table(name, np.int64, bounded=False).reshape(-1)
 
-    def edges() -> Iterator[Edges]:
+    def edges() -> Iterator[EdgeColumns]:
         with _unpacked(files, "raw/edge.csv.gz") as (place, text):
             yield from edges_of_text(place, text)
 
@@ -184,8 +184,8 @@ def _scale(folder: Path, scaling: FeatureScaling, train: np.ndarray) -> None:
 # -- Tables of edges, features, labels and node ids ----------------------------------------------------
 
 
-def edges_of(path: Path) -> Iterator[Edges]:
-    """Edges of a ``.csv``, ``.parquet`` or ``.npy`` file, some at a time.
+def edges_of(path: Path) -> Iterator[EdgeColumns]:
+    """EdgeColumns of a ``.csv``, ``.parquet`` or ``.npy`` file, some at a time.
 
     Two columns are sources and targets, a third one weights; a csv file may have a line of names.
     """
@@ -198,8 +198,8 @@ def edges_of(path: Path) -> Iterator[Edges]:
             yield from edges_of_text(str(path), text)
 
 
-def edges_of_text(name: str, text: TextIO) -> Iterator[Edges]:
-    """Edges of a table of comma-separated numbers."""
+def edges_of_text(name: str, text: TextIO) -> Iterator[EdgeColumns]:
+    """EdgeColumns of a table of comma-separated numbers."""
     first = text.readline()
     columns = first.count(",") + 1
     require(columns in (2, 3), f"{name}: must have {COLUMNS}, got {columns}.")
@@ -251,7 +251,7 @@ def matrix_of(path: Path) -> np.ndarray:
     return values
 
 
-def _from_npy(path: Path) -> Iterator[Edges]:
+def _from_npy(path: Path) -> Iterator[EdgeColumns]:
     pairs = load_array(path)
     require(
         pairs.ndim == 2 and 2 in pairs.shape and pairs.dtype.kind in "iu",
@@ -263,7 +263,7 @@ def _from_npy(path: Path) -> Iterator[Edges]:
         yield sources, targets, None
 
 
-def _from_parquet(path: Path) -> Iterator[Edges]:
+def _from_parquet(path: Path) -> Iterator[EdgeColumns]:
     try:
         from pyarrow import parquet  # noqa: PLC0415 - an extra
     except ImportError:

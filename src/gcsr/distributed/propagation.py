@@ -54,13 +54,13 @@ def product_of_block(
 
 STAGE = "propagating"
 # Blocks as they are, or functions that read them where they are worked on.
-Rows = RowBlock | Callable[[], RowBlock]
-Features = Array | Callable[[], Array]
+RowSource = RowBlock | Callable[[], RowBlock]
+FeatureSource = Array | Callable[[], Array]
 
 
 def propagate(
-    rows: Sequence[Rows],
-    x: Sequence[Features],
+    rows: Sequence[RowSource],
+    x: Sequence[FeatureSource],
     hops: int,
     *,
     cluster: str | Cluster,
@@ -113,7 +113,7 @@ def propagate(
             yield np.array(signal.pop(0).read())
 
 
-def _stored(cluster: Cluster, source: Rows | Features) -> Shared:
+def _stored(cluster: Cluster, source: RowSource | FeatureSource) -> Shared:
     if callable(source):
         return Shared(cluster.submit(_read, source).ref)
     return Shared(cluster.ray.put(source))

@@ -95,7 +95,7 @@ def _normalized_rows(adjacency: StoredMatrix, content_hash: str) -> NormalizedRo
 
 
 @dataclass(frozen=True)
-class Plan:
+class BlockSizes:
     """Sizes of blocks: rows and entries of the result, and rows of the dense side."""
 
     rows: int
@@ -103,7 +103,7 @@ class Plan:
     columns: int
 
     @classmethod
-    def of(cls, disk: OnDisk, width: int) -> Plan:
+    def of(cls, disk: OnDisk, width: int) -> BlockSizes:
         """Half of the memory for rows of the dense side, half for rows of the result.
 
         Large blocks of the result save reading the dense side again; where it fits, small ones stay
@@ -151,7 +151,7 @@ def _products(
 
     Before these comes the product with ``sparse`` features: ends of rows, columns and values.
     """
-    sides = [DenseSide(one, Plan.of(disk, one.shape[1]).columns) for one in dense]
+    sides = [DenseSide(one, BlockSizes.of(disk, one.shape[1]).columns) for one in dense]
     for first, stop in ranges:
         rows = normalized.take(np.arange(first, stop))
         products = [side.times(rows).numpy() for side in sides]
@@ -261,8 +261,8 @@ class Propagated:
             kinds = [("<i8", None), (index, None), ("<f4", None), ("<f4", 1)]
             wanted = most * 8 + nodes * 12
         else:
-            plan = Plan.of(self.disk, features.shape[1])
-            cuts = list(self.disk.adjacency.cuts(plan.rows, plan.entries))
+            sizes = BlockSizes.of(self.disk, features.shape[1])
+            cuts = list(self.disk.adjacency.cuts(sizes.rows, sizes.entries))
             wanted = nodes * 4 * (features.shape[1] + 1)
         paths = self._paths(hop, sparse=sparse is not None)
         unfinished = Unfinished(paths, kinds, self.disk.content_hash)
@@ -316,8 +316,8 @@ def smoothed_in_blocks(
 ) -> Iterator[DenseRows]:
     r"""The mean of :math:`X, \hat A X, \dots, \hat A^K X`: some columns, each row times its weight."""
     disk, width = work.disk, columns.size
-    plan = Plan.of(disk, width)
-    ranges = list(disk.adjacency.cuts(plan.rows, plan.entries))
+    sizes = BlockSizes.of(disk, width)
+    ranges = list(disk.adjacency.cuts(sizes.rows, sizes.entries))
 
     def first() -> Iterator[np.ndarray]:
         for start, stop in ranges:

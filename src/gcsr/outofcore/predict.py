@@ -21,7 +21,7 @@ from gcsr.models.gcn import GCN
 from gcsr.models.mlp import MLP, affine_relu_affine
 from gcsr.models.sgc import APPNP, SGC
 from gcsr.models.sparse import SparseOperator
-from gcsr.outofcore.hops import Plan, Propagated, cut_at
+from gcsr.outofcore.hops import BlockSizes, Propagated, cut_at
 from gcsr.outofcore.products import DenseRows, DenseSide, stored
 from gcsr.utils.errors import require
 from gcsr.utils.parallel import run_jobs
@@ -202,19 +202,19 @@ def _products(
     work: Propagated, wanted: np.ndarray, at: np.ndarray, dense: DenseRows
 ) -> Iterator[tuple[np.ndarray, Tensor]]:
     """The wanted nodes some at a time, with their rows of Eq. 2 times a signal on the nodes ``at``."""
-    plan = Plan.of(work.disk, dense.shape[1])
-    side = DenseSide(dense, plan.columns)
+    sizes = BlockSizes.of(work.disk, dense.shape[1])
+    side = DenseSide(dense, sizes.columns)
     renumbered = at if at.size < work.disk.num_nodes else None
-    for ids in _by_entries(work, wanted, plan):
+    for ids in _by_entries(work, wanted, sizes):
         yield ids, side.times(work.normalized.take(ids, renumbered))
 
 
-def _by_entries(work: Propagated, nodes: np.ndarray, plan: Plan) -> Iterator[np.ndarray]:
-    """The nodes in groups within both bounds of a plan."""
+def _by_entries(work: Propagated, nodes: np.ndarray, sizes: BlockSizes) -> Iterator[np.ndarray]:
+    """The nodes in groups within both bounds of a sizes."""
     pointers = work.disk.adjacency.indptr
     for ids in _parts(nodes):
         ends = np.cumsum(pointers.take(ids + 1) - pointers.take(ids) + 1)
-        for start, stop in cut_at(ends, plan.entries, plan.rows):
+        for start, stop in cut_at(ends, sizes.entries, sizes.rows):
             yield ids[start:stop]
 
 
@@ -224,7 +224,7 @@ def _reached(work: Propagated, nodes: np.ndarray) -> np.ndarray:
     marked[nodes] = True
     if nodes.size == marked.size:
         return np.flatnonzero(marked)
-    for ids in _by_entries(work, nodes, Plan.of(work.disk, 1)):
+    for ids in _by_entries(work, nodes, BlockSizes.of(work.disk, 1)):
         marked[work.disk.adjacency.take(ids).indices] = True
     return np.flatnonzero(marked)
 
