@@ -57,11 +57,7 @@ WALKED = 64
 
 def load_arrays(path: Path, only: Collection[str] | None = None) -> dict[str, np.ndarray]:
     """The arrays of an npz file, read without pickles; those not in ``only`` are never opened."""
-    with (
-        _refusing(path, "npz file"),
-        path.open("rb") as stream,
-        zipfile.ZipFile(stream) as archive,
-    ):
+    with _refusing(path, "npz file"), path.open("rb") as stream, zipfile.ZipFile(stream) as archive:
         members = _members(archive, only)
         needed = sum(info.file_size for info in members.values())
         require_unfoldable("its arrays", needed, path.stat().st_size)

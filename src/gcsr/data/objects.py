@@ -255,8 +255,7 @@ class _Nodes:
         rows = {node: row for row, node in enumerate(self.ids)}
         unknown = [node for node in ids if not isinstance(node, Hashable) or node not in rows]
         require(
-            not unknown,
-            f"{field} must be ids of nodes, got {unknown[0] if unknown else ''!r}.",
+            not unknown, f"{field} must be ids of nodes, got {unknown[0] if unknown else ''!r}."
         )
         return np.array([rows[node] for node in ids], dtype=np.int64)
 

@@ -90,8 +90,7 @@ def from_lists(
 ) -> Tables:
     """Tables in files: edges as csv, parquet or npy, features as npy, the rest as csv or npy."""
     require(
-        edges.suffix in EDGE_SUFFIXES,
-        f"{edges}: edges must be a {', '.join(EDGE_SUFFIXES)} file.",
+        edges.suffix in EDGE_SUFFIXES, f"{edges}: edges must be a {', '.join(EDGE_SUFFIXES)} file."
     )
     for path in (edges, features, labels, train, val, test):
         require(path.is_file(), f"{path}: no such file.")

@@ -68,11 +68,7 @@ def sparse_features(disk: OnDisk, nodes: np.ndarray) -> sp.csr_array:
 
 
 def accuracy_in_blocks(
-    model: Model,
-    params: Params,
-    target: Target,
-    device: torch.device,
-    progress: Progress = silent,
+    model: Model, params: Params, target: Target, device: torch.device, progress: Progress = silent
 ) -> Tensor:
     """Accuracy of every network, one after the other."""
     if target.disk is None:
@@ -210,7 +206,7 @@ def _products(
 
 
 def _by_entries(work: Propagated, nodes: np.ndarray, sizes: BlockSizes) -> Iterator[np.ndarray]:
-    """The nodes in groups within both bounds of a sizes."""
+    """The nodes in groups within both bounds."""
     pointers = work.disk.adjacency.indptr
     for ids in _parts(nodes):
         ends = np.cumsum(pointers.take(ids + 1) - pointers.take(ids) + 1)
