@@ -32,17 +32,13 @@ class OnDisk:
     ``content_hash``. Blocks may take ``memory`` bytes together.
     """
 
+    num_nodes: int
     features: ArrayFile | StoredFeatures
     adjacency: StoredMatrix
     filled: int
     content_hash: str
     scratch: Path
     memory: int
-
-    @property
-    def num_nodes(self) -> int:
-        """Number of nodes."""
-        return self.features.rows
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -143,6 +139,7 @@ def open_folder(folder: str | Path, *, memory: int, inductive: bool | None = Non
         features = files["features"]
     scratch = os.environ.get(SCRATCH_VARIABLE)
     disk = OnDisk(
+        num_nodes=manifest.nodes,
         features=features,
         adjacency=adjacency,
         filled=manifest.filled,

@@ -94,7 +94,12 @@ def from_lists(
     )
     for path in (edges, features, labels, train, val, test):
         require(path.is_file(), f"{path}: no such file.")
-    matrix = matrix_of(features)
+    require(features.suffix == ".npy", f"{features}: node features must be a .npy file.")
+    matrix = load_array(features)
+    require(
+        matrix.ndim == 2 and matrix.dtype.kind in "fiu",
+        f"{features}: must be a matrix of numbers, got {matrix.dtype} of shape {matrix.shape}.",
+    )
     step = max(1, WALK_BYTES // max(1, matrix.itemsize * matrix.shape[1]))
     return Tables(
         edges=edges_of(edges),
@@ -237,17 +242,6 @@ def list_of(path: Path, what: str) -> np.ndarray:
         f"{path}: {what} must be a list of integers, got {values.dtype} of shape {values.shape}.",
     )
     return np.asarray(values.astype(np.int64))
-
-
-def matrix_of(path: Path) -> np.ndarray:
-    """Node features of a ``.npy`` file, mapped rather than read."""
-    require(path.suffix == ".npy", f"{path}: node features must be a .npy file.")
-    values = load_array(path)
-    require(
-        values.ndim == 2 and values.dtype.kind in "fiu",
-        f"{path}: must be a matrix of numbers, got {values.dtype} of shape {values.shape}.",
-    )
-    return values
 
 
 def _from_npy(path: Path) -> Iterator[EdgeColumns]:

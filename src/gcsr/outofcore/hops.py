@@ -195,7 +195,16 @@ class Propagated:
         require(hops > 0, f"hops must be >= 1, got {hops}.")
         if (known := self._known(hops)) is not None:
             return known
-        with _locked(self.disk.scratch):
+        folder = self.disk.scratch
+        refusal = f"{folder}: propagated features cannot be written there"
+        with accessing(refusal, f"; name another folder with {SCRATCH_VARIABLE}"):
+            folder.mkdir(parents=True, exist_ok=True)
+            lock = (folder / ".lock").open("w")
+        with lock:
+            # Other processes that need the same files wait, and then find them. Without locks the last
+            # process writes the same bytes.
+            with suppress(OSError):
+                lock_file(lock.fileno(), wait=True)
             before: tuple[Dense, Dense] = (self.disk.features, Ones(self.disk.num_nodes))
             for hop in range(1, hops + 1):
                 done = self._known(hop) or self._hop(hop, hops, before)
@@ -401,17 +410,3 @@ class Unfinished:
         for part, path in reversed(list(zip(self._parts, self._paths, strict=True))):
             part.replace(path)
         self._note.unlink(missing_ok=True)
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Other processes that need the same files wait, and then find them."""
-    refusal = f"{folder}: propagated features cannot be written there"
-    with accessing(refusal, f"; name another folder with {SCRATCH_VARIABLE}"):
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / ".lock").open("w")
-    with lock:
-        # Without locks the last process writes the same bytes.
-        with suppress(OSError):
-            lock_file(lock.fileno(), wait=True)
-        yield

@@ -103,8 +103,11 @@ def scores_in_blocks(
             )
             yield model.logits(params, prepared)[0]
         return
-    classes = int(params[2].shape[-1])
     hops = 1 if isinstance(model, GCN) else hops_of(model)
+    if not hops:
+        yield from _first_scores(model, params, work, nodes, device)
+        return
+    classes = int(params[2].shape[-1])
     supports = [nodes]
     for _ in range(hops):
         supports.append(_reached(work, supports[-1]))
@@ -114,17 +117,23 @@ def scores_in_blocks(
             arrays = (part.cpu().numpy() for part in parts)
             return stack.enter_context(stored(work.disk, count, classes, arrays))
 
+        def hop(
+            wanted: np.ndarray, at: np.ndarray, current: DenseRows
+        ) -> Iterator[tuple[np.ndarray, Tensor]]:
+            """The ``wanted`` nodes some at a time, with scores of the nodes ``at`` after one hop."""
+            for ids, part in _products(work, wanted, at, current):
+                if isinstance(model, APPNP):
+                    own = torch.from_numpy(began.take(np.searchsorted(supports[-1], ids)))
+                    yield ids, (1 - model.teleport) * part + model.teleport * own
+                else:
+                    yield ids, part
+
         at = supports[-1]
         began = current = kept(at.size, _first_scores(model, params, work, at, device))
         for wanted in reversed(supports[1:-1]):
-            hop = _hop(model, work, wanted, at, current, supports[-1], began)
-            at, current = wanted, kept(wanted.size, (part for _, part in hop))
-        if not hops:
-            for start in range(0, nodes.size, base.ROWS_AT_ONCE):
-                stop = min(nodes.size, start + base.ROWS_AT_ONCE)
-                yield torch.from_numpy(current.read(start, stop))
-            return
-        for ids, part in _hop(model, work, nodes, at, current, supports[-1], began):
+            found = hop(wanted, at, current)
+            at, current = wanted, kept(wanted.size, (part for _, part in found))
+        for ids, part in hop(nodes, at, current):
             if isinstance(model, GCN):
                 yield part + params[3][0].cpu()
             elif linear_sgc:
@@ -174,24 +183,6 @@ def _scores_of_sparse(
         for ids in _parts(support):
             hidden = torch.cat([part for _, part in _products(work, ids, reached, dense)])[None]
             yield (base.activated(hidden, b1, relu=model.relu) @ w2)[0]
-
-
-def _hop(
-    model: Model,
-    work: Propagated,
-    wanted: np.ndarray,
-    at: np.ndarray,
-    current: DenseRows,
-    first: np.ndarray,
-    began: DenseRows,
-) -> Iterator[tuple[np.ndarray, Tensor]]:
-    """The ``wanted`` nodes some at a time, with scores of the nodes ``at`` after one hop."""
-    for ids, part in _products(work, wanted, at, current):
-        if isinstance(model, APPNP):
-            own = torch.from_numpy(began.take(np.searchsorted(first, ids)))
-            yield ids, (1 - model.teleport) * part + model.teleport * own
-        else:
-            yield ids, part
 
 
 def _products(

@@ -164,9 +164,7 @@ Share = Annotated[float, Bounds(most=1.0)]
 PositiveShare = Annotated[float, Bounds(most=1.0, above=True)]
 
 
-@cache
-def _annotations(kind: type) -> dict[str, Any]:
-    return get_type_hints(kind, include_extras=True)
+_annotations = cache(partial(get_type_hints, include_extras=True))
 
 
 def check_fields(settings: object) -> None:
