@@ -129,15 +129,20 @@ def transposed_matmul(x: Tensor, w: Tensor) -> Tensor:
     return torch.from_numpy(csr_matrix(x).T @ w.numpy())
 
 
-def propagated(operator: SparseOperator, x: Tensor) -> Tensor:
-    r""":math:`\hat A X`, sparse where X is and less than half of its entries can be other than zero."""
-    if not is_sparse(x):
-        return operator(x)
-    features, matrix = csr_matrix(x), operator.matrix
-    most = int(np.diff(features.indptr)[matrix.indices].sum(dtype=np.int64))
-    if 2 * most >= matrix.shape[0] * x.shape[1]:
-        return operator(dense(x, "features that edges make dense").to(operator.device))
-    return from_csr(sp.csr_array(matrix.astype(features.dtype) @ features), x.device, x.dtype)
+def propagated(operator: SparseOperator, x: Tensor, hops: int = 1) -> Tensor:
+    r""":math:`\hat A^k X`, sparse where X is and less than half of the entries can be non-zero."""
+    for _ in range(hops):
+        if not is_sparse(x):
+            x = operator(x)
+            continue
+        features, matrix = csr_matrix(x), operator.matrix
+        most = int(np.diff(features.indptr)[matrix.indices].sum(dtype=np.int64))
+        if 2 * most < matrix.shape[0] * x.shape[1]:
+            product = sp.csr_array(matrix.astype(features.dtype) @ features)
+            x = from_csr(product, x.device, x.dtype)
+        else:
+            x = operator(dense(x, "features that edges make dense").to(operator.device))
+    return x
 
 
 def row_blocks(x: Tensor) -> Iterator[np.ndarray]:
@@ -184,7 +189,6 @@ class SparseRows:
     device: torch.device
 
     def __getitem__(self, nodes: Tensor, /) -> Tensor:
-        """The rows of some nodes, dense."""
         return take_rows(self.x, nodes).to(self.device)
 
 

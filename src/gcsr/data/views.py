@@ -69,8 +69,7 @@ class StoredRows:
         """Whether the file has sparse rows."""
         return isinstance(self.file, StoredFeatures)
 
-    def __getitem__(self, nodes: Tensor, /) -> Tensor:
-        """The rows of some nodes, dense."""
+    def __getitem__(self, nodes: Tensor, /) -> Tensor:  # dense
         found = self.kept(nodes)
         return found.to_dense() if self.is_sparse else found
 
