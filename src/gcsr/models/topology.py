@@ -75,6 +75,7 @@ class IdentityOperator:
     """No propagation: the operator of a graph without structure."""
 
     def __call__(self, signal: Tensor) -> Tensor:
+        """The signal itself."""
         return signal
 
     def limited_to(self, nodes: Tensor | None) -> Limited:
@@ -89,6 +90,7 @@ class DenseOperator:
     matrix: Tensor
 
     def __call__(self, signal: Tensor) -> Tensor:
+        """The product."""
         return self.matrix @ signal
 
     def limited_to(self, nodes: Tensor | None) -> Limited:
