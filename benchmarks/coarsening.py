@@ -41,7 +41,7 @@ def main() -> None:
                 "peak_rss_gib": round(peak_memory_bytes(cpu) / 2**30, 2),
                 "rss_gib_before": round(before / 2**30, 2),
                 "nodes_by_level": told["provenance"]["nodes_by_level"],
-                "unlabelled_nodes": told["unlabelled_nodes"],
+                "unlabeled_nodes": told["unlabeled_nodes"],
                 "nodes_per_class": told["nodes_per_class"],
                 "notes": told["provenance"]["notes"],
             },

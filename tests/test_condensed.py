@@ -61,7 +61,7 @@ def test_nodes_without_a_label(tmp_path):
     assert small.classes.tolist() == [0, -1, 1, -1]
     assert small.labeled.tolist() == [True, False, True, False]
     assert small.describe()["nodes_per_class"] == [1, 1, 0]
-    assert small.describe()["unlabelled_nodes"] == 2
+    assert small.describe()["unlabeled_nodes"] == 2
     data = small.to_pyg()
     assert data.train_mask.tolist() == [True, False, True, False]
     assert made().to_pyg().train_mask.all()

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from gcsr.utils.files import lock_byte, lock_file, unlock_byte
+from gcsr.utils.safe_io import lock_byte, lock_file, unlock_byte
 
 # What Windows lacks is taken away after everybody else has imported it.
 WITHOUT = """
@@ -76,7 +76,7 @@ def test_a_file_is_locked_until_it_is_closed(tmp_path):
 
 OTHER = """
 import os, sys
-from gcsr.utils.files import lock_byte
+from gcsr.utils.safe_io import lock_byte
 handle = os.open(sys.argv[1], os.O_RDWR)
 for place in (7, 8):
     try:

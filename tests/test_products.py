@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from gcsr.utils.products import RowBlock, Table
+from gcsr.utils.products import PartialSums, RowBlock
 
 
 def rows_of(share: float) -> RowBlock:
@@ -26,7 +26,7 @@ def test_sums_that_go_on(share: float, columns: int, together: int) -> None:
     x = torch.randn((90, 7), generator=torch.Generator().manual_seed(0))
     whole = rows.times(x)
     for compact in (False, True):
-        table, sums = Table(4, 7, together), torch.zeros((300, 7))
+        table, sums = PartialSums(4, 7, together), torch.zeros((300, 7))
         for start in range(0, 90, columns):
             part, dense = rows.between(start, start + columns), x[start : start + columns]
             assert bool(part.columns.size) == rows.touches(start, start + columns)

@@ -21,8 +21,7 @@ from gcsr.engines.bilevel.window import (
 )
 from gcsr.methods.bilevel import Bilevel
 from gcsr.models.mlp import MLP
-from gcsr.utils.capture import record, warm_up
-from gcsr.utils.devices import make_generator
+from gcsr.utils.devices import make_generator, record, warm_up
 from gcsr.utils.errors import require_one_of
 from gcsr.utils.parallel import single_threaded
 

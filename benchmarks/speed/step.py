@@ -12,7 +12,7 @@ from gcsr.engines.trajectory.engine import Matching, Step
 from gcsr.engines.trajectory.students import student_for
 from gcsr.equations.self_expression import self_expression
 from gcsr.models.registry import condensing_model
-from gcsr.utils.capture import record, warm_up
+from gcsr.utils.devices import record, warm_up
 from gcsr.utils.formatting import counted
 from gcsr.utils.parallel import single_threaded
 

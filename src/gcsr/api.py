@@ -25,10 +25,9 @@ from gcsr.methods.base import Condenser
 from gcsr.methods.presets import PRESETS, preset_settings
 from gcsr.methods.registry import build, known_setting, setting_kinds, setting_name
 from gcsr.methods.registry import method as find_method
-from gcsr.utils.arguments import checks_arguments
 from gcsr.utils.checkpoint import Checkpoint
 from gcsr.utils.devices import pick_device
-from gcsr.utils.errors import require, require_one_of
+from gcsr.utils.errors import checks_arguments, require, require_one_of
 from gcsr.utils.progress import ProgressOption, shows_progress
 
 

@@ -10,8 +10,8 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
 from gcsr.api import condense, default_method
+from gcsr.data.arrays import FEATURE_SCALINGS
 from gcsr.data.condensed import CondensedGraph
-from gcsr.data.graph import FEATURE_SCALINGS
 from gcsr.methods.registry import build
 from gcsr.utils.errors import require, require_one_of
 

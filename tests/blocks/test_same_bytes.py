@@ -15,7 +15,7 @@ import torch
 import gcsr
 from gcsr import Graph, InputError, TrainingRecipe
 from gcsr.auto import automatic
-from gcsr.data import features
+from gcsr.data import features, views
 from gcsr.data.folder import write_folder
 from gcsr.data.stored_graph import StoredGraph, open_folder
 from gcsr.data.stored_matrix import StoredFeatures
@@ -25,7 +25,7 @@ from gcsr.models import base
 from gcsr.models.base import init_batch
 from gcsr.models.registry import condensing_model
 from gcsr.models.sparse import SparseTopology
-from gcsr.outofcore import hops, parts
+from gcsr.outofcore import hops
 from gcsr.outofcore.hops import Propagated
 from gcsr.outofcore.predict import ClassesInBlocks
 from gcsr.starts import consistent, pseudo_labels
@@ -214,9 +214,9 @@ def test_the_default_mode(
     monkeypatch.setattr(base, "ROWS_AT_ONCE", 64)
     if sampling:
         for name, number in (("ROWS", 200), ("TRAINED", 40), ("VALIDATED", 30)):
-            monkeypatch.setattr(parts, f"ALWAYS_{name}", number)
+            monkeypatch.setattr(views, f"ALWAYS_{name}", number)
         for name, number in (("NUMBERS", 0), ("TRAINED", 20), ("VALIDATED", 16)):
-            monkeypatch.setattr(parts, f"MOST_{name}", number)
+            monkeypatch.setattr(views, f"MOST_{name}", number)
     stored = opened(make(), TINY)
     results = []
     for graph in (stored, stored.to_memory()):

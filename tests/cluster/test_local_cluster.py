@@ -152,7 +152,7 @@ def propagated(cluster: Cluster) -> None:
     topology, x = random_matrix(3001, 10, 5)
     once = topology.normalized(torch.from_numpy(x))
     twice = topology.normalized(once).numpy()
-    blocks = row_blocks(topology.normalized_matrix, 700)
+    blocks = row_blocks(topology.normalized.matrix, 700)
     cut = [x[first : first + 700] for first in range(0, 3001, 700)]
     there = np.concatenate(list(propagate(blocks, cut, 2, cluster=cluster)))
     assert there.tobytes() == twice.tobytes()

@@ -98,7 +98,7 @@ def large() -> tuple[list[Any], list[np.ndarray], bytes]:
     here = torch.from_numpy(x)
     for _ in range(HOPS):
         here = topology.normalized(here)
-    blocks = row_blocks(topology.normalized_matrix, BLOCK)
+    blocks = row_blocks(topology.normalized.matrix, BLOCK)
     return (
         blocks,
         [x[first : first + BLOCK] for first in range(0, NODES, BLOCK)],

@@ -39,7 +39,7 @@ def test_the_terms_are_those_of_explicit_matrices():
 
 @pytest.mark.parametrize("low", [1.0, 0.5, 0.0])
 def test_eigenpairs_are_the_smallest_and_the_largest(low):
-    hop = SparseTopology(planted_graph(isolated=0).adjacency, CPU).normalized_matrix
+    hop = SparseTopology(planted_graph(isolated=0).adjacency, CPU).normalized.matrix
     values, vectors = eigenpairs(hop, 6, low)
     every = np.linalg.eigvalsh(np.eye(hop.shape[0]) - hop.toarray())
     kept = round(6 * low)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from gcsr.equations.ccns import cross_class_similarity
+from gcsr.equations.prior import cross_class_similarity
 from helpers import random_adjacency
 
 R = math.sqrt(0.5)

@@ -21,7 +21,7 @@ def test_dense_and_sparse_equal_eq_2(n, seed, loops):
     if loops:
         a += torch.diag(torch.rand(n, dtype=torch.float64))
     torch.testing.assert_close(normalized_adjacency(a), plain_norm(a), rtol=1e-12, atol=1e-14)
-    sparse = SparseTopology(sp.csr_array(a.numpy()), CPU, torch.float64).normalized_matrix
+    sparse = SparseTopology(sp.csr_array(a.numpy()), CPU, torch.float64).normalized.matrix
     torch.testing.assert_close(dense(sparse), plain_norm(a), rtol=1e-12, atol=1e-14)
 
 
@@ -49,7 +49,7 @@ def test_hops_are_powers_of_the_operator(hops):
     a, x = random_adjacency(7), torch.randn(7, 3, dtype=torch.float64)
     expected = torch.linalg.matrix_power(plain_norm(a), hops) @ x
     torch.testing.assert_close(propagate(normalized_adjacency(a), x, hops), expected)
-    sparse = SparseTopology(sp.csr_array(a.numpy()), CPU, torch.float64).normalized_matrix
+    sparse = SparseTopology(sp.csr_array(a.numpy()), CPU, torch.float64).normalized.matrix
     torch.testing.assert_close(propagate(csr_tensor(sparse, CPU, torch.float64), x, hops), expected)
 
 

@@ -12,7 +12,7 @@ import torch
 
 import gcsr
 from gcsr import CondensedGraph, InputError, TrainingRecipe, View
-from gcsr.data.sizes import real_bytes
+from gcsr.data.features import real_bytes
 from gcsr.evaluation import cost as timing
 from gcsr.evaluation.cost import break_even, decision, random_subset, random_subsets, verdict
 from gcsr.evaluation.forecast import Training, begun, forecast, projected

@@ -16,7 +16,7 @@ from killing import begun, content, finished, loaded
 from gcsr import Checkpoint, CondensedGraph, Graph, InputError, condense
 from gcsr.cli.app import main
 from gcsr.training.obtain_experts import forget_experts
-from gcsr.utils.files import write_atomically
+from gcsr.utils.safe_io import write_atomically
 from helpers import planted_graph
 
 SMALL: dict[str, Any] = {
@@ -68,7 +68,7 @@ def full(*args: Any) -> None:
 
 def test_a_run_outlives_a_disk_without_room_for_its_state(graph, tmp_path, monkeypatch, caplog):
     whole = condense(graph, **SMALL)
-    monkeypatch.setattr("gcsr.utils.files.os.fsync", full)
+    monkeypatch.setattr("gcsr.utils.safe_io.os.fsync", full)
     again = condense(graph, checkpoint=Checkpoint(tmp_path / "state", every=0), **SMALL)
     assert bytes_of(again) == bytes_of(whole)
     assert caplog.text.count("No space left on device") == 1
@@ -109,7 +109,7 @@ def test_an_expert_cache_without_room_is_no_error(graph, tmp_path, monkeypatch, 
 
 
 def test_a_graph_file_finds_no_room(graph, tmp_path, monkeypatch):
-    monkeypatch.setattr("gcsr.utils.files.os.fsync", full)
+    monkeypatch.setattr("gcsr.utils.safe_io.os.fsync", full)
     with pytest.raises(InputError, match=r"cannot be written \(No space left on device\)"):
         graph.to_npz(tmp_path / "graph.npz")
     assert list(tmp_path.iterdir()) == []

@@ -7,8 +7,7 @@ from dataclasses import fields
 import pytest
 
 import gcsr
-from gcsr.utils.arguments import RECIPE_FIELDS
-from gcsr.utils.errors import suggestion
+from gcsr.utils.errors import RECIPE_FIELDS, suggestion
 from helpers import planted_graph
 
 GRAPH = planted_graph()

@@ -12,7 +12,7 @@ import numpy as np
 from gcsr.analysis.analysis import Analysis
 from gcsr.analysis.statistics import Distribution
 from gcsr.utils.errors import require_one_of
-from gcsr.utils.files import write_atomically
+from gcsr.utils.safe_io import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,7 +11,7 @@ import torch
 
 from gcsr.data.condensed import CondensedGraph
 from gcsr.data.graph import Graph
-from gcsr.equations.ccns import cross_class_similarity
+from gcsr.equations.prior import cross_class_similarity
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,10 +6,9 @@ core of a current server, or of a data-center GPU.
 
 from __future__ import annotations
 
-from gcsr.data.views import CondensingView
+from gcsr.data.views import CondensingView, trained_places, validation_part
 from gcsr.engines.bilevel.real_loss import BATCH_NODES, BATCHES, MOST_NUMBERS
 from gcsr.methods.bilevel import COMPARISONS, QUICK, QUICK_HIDDEN, QUICK_NETWORKS, Bilevel
-from gcsr.outofcore.parts import is_large, most_rows, trained_places, validation_part
 from gcsr.starts import consistent
 from gcsr.starts.clusters import PROJECTED
 
@@ -63,7 +62,7 @@ class Costs:
         # Of very many nodes a random part is read.
         self._train = trained_places(visible).numel()
         self._validated = validation_part(validation).nodes.numel()
-        self._known = min(self._all, most_rows(max(self._features, self._classes)))
+        self._known = min(self._all, visible.most_rows)
         degree = self._edges / max(1, self._all)
         filled = visible.filled / max(1, self._all)
         sparse = kind == "cpu" and 10 * filled < self._features
@@ -71,7 +70,7 @@ class Costs:
         self._row = SPARSE_FACTOR * filled if sparse else self._features / LARGE
         propagated = min(self._features, filled * degree)
         self._propagated_row = SPARSE_FACTOR * propagated if sparse else self._features / LARGE
-        self._large = is_large(visible)
+        self._large = visible.is_large
         self._scan = self._all * self._features / SCANNED if sparse else 0.0
         known = int(validation.x.shape[0])
         self._scored = min(known, self._validated * degree)

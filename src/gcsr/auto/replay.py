@@ -26,10 +26,9 @@ import torch
 
 from gcsr.auto.update import record, redundant, update
 from gcsr.data.condensed import CondensedGraph, StoredDtype
-from gcsr.data.features import filled
+from gcsr.data.features import LABEL_BYTES, filled, sparse_bytes
 from gcsr.data.graph import Graph
 from gcsr.data.interop import graph_of
-from gcsr.data.sizes import LABEL_BYTES, sparse_bytes
 from gcsr.data.stored_graph import StoredGraph
 from gcsr.data.views import CondensingView, View
 from gcsr.methods.clusters import Clusters

@@ -7,9 +7,10 @@ from typing import Any
 
 import torch
 
+from gcsr.data.arrays import FEATURE_SCALINGS, FeatureScaling
 from gcsr.data.features import csr_matrix, is_sparse, select_rows
-from gcsr.data.graph import FEATURE_SCALINGS, FeatureScaling, Graph
-from gcsr.data.interop import described
+from gcsr.data.graph import Graph
+from gcsr.data.objects import described
 from gcsr.data.stored_graph import StoredGraph, require_in_memory
 from gcsr.data.views import View
 from gcsr.models.registry import testing_model

@@ -25,9 +25,11 @@ from gcsr.auto.automatic import (
     STEPS_MANY_LABELS,
     Automatic,
 )
+from gcsr.data.arrays import FEATURE_SCALINGS
 from gcsr.data.condensed import CondensedGraph
-from gcsr.data.graph import FEATURE_SCALINGS, Graph
-from gcsr.data.interop import described, graph_of, recordable_options
+from gcsr.data.graph import Graph
+from gcsr.data.interop import graph_of, recordable_options
+from gcsr.data.objects import described
 from gcsr.data.views import CondensingView, VisibleGraph
 from gcsr.engines.iterates import QuickScore
 from gcsr.engines.result import CondensationResult, Context
@@ -36,9 +38,8 @@ from gcsr.methods.bilevel import QUICK, QUICK_HIDDEN, Bilevel, known_labels
 from gcsr.outofcore.estimate import Work
 from gcsr.starts.sample import Start, class_budget
 from gcsr.training.fit import topology_of
-from gcsr.utils.arguments import checks_arguments
 from gcsr.utils.checkpoint import Checkpoint
-from gcsr.utils.errors import Whole, require
+from gcsr.utils.errors import Whole, checks_arguments, require
 from gcsr.utils.progress import ProgressOption
 from gcsr.utils.safe_io import part
 

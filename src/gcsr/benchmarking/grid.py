@@ -24,21 +24,21 @@ from gcsr.benchmarking.runner import measure
 from gcsr.benchmarking.store import Store, failed_row, prepare_folder, prepare_writable
 from gcsr.benchmarking.work import Data, Limits
 from gcsr.data.graph import Graph
-from gcsr.data.interop import described
+from gcsr.data.objects import described
 from gcsr.distributed.pool import Cluster
 from gcsr.methods.presets import PRESETS
 from gcsr.methods.registry import BUILT_IN, method, method_names
 from gcsr.models.registry import testing_model
 from gcsr.starts.sample import class_budget
 from gcsr.tuning.space import read_toml
-from gcsr.utils.arguments import require_keyword
 from gcsr.utils.errors import (
     InputError,
     plain_number,
     require,
     require_integer,
+    require_keyword,
+    require_known,
     require_one_of,
-    require_setting,
 )
 from gcsr.utils.formatting import counted
 from gcsr.utils.progress import ProgressOption, shows_progress
@@ -132,7 +132,7 @@ class Grid:
         content = read_toml(path)
         known = [f.name for f in fields(cls)]
         for name in content:
-            require_setting(str(path), name, known)
+            require_known(name, f"a setting of {path}", sorted(known))
         if any(changes.get(name) for name in SIZES):
             content = {key: value for key, value in content.items() if key not in SIZES}
         return cls(**{**content, **changes})

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gcsr.utils.errors import InputError
-from gcsr.utils.files import lock_byte, unlock_byte
-from gcsr.utils.safe_io import accessing, is_number, reason
+from gcsr.utils.safe_io import accessing, is_number, lock_byte, reason, unlock_byte
 
 Row = dict[str, Any]
 # Larger than any number of a table; every sum of such numbers is finite.

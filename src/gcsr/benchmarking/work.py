@@ -20,8 +20,9 @@ from torch import Tensor
 from gcsr.benchmarking.analyses import WatchedGCSR, condensed_graphs, graph_statistics, whole_graph
 from gcsr.benchmarking.cells import PSEUDO_LABELS, STATISTICS, WHOLE_GRAPH, Cell, Protocol
 from gcsr.benchmarking.store import Row, Store, failed_row, prepare_folder
+from gcsr.data.arrays import FEATURE_SCALINGS
 from gcsr.data.condensed import CondensedGraph
-from gcsr.data.graph import FEATURE_SCALINGS, Graph
+from gcsr.data.graph import Graph
 from gcsr.data.views import View
 from gcsr.datasets.loading import load
 from gcsr.datasets.registry import DATASETS, catalogue

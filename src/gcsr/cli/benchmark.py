@@ -178,7 +178,7 @@ def _numbers(option: str, given: str | None, kind: type[int] | type[float]) -> l
 def write_outputs(results: Results, out: Path) -> list[Path]:
     """The tables and the page beside the file of rows."""
     from gcsr.reporting.benchmark import benchmark_page
-    from gcsr.utils.files import write_atomically
+    from gcsr.utils.safe_io import write_atomically
 
     files = {".csv": results.csv(), ".tex": results.latex(), ".md": results.markdown()}
     files[".html"] = benchmark_page(results, f"Benchmark: {out.stem}").render()

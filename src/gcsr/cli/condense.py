@@ -79,7 +79,7 @@ def condense(
     paths = [] if only_estimate else output_paths(out, graphs)
 
     from gcsr.api import default_method, make_condenser
-    from gcsr.data.graph import FEATURE_SCALINGS
+    from gcsr.data.arrays import FEATURE_SCALINGS
     from gcsr.evaluation.sparsify import Sparsifier
     from gcsr.methods.presets import PRESETS
     from gcsr.methods.registry import build

@@ -55,9 +55,9 @@ def convert(
     given = ", ".join(lists)
     require(out is not None or not given, f"{given} cannot be used with --verify alone.")
 
+    from gcsr.data.arrays import scaling_name
     from gcsr.data.folder import Manifest, write_folder
     from gcsr.data.folder import verify as verify_folder
-    from gcsr.data.graph import scaling_name
     from gcsr.datasets.convert import convert_tables
 
     folder = Path(source) if out is None else out

@@ -213,7 +213,7 @@ def write_graphs(
 
 def write_page(out: Path, page: str) -> int:
     """Write a page; returns its bytes."""
-    from gcsr.utils.files import write_atomically
+    from gcsr.utils.safe_io import write_atomically
 
     content = page.encode(errors="replace")  # names of files may be no valid Unicode
     with uninterrupted():

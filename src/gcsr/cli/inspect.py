@@ -84,7 +84,7 @@ def _rows(described: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "nodes", f"{described['nodes']}{share}"
     yield "features", str(described["features"])
     yield "labels", f"{described['labels']}, {counted(described['classes'], 'class')}"
-    bare = described["unlabelled_nodes"]
+    bare = described["unlabeled_nodes"]
     without = f" and {bare} without a label" if bare else ""
     counts = " ".join(str(count) for count in described["nodes_per_class"])
     yield "nodes per class", f"{counts}{without}"

@@ -213,14 +213,10 @@ class ArrayWriter:
         """Write the header for the rows there are."""
         shape = (self.rows,) if self.width is None else (self.rows, self.width)
         self._stream.seek(0)
-        self._stream.write(_header(shape, self.dtype))
+        text = repr({"descr": self.dtype.str, "fortran_order": False, "shape": shape}).encode()
+        body = text.ljust(HEADER_BYTES - 11) + b"\n"
+        self._stream.write(b"\x93NUMPY\x01\x00" + len(body).to_bytes(2, "little") + body)
         self._stream.truncate(HEADER_BYTES + math.prod(shape) * self.dtype.itemsize)
         if sync:
             self.sync()
         return ArrayFile(self.path, shape, self.dtype, HEADER_BYTES)
-
-
-def _header(shape: tuple[int, ...], dtype: np.dtype) -> bytes:
-    text = repr({"descr": dtype.str, "fortran_order": False, "shape": shape}).encode()
-    body = text.ljust(HEADER_BYTES - 11) + b"\n"
-    return b"\x93NUMPY\x01\x00" + len(body).to_bytes(2, "little") + body

@@ -1,9 +1,9 @@
-"""Features, labels and node ids from the arrays and tensors of users."""
+"""Features, labels and node ids from the arrays and tensors of users; names of parts and scalings."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import Literal, TypeAlias, cast, get_args
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,11 +13,22 @@ from torch import Tensor
 
 from gcsr.data.features import dense, from_csr, stays_sparse
 from gcsr.utils.devices import make_generator
-from gcsr.utils.errors import InputError, require
+from gcsr.utils.errors import InputError, require, require_one_of
 from gcsr.utils.formatting import counted
 
 SPARSE = (sp.sparray, sp.spmatrix)
 Features: TypeAlias = "ArrayLike | Tensor | sp.sparray | sp.spmatrix"
+FeatureScaling = Literal["keep", "rows", "standardize"]
+FEATURE_SCALINGS: tuple[FeatureScaling, ...] = get_args(FeatureScaling)
+SPLITS = ("train", "val", "test")
+# More classes than any node classification has; bounds what a file can make us allocate.
+MOST_CLASSES = 1_000_000
+
+
+def scaling_name(given: str) -> FeatureScaling:
+    """The name of a feature scaling; any other is refused."""
+    require_one_of("features", given, FEATURE_SCALINGS)
+    return cast("FeatureScaling", given)
 
 
 def features_of(x: Features) -> Tensor:

@@ -17,11 +17,11 @@ from safetensors import safe_open
 from safetensors.torch import save
 from torch import Tensor
 
+from gcsr.data.arrays import MOST_CLASSES
 from gcsr.data.card import card
-from gcsr.data.sizes import MOST_CLASSES, StoredParts, sparse_bytes
+from gcsr.data.features import FLOAT, StoredParts, sparse_bytes
 from gcsr.data.torch_files import SUFFIXES, read_tensors
 from gcsr.utils.errors import InputError, InputWarning, require, require_one_of
-from gcsr.utils.files import write_atomically
 from gcsr.utils.formatting import counted
 from gcsr.utils.safe_io import (
     allowed_bytes,
@@ -31,6 +31,7 @@ from gcsr.utils.safe_io import (
     parsing,
     part,
     require_unfoldable,
+    write_atomically,
 )
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def stored_matrix_bytes(matrix: Tensor, itemsize: int, beside: int) -> int:
     if rows > MOST_SPARSE_NODES:
         return dense
     sparse = sparse_bytes(rows, width, int(_occupied(matrix).sum()), itemsize)
-    readable = _dense_bytes(rows, width, itemsize) <= allowed_bytes(beside + sparse)
+    readable = rows * width * max(itemsize, FLOAT) <= allowed_bytes(beside + sparse)
     return min(dense, sparse) if readable else dense
 
 
@@ -75,10 +76,6 @@ def _occupied(matrix: Tensor) -> Tensor:
 
 def _column_type(width: int) -> torch.dtype:
     return torch.int16 if width <= 2**15 else torch.int32
-
-
-def _dense_bytes(rows: int, width: int, itemsize: int) -> int:
-    return rows * width * max(itemsize, torch.float32.itemsize)
 
 
 def size_note(condensed: int, original: float | None) -> list[str]:
@@ -118,16 +115,12 @@ def _laid_out(name: str, matrix: Tensor, beside: int) -> dict[str, Tensor]:
     }
 
 
-def _sparse_names(name: str) -> frozenset[str]:
-    return frozenset(f"{name}.{one}" for one in CSR)
-
-
 # The tensors that a file of each format may have.
-_SPARSE_EDGES = DENSE - {"adjacency"} | _sparse_names("adjacency")
+_X, _EDGES = ({f"{name}.{one}" for one in CSR} for name in ("x", "adjacency"))
 LAYOUTS = {
     FORMATS[0]: (DENSE,),
-    FORMATS[1]: (DENSE, _SPARSE_EDGES),
-    FORMATS[2]: tuple(names - {"x"} | _sparse_names("x") for names in (DENSE, _SPARSE_EDGES)),
+    FORMATS[1]: (DENSE, DENSE - {"adjacency"} | _EDGES),
+    FORMATS[2]: (DENSE - {"x"} | _X, _X | _EDGES | {"y"}),
 }
 
 
@@ -175,9 +168,8 @@ def _densified(
         pointers.shape == (n + 1,) and columns.ndim == 1 and values.shape == columns.shape,
         f"{name} must have {n + 1} pointers and as many columns as values.",
     )
-    require_unfoldable(
-        f"{name}: {n} x {width} numbers", _dense_bytes(n, width, values.element_size()), file_bytes
-    )
+    needed = n * width * max(values.element_size(), FLOAT)
+    require_unfoldable(f"{name}: {n} x {width} numbers", needed, file_bytes)
     counts, places = pointers.long().diff(), columns.long()
     require(
         int(pointers[0]) == 0
@@ -433,7 +425,7 @@ class CondensedGraph:
             "classes": self.num_classes,
             "labels": "multi-label" if self.multi_label else "soft" if self.y.ndim == 2 else "hard",
             "nodes_per_class": per_class.tolist(),
-            "unlabelled_nodes": int((~self.labeled).sum()),
+            "unlabeled_nodes": int((~self.labeled).sum()),
             "edges_above_0.01": int((off_diagonal > 0.01).sum()) // 2,
             "density_above_0.01": float((off_diagonal > 0.01).sum()) / pairs,
             "mean_diagonal": float(self.adjacency.diag().mean()),

@@ -1,4 +1,4 @@
-"""Features of real nodes, dense or sparse: the few operations that everything else uses.
+"""Features of real nodes, dense or sparse: the few operations that everything else uses, and sizes.
 
 Dense features are a strided tensor, sparse ones a torch CSR tensor without stored zeros. What is
 unfolded here is a bounded part of sparse features, or all of them within a share of free memory
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,10 +22,15 @@ from gcsr.utils.errors import require
 from gcsr.utils.products import csr_matrix, csr_tensor, is_sparse, weighted_sums
 from gcsr.utils.safe_io import ALWAYS_BYTES
 
+if TYPE_CHECKING:
+    from gcsr.data.stored_matrix import StoredMatrix
+    from gcsr.models.sparse import SparseOperator
+
 __all__ = [
-    "Operator", "SparseRows", "column_variance", "csr_matrix", "dense", "filled", "from_csr",
-    "is_sparse", "matmul", "nbytes", "propagated", "row_blocks", "row_scale", "select_rows",
-    "stays_sparse", "take_columns", "take_rows", "transposed_matmul", "with_ones",
+    "FLOAT", "LABEL_BYTES", "SparseRows", "StoredParts", "column_variance", "csr_matrix", "dense",
+    "filled", "from_csr", "is_sparse", "matmul", "nbytes", "propagated", "real_bytes", "row_blocks",
+    "row_scale", "select_rows", "sparse_bytes", "stays_sparse", "take_columns", "take_rows",
+    "transposed_matmul", "with_ones",
 ]  # fmt: skip
 
 # A matrix that is given sparse stays so where fewer than one of so many entries are not zero and its
@@ -37,7 +42,7 @@ DENSE_SHARE = 0.5
 BLOCK_BYTES = 2**26
 # Up to so many numbers variances are those of unfolded columns, to the last bit.
 MANY_NUMBERS = 2**30
-FLOAT = 4
+FLOAT, POINTER_BYTES, LABEL_BYTES = 4, 4, 8
 
 
 def stays_sparse(matrix: sp.csr_array) -> bool:
@@ -124,33 +129,20 @@ def transposed_matmul(x: Tensor, w: Tensor) -> Tensor:
     return torch.from_numpy(csr_matrix(x).T @ w.numpy())
 
 
-class Operator(Protocol):
-    """A sparse linear map of node signals, such as :class:`gcsr.models.sparse.SparseOperator`."""
-
-    @property
-    def matrix(self) -> sp.csr_array:
-        """As a scipy matrix."""
-        ...
-
-    @property
-    def device(self) -> torch.device:
-        """Where signals are."""
-        ...
-
-    def __call__(self, signal: Tensor) -> Tensor:
-        """The product with a dense signal."""
-        ...
-
-
-def propagated(operator: Operator, x: Tensor) -> Tensor:
-    r""":math:`\hat A X`, sparse where X is and less than half of its entries can be other than zero."""
-    if not is_sparse(x):
-        return operator(x)
-    features, matrix = csr_matrix(x), operator.matrix
-    most = int(np.diff(features.indptr)[matrix.indices].sum(dtype=np.int64))
-    if 2 * most >= matrix.shape[0] * x.shape[1]:
-        return operator(dense(x, "features that edges make dense").to(operator.device))
-    return from_csr(sp.csr_array(matrix.astype(features.dtype) @ features), x.device, x.dtype)
+def propagated(operator: SparseOperator, x: Tensor, hops: int = 1) -> Tensor:
+    r""":math:`\hat A^k X`, sparse where X is and less than half of the entries can be non-zero."""
+    for _ in range(hops):
+        if not is_sparse(x):
+            x = operator(x)
+            continue
+        features, matrix = csr_matrix(x), operator.matrix
+        most = int(np.diff(features.indptr)[matrix.indices].sum(dtype=np.int64))
+        if 2 * most < matrix.shape[0] * x.shape[1]:
+            product = sp.csr_array(matrix.astype(features.dtype) @ features)
+            x = from_csr(product, x.device, x.dtype)
+        else:
+            x = operator(dense(x, "features that edges make dense").to(operator.device))
+    return x
 
 
 def row_blocks(x: Tensor) -> Iterator[np.ndarray]:
@@ -197,5 +189,52 @@ class SparseRows:
     device: torch.device
 
     def __getitem__(self, nodes: Tensor, /) -> Tensor:
-        """The rows of some nodes, dense."""
         return take_rows(self.x, nodes).to(self.device)
+
+
+# -- Bytes in a file: features and edges as compressed sparse rows where that is smaller ---------------
+
+
+@dataclass(frozen=True)
+class StoredParts:
+    """Bytes of a graph in a file."""
+
+    features: int
+    adjacency: int
+    labels: int
+
+    @property
+    def total(self) -> int:
+        """All of it."""
+        return self.features + self.adjacency + self.labels
+
+
+def sparse_bytes(rows: int, width: int, entries: int, itemsize: int) -> int:
+    """Bytes of a matrix as compressed sparse rows, in numbers of ``itemsize`` bytes."""
+    column = 2 if width <= 2**15 else 4
+    return entries * (itemsize + column) + (rows + 1) * POINTER_BYTES
+
+
+def real_bytes(
+    x: Tensor,
+    adjacency: sp.csr_array | StoredMatrix,
+    *,
+    entries: int | None = None,
+    weighted: bool | None = None,
+    itemsize: int = FLOAT,
+    label_bytes: int = LABEL_BYTES,
+) -> StoredParts:
+    """Bytes of real nodes, stored as sparingly as a condensed graph is.
+
+    ``entries`` of ``x`` are not zero; they and ``weighted`` are computed where they are not given.
+    """
+    nodes, width = x.shape
+    if entries is None:
+        entries = filled(x)
+    if weighted is None:
+        weighted = bool((adjacency.data != 1).any())
+    return StoredParts(
+        features=min(nodes * width * itemsize, sparse_bytes(nodes, width, entries, itemsize)),
+        adjacency=sparse_bytes(nodes, nodes, adjacency.nnz, itemsize if weighted else 0),
+        labels=nodes * label_bytes,
+    )

@@ -26,18 +26,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import numpy as np
 
 from gcsr.data.array_file import WALK_BYTES, ArrayFile, ArrayWriter
+from gcsr.data.arrays import FEATURE_SCALINGS, MOST_CLASSES, SPLITS
 from gcsr.data.features import csr_matrix, is_sparse
-from gcsr.data.graph import FEATURE_SCALINGS, SPLITS, Graph
-from gcsr.data.sizes import MOST_CLASSES
 from gcsr.data.stored_matrix import SPARSE_FILES, StoredFeatures
 from gcsr.utils.errors import InputError, require
-from gcsr.utils.files import current_umask, write_atomically
-from gcsr.utils.safe_io import accessing, expanded, is_file, require_unfoldable
+from gcsr.utils.safe_io import (
+    accessing,
+    current_umask,
+    expanded,
+    is_file,
+    require_unfoldable,
+    write_atomically,
+)
+
+if TYPE_CHECKING:
+    from gcsr.data.graph import Graph
 
 FORMAT = "gcsr-graph-folder/1"
 MANIFEST = "manifest.json"

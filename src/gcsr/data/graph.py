@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,39 +18,46 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from gcsr.data.arrays import (
+    MOST_CLASSES,
     SPARSE,
+    SPLITS,
     Features,
+    FeatureScaling,
     array_of,
     features_of,
     is_labeled,
     labels_of,
+    scaling_name,
     split_of,
 )
 from gcsr.data.edges import adjacency_from_edges, clean_adjacency
 from gcsr.data.features import (
+    LABEL_BYTES,
+    StoredParts,
     csr_matrix,
     dense,
     filled,
     from_csr,
     is_sparse,
     nbytes,
+    real_bytes,
     row_blocks,
     row_scale,
     select_rows,
     take_rows,
 )
-from gcsr.data.sizes import LABEL_BYTES, MOST_CLASSES, StoredParts, real_bytes
+from gcsr.data.folder import write_folder
+from gcsr.data.npz import read_npz, write_npz
+from gcsr.data.objects import ObjectParts, read_networkx, read_pandas, read_pyg
 from gcsr.data.stored_matrix import edges_among
-from gcsr.utils.errors import InputError, require, require_one_of, warn_user
+from gcsr.utils.errors import InputError, require, warn_user
 from gcsr.utils.formatting import counted
+from gcsr.utils.safe_io import naming
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-FeatureScaling = Literal["keep", "rows", "standardize"]
-FEATURE_SCALINGS: tuple[FeatureScaling, ...] = get_args(FeatureScaling)
 Scale = Callable[[Tensor], Tensor]
-SPLITS = ("train", "val", "test")
 
 
 def standard_scale(training_rows: Tensor) -> Scale:
@@ -60,12 +67,6 @@ def standard_scale(training_rows: Tensor) -> Scale:
     deviation = torch.where(deviation > 0, deviation, torch.ones_like(deviation))
     mean = rows.mean(0).float()
     return lambda x: (x - mean) / deviation.float()
-
-
-def scaling_name(given: str) -> FeatureScaling:
-    """The name of a feature scaling; any other is refused."""
-    require_one_of("features", given, FEATURE_SCALINGS)
-    return cast("FeatureScaling", given)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -383,10 +384,14 @@ class Graph:
             undirected: add missing reverse edges; without it a directed graph is an error.
             inductive, name, features: as in :meth:`from_arrays`.
         """
-        from gcsr.data.interop import from_pyg  # noqa: PLC0415 - it imports this module
+        options = {"undirected": undirected, "inductive": inductive, "features": features}
+        return cls._of_object(read_pyg(data, split, weight), name=name, **options)
 
-        options = {"inductive": inductive, "name": name, "features": features}
-        return from_pyg(data, split=split, weight=weight, undirected=undirected, **options)
+    @classmethod
+    def _of_object(cls, parts: ObjectParts, **options: Any) -> Graph:
+        arguments, warned, notes = parts
+        graph = cls.from_arrays(**(options | arguments))
+        return graph.with_notes(*warned, warn=True).with_notes(*notes)
 
     @classmethod
     def from_networkx(
@@ -418,11 +423,9 @@ class Graph:
             undirected: add missing reverse edges of a directed graph.
             inductive, name, features: as in :meth:`from_arrays`.
         """
-        from gcsr.data.interop import from_networkx  # noqa: PLC0415 - it imports this module
-
         given = {"x": x, "y": y, "train": train, "val": val, "test": test}
         options = {"undirected": undirected, "inductive": inductive, "features": features}
-        return from_networkx(graph, given, weight=weight, name=name, **options)
+        return cls._of_object(read_networkx(graph, given, weight), name=name, **options)
 
     @classmethod
     def from_pandas(
@@ -461,12 +464,11 @@ class Graph:
             undirected: add missing reverse edges; without it a directed graph is an error.
             inductive, name, features: as in :meth:`from_arrays`.
         """
-        from gcsr.data.interop import from_pandas  # noqa: PLC0415 - it imports this module
-
         given = {"x": x, "y": y, "train": train, "val": val, "test": test}
-        options: dict[str, Any] = {"source": source, "target": target, "node": node}
-        options |= {"undirected": undirected, "inductive": inductive, "features": features}
-        return from_pandas(edges, nodes, given, weight=weight, name=name, **options)
+        columns = {"source": source, "target": target, "node": node}
+        parts = read_pandas(edges, nodes, given, weight=weight, **columns)
+        options = {"undirected": undirected, "inductive": inductive, "features": features}
+        return cls._of_object(parts, name=name, **options)
 
     @classmethod
     def from_npz(
@@ -485,20 +487,19 @@ class Graph:
             inductive: hide validation and test nodes while condensing; by default as the file says.
             features: how to scale ``x`` (:meth:`scaled`).
         """
-        from gcsr.data.npz import read_npz  # noqa: PLC0415 - it imports this module
-
-        return read_npz(path, undirected=undirected, inductive=inductive, features=features)
+        path = Path(path)
+        arguments = read_npz(path)
+        if inductive is not None:
+            arguments["inductive"] = inductive
+        with naming(path):
+            return cls.from_arrays(**arguments, undirected=undirected, features=features)
 
     def to_npz(self, path: str | Path) -> Path:
         """Write the graph in the layout that :meth:`from_npz` reads."""
-        from gcsr.data.npz import write_npz  # noqa: PLC0415 - it imports this module
-
         return write_npz(self, path)
 
     def to_folder(self, path: str | Path) -> Path:
         """Write the graph as a folder of plain arrays (see :mod:`gcsr.data.folder`)."""
-        from gcsr.data.folder import write_folder  # noqa: PLC0415 - it imports this module
-
         return write_folder(self, path)
 
     def to_pyg(self) -> Data:

@@ -22,19 +22,18 @@ import io
 import math
 import warnings
 import zipfile
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from gcsr.data.array_file import npy_header
+from gcsr.data.arrays import MOST_CLASSES, SPLITS
 from gcsr.data.features import csr_matrix, dense, filled, is_sparse, stays_sparse
-from gcsr.data.graph import SPLITS, FeatureScaling, Graph
-from gcsr.data.sizes import MOST_CLASSES
 from gcsr.utils.errors import InputError, require
-from gcsr.utils.files import write_atomically
 from gcsr.utils.safe_io import (
     allowed_bytes,
     is_file,
@@ -43,23 +42,22 @@ from gcsr.utils.safe_io import (
     parsing,
     reason,
     require_unfoldable,
+    write_atomically,
 )
+
+if TYPE_CHECKING:
+    from gcsr.data.graph import Graph
 
 _SUFFIX = ".npy"
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _ENCRYPTED = 1
 # Sparse features are never unfolded at once, but hashed by unfolded rows: so many times the bytes.
 WALKED = 64
-_NEEDED = ("adj_indptr", "adj_indices", "y", "train")
 
 
 def load_arrays(path: Path, only: Collection[str] | None = None) -> dict[str, np.ndarray]:
     """The arrays of an npz file, read without pickles; those not in ``only`` are never opened."""
-    with (
-        _refusing(path, "npz file"),
-        path.open("rb") as stream,
-        zipfile.ZipFile(stream) as archive,
-    ):
+    with _refusing(path, "npz file"), path.open("rb") as stream, zipfile.ZipFile(stream) as archive:
         members = _members(archive, only)
         needed = sum(info.file_size for info in members.values())
         require_unfoldable("its arrays", needed, path.stat().st_size)
@@ -117,18 +115,11 @@ def _member(archive: zipfile.ZipFile, name: str, info: zipfile.ZipInfo) -> np.nd
         raise ValueError(f"{name}: {reason(error)}") from None
 
 
-def read_npz(
-    path: str | Path, *, undirected: bool, inductive: bool | None, features: FeatureScaling
-) -> Graph:
-    """See :meth:`gcsr.Graph.from_npz`."""
-    path = Path(path)
+def read_npz(path: Path) -> dict[str, Any]:
+    """Arguments of :meth:`gcsr.Graph.from_arrays`."""
     arrays = load_arrays(path)
-    missing = [key for key in _NEEDED if key not in arrays]
-    require(
-        not missing,
-        f"{path}: must hold the arrays {', '.join(_NEEDED)} and x, but lacks {', '.join(missing)};"
-        " Graph.from_arrays(...).to_npz(path) writes such a file.",
-    )
+    advice = "; Graph.from_arrays(...).to_npz(path) writes such a file"
+    require_arrays(path, arrays, ("adj_indptr", "adj_indices", "y", "train"), advice)
     y = arrays["y"]
     require(y.ndim in (1, 2), f"{path}: y must have one class per node, got shape {y.shape}.")
     adjacency = checked_csr(path, "adj", arrays, (y.shape[0], y.shape[0]))
@@ -157,21 +148,27 @@ def read_npz(
         classes.shape == () and classes.dtype.kind in "iu" and 0 <= int(classes) <= MOST_CLASSES,
         f"{path}: num_classes must be a single integer 0..{MOST_CLASSES}.",
     )
-    with naming(path):
-        return Graph.from_arrays(
-            x,
-            adjacency,
-            y,
-            weighted="adj_data" in arrays,
-            train=arrays["train"],
-            val=arrays.get("val"),
-            test=arrays.get("test"),
-            undirected=undirected,
-            inductive=bool(stored) if inductive is None else inductive,
-            num_classes=int(classes),
-            name=path.stem,
-            features=features,
-        )
+    return {
+        "x": x,
+        "edges": adjacency,
+        "y": y,
+        "weighted": "adj_data" in arrays,
+        **{split: arrays.get(split) for split in SPLITS},
+        "inductive": bool(stored),
+        "num_classes": int(classes),
+        "name": path.stem,
+    }
+
+
+def require_arrays(
+    path: Path, arrays: Mapping[str, np.ndarray], needed: Collection[str], advice: str = ""
+) -> None:
+    """Refuse a file that lacks some arrays."""
+    missing = [key for key in needed if key not in arrays]
+    require(
+        not missing,
+        f"{path}: must hold the arrays {', '.join(needed)}, but lacks {', '.join(missing)}{advice}.",
+    )
 
 
 def shape_of(path: Path, prefix: str, arrays: dict[str, np.ndarray]) -> tuple[int, int]:

@@ -10,9 +10,10 @@ from typing import Any, NoReturn
 import torch
 
 from gcsr.data.array_file import ArrayFile
+from gcsr.data.arrays import SPLITS, FeatureScaling, scaling_name
 from gcsr.data.features import from_csr
 from gcsr.data.folder import Manifest
-from gcsr.data.graph import SPLITS, FeatureScaling, Graph, scaling_name
+from gcsr.data.graph import Graph
 from gcsr.data.stored_matrix import NEEDS_MEMORY, StoredFeatures, StoredMatrix
 from gcsr.utils.errors import InputError, require
 from gcsr.utils.safe_io import expanded, naming
@@ -31,17 +32,13 @@ class OnDisk:
     ``content_hash``. Blocks may take ``memory`` bytes together.
     """
 
+    num_nodes: int
     features: ArrayFile | StoredFeatures
     adjacency: StoredMatrix
     filled: int
     content_hash: str
     scratch: Path
     memory: int
-
-    @property
-    def num_nodes(self) -> int:
-        """Number of nodes."""
-        return self.features.rows
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -142,6 +139,7 @@ def open_folder(folder: str | Path, *, memory: int, inductive: bool | None = Non
         features = files["features"]
     scratch = os.environ.get(SCRATCH_VARIABLE)
     disk = OnDisk(
+        num_nodes=manifest.nodes,
         features=features,
         adjacency=adjacency,
         filled=manifest.filled,

@@ -11,14 +11,18 @@ inductive      graph induced by the        graph induced by the           graph 
 
 Condensing gets a :class:`CondensingView`, which contains no test labels. The one exception, the
 paper's prior over *all* labels, needs an explicit option and is marked as a leak.
+
+Of a very large graph a random part is read where it tells as much as all of it. These rules depend on
+counts alone, so results do not depend on whether a graph is in memory, and they leave nothing out of a
+graph of moderate size.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
-from typing import Generic, TypeAlias, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary, ref
 
 import scipy.sparse as sp
@@ -28,19 +32,28 @@ from torch import Tensor
 from gcsr.data.array_file import ArrayFile
 from gcsr.data.features import (
     SparseRows,
+    StoredParts,
     filled,
     from_csr,
     is_sparse,
+    real_bytes,
     select_rows,
     take_columns,
 )
 from gcsr.data.graph import Graph
-from gcsr.data.sizes import StoredParts, real_bytes
 from gcsr.data.stored_graph import OnDisk, StoredGraph
 from gcsr.data.stored_matrix import StoredFeatures, edges_among
 from gcsr.utils.checkpoint import CheckpointLog
+from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import require
 from gcsr.utils.progress import Watch
+
+# Starts and pseudo-labels read so many rows, or rows of so many numbers.
+ALWAYS_ROWS, MOST_NUMBERS = 2**17, 2**26
+# Networks on the real graph learn from all training nodes up to the first number, else from the second.
+ALWAYS_TRAINED, MOST_TRAINED = 2**17, 2**15
+# The same for the validation nodes that decide while condensing.
+ALWAYS_VALIDATED, MOST_VALIDATED = 50_000, 2**15
 
 
 @dataclass(frozen=True)
@@ -49,19 +62,14 @@ class StoredRows:
 
     file: ArrayFile | StoredFeatures
     columns: Tensor | None = None
-
-    @property
-    def device(self) -> torch.device:
-        """The CPU."""
-        return torch.device("cpu")
+    device: ClassVar = torch.device("cpu")
 
     @property
     def is_sparse(self) -> bool:
         """Whether the file has sparse rows."""
         return isinstance(self.file, StoredFeatures)
 
-    def __getitem__(self, nodes: Tensor, /) -> Tensor:
-        """The rows of some nodes, dense."""
+    def __getitem__(self, nodes: Tensor, /) -> Tensor:  # dense
         found = self.kept(nodes)
         return found.to_dense() if self.is_sparse else found
 
@@ -90,7 +98,10 @@ class VisibleGraph:
 
     They are classes ``(n,)`` or, of a multi-label graph, rows of 0 and 1 ``(n, C)``.
 
-    Where it stays on ``disk``, ``x`` has a shape and no numbers.
+    Where it stays on ``disk``, ``x`` has a shape and no numbers. A condensation ratio refers to
+    ``num_nodes``. Where a graph ``is_large``, a random part of its nodes, at most ``most_rows``, stands
+    for all. Condensed nodes are divided by ``train_strata``: ``train_labels``, or one stratum of a
+    multi-label graph.
     """
 
     x: Tensor
@@ -99,6 +110,22 @@ class VisibleGraph:
     train: Tensor
     num_classes: int
     disk: OnDisk | None = None
+    num_nodes: int = field(init=False)
+    most_rows: int = field(init=False)
+    is_large: bool = field(init=False)
+    multi_label: bool = field(init=False)
+    train_labels: Tensor = field(init=False)
+    train_strata: Tensor = field(init=False)
+
+    def __post_init__(self) -> None:
+        nodes, width = (int(size) for size in self.x.shape)
+        most, labels = most_rows(max(width, self.num_classes)), self.labels[self.train]
+        several = self.labels.ndim == 2
+        strata = torch.zeros_like(self.train) if several else labels
+        known: dict[str, Any] = {"num_nodes": nodes, "most_rows": most, "is_large": nodes > most}
+        known |= {"multi_label": several, "train_labels": labels, "train_strata": strata}
+        for name, value in known.items():
+            object.__setattr__(self, name, value)
 
     @property
     def features(self) -> RowsByNumber:
@@ -115,26 +142,6 @@ class VisibleGraph:
     def among(self, nodes: Tensor) -> sp.csr_array:
         """The edges among some nodes."""
         return edges_among(self.adjacency, nodes)
-
-    @property
-    def num_nodes(self) -> int:
-        """Number of nodes that may be seen; a condensation ratio refers to it."""
-        return int(self.x.shape[0])
-
-    @property
-    def train_labels(self) -> Tensor:
-        """The labels of the training nodes."""
-        return self.labels[self.train]
-
-    @property
-    def multi_label(self) -> bool:
-        """Whether nodes may have several labels."""
-        return self.labels.ndim == 2
-
-    @property
-    def train_strata(self) -> Tensor:
-        """What condensed nodes are divided by: classes, or one stratum of a multi-label graph."""
-        return torch.zeros_like(self.train) if self.multi_label else self.train_labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,6 +190,52 @@ class CondensingView:
     watch: Watch | None = None
     checkpoint: CheckpointLog | None = None
     notes: tuple[str, ...] = ()
+
+
+def sampled(nodes: Tensor, most: int, purpose: str, *, above: int | None = None) -> Tensor:
+    """A random ``most`` of the nodes, in their order, where there are more (than ``above``)."""
+    if nodes.numel() <= (most if above is None else above):
+        return nodes
+    order = torch.randperm(nodes.numel(), generator=make_generator(0, purpose))
+    return nodes[order[:most].sort().values]
+
+
+def most_rows(width: int) -> int:
+    """How many rows of so many columns are read at most."""
+    return max(ALWAYS_ROWS, MOST_NUMBERS // max(1, width))
+
+
+def known_nodes(visible: VisibleGraph, nodes: Tensor) -> Tensor:
+    """The nodes among these that starts and outer losses are computed on."""
+    return sampled(nodes, visible.most_rows, "known nodes")
+
+
+def trained_places(visible: VisibleGraph) -> Tensor:
+    """Where in ``visible.train`` the nodes are that networks on the real graph learn from."""
+    everyone = torch.arange(visible.train.numel())
+    return sampled(everyone, MOST_TRAINED, "trained nodes", above=ALWAYS_TRAINED)
+
+
+def validation_part(validation: Target) -> Target:
+    """The validation nodes that decide while condensing."""
+    everyone = torch.arange(validation.nodes.numel())
+    places = sampled(everyone, MOST_VALIDATED, "validated nodes", above=ALWAYS_VALIDATED)
+    if places is everyone:
+        return validation
+    return replace(validation, nodes=validation.nodes[places], labels=validation.labels[places])
+
+
+def parts_read(view: CondensingView, known: Tensor | None = None) -> dict[str, Any]:
+    """For the provenance: how many of which nodes were read, where that is not all of them."""
+    visible, checked = view.visible, view.validation.nodes.numel()
+    counts = {
+        "training": (trained_places(visible).numel(), visible.train.numel()),
+        "validation": (validation_part(view.validation).nodes.numel(), checked),
+    }
+    if known is not None and visible.is_large:
+        counts["known"] = (known.numel(), visible.num_nodes)
+    found = {name: {"read": read, "of": of} for name, (read, of) in counts.items() if read < of}
+    return {"sampled": found} if found else {}
 
 
 class View:

@@ -8,19 +8,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 import numpy as np
 import torch
 
 from gcsr.data.array_file import WALK_BYTES, ArrayFile, ArrayWriter
+from gcsr.data.arrays import SPLITS, FeatureScaling
 from gcsr.data.edges import EdgeBlocks
 from gcsr.data.features import row_scale
 from gcsr.data.folder import new_folder, seal, write_list
-from gcsr.data.graph import SPLITS, FeatureScaling, Scale, standard_scale
+from gcsr.data.graph import Scale, standard_scale
 from gcsr.data.npz import load_array
 from gcsr.data.stored_graph import open_folder
-from gcsr.datasets.readers import OgbFiles
+from gcsr.datasets.readers import OGB_PARTS, OgbFiles
 from gcsr.utils.errors import InputError, require
 from gcsr.utils.progress import Progress, silent
 from gcsr.utils.safe_io import parsing
@@ -29,14 +30,14 @@ EDGE_SUFFIXES = (".csv", ".parquet", ".npy")
 LINES_AT_ONCE = 2**20
 COLUMNS = "2 columns (source, target) or 3 (source, target, weight)"
 # Sources, targets and, where there is a third column, weights.
-Edges = tuple[np.ndarray, np.ndarray, np.ndarray | None]
+EdgeColumns = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 
 
 @dataclass(frozen=True, eq=False)
 class Tables:
     """A graph as tables: blocks of edges and of feature rows; labels and node ids by split."""
 
-    edges: Iterable[Edges]
+    edges: Iterable[EdgeColumns]
     features: Iterable[np.ndarray]
     labels: np.ndarray
     split: dict[str, np.ndarray]
@@ -89,12 +90,16 @@ def from_lists(
 ) -> Tables:
     """Tables in files: edges as csv, parquet or npy, features as npy, the rest as csv or npy."""
     require(
-        edges.suffix in EDGE_SUFFIXES,
-        f"{edges}: edges must be a {', '.join(EDGE_SUFFIXES)} file.",
+        edges.suffix in EDGE_SUFFIXES, f"{edges}: edges must be a {', '.join(EDGE_SUFFIXES)} file."
     )
     for path in (edges, features, labels, train, val, test):
         require(path.is_file(), f"{path}: no such file.")
-    matrix = matrix_of(features)
+    require(features.suffix == ".npy", f"{features}: node features must be a .npy file.")
+    matrix = load_array(features)
+    require(
+        matrix.ndim == 2 and matrix.dtype.kind in "fiu",
+        f"{features}: must be a matrix of numbers, got {matrix.dtype} of shape {matrix.shape}.",
+    )
     step = max(1, WALK_BYTES // max(1, matrix.itemsize * matrix.shape[1]))
     return Tables(
         edges=edges_of(edges),
@@ -111,24 +116,28 @@ def from_ogb(path: Path) -> Tables:
     files = OgbFiles(path)
 
     def column(name: str) -> np.ndarray:
-        with _unpacked(files, name) as (place, text):
-            return _numbers(place, text, np.int64).reshape(-1)
+        return files.table(name, np.int64, bounded=False).reshape(-1)
 
-    def edges() -> Iterator[Edges]:
+    def edges() -> Iterator[EdgeColumns]:
         with _unpacked(files, "raw/edge.csv.gz") as (place, text):
             yield from edges_of_text(place, text)
 
     def features() -> Iterator[np.ndarray]:
         with _unpacked(files, "raw/node-feat.csv.gz") as (place, text):
             while lines := text.readlines(WALK_BYTES):
-                yield _numbers(place, lines, np.float32)
+                with parsing(f"{place}: not a readable table of numbers"):
+                    block = np.loadtxt(
+                        lines, dtype=np.float32, delimiter=",", comments=None, ndmin=2
+                    )
+                yield block
 
-    parts = {"train": "train", "val": "valid", "test": "test"}
     return Tables(
         edges=edges(),
         features=features(),
         labels=column("raw/node-label.csv.gz"),
-        split={split: column(files.split(part)) for split, part in parts.items()},
+        split={
+            split: column(files.split(part)) for split, part in zip(SPLITS, OGB_PARTS, strict=True)
+        },
     )
 
 
@@ -137,11 +146,6 @@ def _unpacked(files: OgbFiles, name: str) -> Iterator[tuple[str, TextIO]]:
     """The name of a table for messages, and its text."""
     with parsing(f"{files.path}: cannot be read"), files.unpacked(name) as (text, _):
         yield f"{files.path}: {name}", text
-
-
-def _numbers(name: str, source: Any, kind: type) -> np.ndarray:
-    with parsing(f"{name}: not a readable table of numbers"):
-        return np.loadtxt(source, dtype=kind, delimiter=",", comments=None, ndmin=2)
 
 
 def _write_features(
@@ -184,8 +188,8 @@ def _scale(folder: Path, scaling: FeatureScaling, train: np.ndarray) -> None:
 # -- Tables of edges, features, labels and node ids ----------------------------------------------------
 
 
-def edges_of(path: Path) -> Iterator[Edges]:
-    """Edges of a ``.csv``, ``.parquet`` or ``.npy`` file, some at a time.
+def edges_of(path: Path) -> Iterator[EdgeColumns]:
+    """EdgeColumns of a ``.csv``, ``.parquet`` or ``.npy`` file, some at a time.
 
     Two columns are sources and targets, a third one weights; a csv file may have a line of names.
     """
@@ -198,8 +202,8 @@ def edges_of(path: Path) -> Iterator[Edges]:
             yield from edges_of_text(str(path), text)
 
 
-def edges_of_text(name: str, text: TextIO) -> Iterator[Edges]:
-    """Edges of a table of comma-separated numbers."""
+def edges_of_text(name: str, text: TextIO) -> Iterator[EdgeColumns]:
+    """EdgeColumns of a table of comma-separated numbers."""
     first = text.readline()
     columns = first.count(",") + 1
     require(columns in (2, 3), f"{name}: must have {COLUMNS}, got {columns}.")
@@ -240,18 +244,7 @@ def list_of(path: Path, what: str) -> np.ndarray:
     return np.asarray(values.astype(np.int64))
 
 
-def matrix_of(path: Path) -> np.ndarray:
-    """Node features of a ``.npy`` file, mapped rather than read."""
-    require(path.suffix == ".npy", f"{path}: node features must be a .npy file.")
-    values = load_array(path)
-    require(
-        values.ndim == 2 and values.dtype.kind in "fiu",
-        f"{path}: must be a matrix of numbers, got {values.dtype} of shape {values.shape}.",
-    )
-    return values
-
-
-def _from_npy(path: Path) -> Iterator[Edges]:
+def _from_npy(path: Path) -> Iterator[EdgeColumns]:
     pairs = load_array(path)
     require(
         pairs.ndim == 2 and 2 in pairs.shape and pairs.dtype.kind in "iu",
@@ -263,7 +256,7 @@ def _from_npy(path: Path) -> Iterator[Edges]:
         yield sources, targets, None
 
 
-def _from_parquet(path: Path) -> Iterator[Edges]:
+def _from_parquet(path: Path) -> Iterator[EdgeColumns]:
     try:
         from pyarrow import parquet  # noqa: PLC0415 - an extra
     except ImportError:

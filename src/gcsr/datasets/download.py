@@ -8,14 +8,11 @@ import urllib.request
 from collections.abc import Mapping
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
-from typing import IO
 
-from gcsr.utils.files import replacing
-from gcsr.utils.safe_io import is_file
+from gcsr.utils.safe_io import is_file, replacing
 
 CONNECT_SECONDS = 10.0
 STALL_SECONDS = 20.0
-_CHUNK = 1 << 20
 
 
 class DownloadError(Exception):
@@ -35,7 +32,13 @@ def fetch(url: str, path: Path) -> None:
         with _open(url) as response:
             path.parent.mkdir(parents=True, exist_ok=True)
             with replacing(path) as stream:
-                _copy(response, stream)
+                # File hosts answer "quota exceeded" and the like with a page and status 200.
+                if response.headers.get_content_type() == "text/html":
+                    raise OSError("the server sent a web page instead of the file")
+                shutil.copyfileobj(response, stream, 1 << 20)
+                received, announced = stream.tell(), response.headers.get("Content-Length")
+                if announced is not None and received != int(announced):
+                    raise OSError(f"the connection ended after {received} of {announced} bytes")
     except (OSError, HTTPException) as error:
         reason = getattr(error, "reason", None) or error
         raise DownloadError(f"{url}: {reason}") from None
@@ -65,13 +68,3 @@ def _open(url: str) -> HTTPResponse:
     if isinstance(outcome[0], BaseException):
         raise outcome[0]
     return outcome[0]
-
-
-def _copy(response: HTTPResponse, stream: IO[bytes]) -> None:
-    # File hosts answer "quota exceeded" and the like with a page and status 200.
-    if response.headers.get_content_type() == "text/html":
-        raise OSError("the server sent a web page instead of the file")
-    shutil.copyfileobj(response, stream, _CHUNK)
-    received, announced = stream.tell(), response.headers.get("Content-Length")
-    if announced is not None and received != int(announced):
-        raise OSError(f"the connection ended after {received} of {announced} bytes")

@@ -9,16 +9,23 @@ from typing import Any
 
 import torch
 
+from gcsr.data.arrays import FeatureScaling, scaling_name
 from gcsr.data.folder import MANIFEST, is_folder
-from gcsr.data.graph import FeatureScaling, Graph, scaling_name
+from gcsr.data.graph import Graph
 from gcsr.data.interop import graph_of, options_of_objects
 from gcsr.data.stored_graph import in_memory_bytes, open_folder
 from gcsr.datasets import readers
 from gcsr.datasets.download import DownloadError, fetch_missing
 from gcsr.datasets.registry import DATA_VARIABLE, DATASETS, Dataset, Layout, data_root
-from gcsr.utils.arguments import argument_names, checks_arguments, hint
 from gcsr.utils.devices import free_memory_bytes
-from gcsr.utils.errors import InputError, require, suggestion
+from gcsr.utils.errors import (
+    InputError,
+    argument_names,
+    checks_arguments,
+    require,
+    require_known,
+    suggestion,
+)
 from gcsr.utils.safe_io import expanded, is_file, naming
 
 logger = logging.getLogger(__name__)
@@ -82,13 +89,15 @@ def load(
             raise InputError(
                 f"{option} is an option for objects such as PyG's Data, not for {source!r}."
             )
-        accepted = hint(option, argument_names(load))
-        raise InputError(f"{option} is not an argument of gcsr.load{accepted}.")
+        require_known(option, "an argument of gcsr.load", argument_names(load))
     source = str(source) if not isinstance(source, Path) else source
     name, path = str(source), expanded(source)
     if name not in DATASETS:
         if is_folder(path):
-            return _folder(path, features, inductive, memory)
+            bound = free_memory_bytes(torch.device("cpu")) // 2 if memory is None else memory
+            stored = open_folder(path, memory=bound, inductive=inductive)
+            graph = stored.to_memory() if in_memory_bytes(stored) <= bound else stored
+            return graph if features in (None, graph.feature_scaling) else graph.scaled(features)
         if path.suffix == ".npz" or is_file(path):
             require(
                 path.suffix not in OTHER_FILES,
@@ -116,15 +125,6 @@ def load(
         undirected=undirected or dataset.undirected,
         inductive=dataset.inductive if inductive is None else inductive,
     )
-
-
-def _folder(
-    path: Path, features: FeatureScaling | None, inductive: bool | None, memory: int | None
-) -> Graph:
-    bound = free_memory_bytes(torch.device("cpu")) // 2 if memory is None else memory
-    stored = open_folder(path, memory=bound, inductive=inductive)
-    graph = stored.to_memory() if in_memory_bytes(stored) <= bound else stored
-    return graph if features in (None, graph.feature_scaling) else graph.scaled(features)
 
 
 def _read(dataset: Dataset, root: Path, download: bool, **options: Any) -> Graph:

@@ -15,7 +15,14 @@ from typing import IO, Any, TextIO
 import numpy as np
 import scipy.sparse as sp
 
-from gcsr.data.npz import checked_csr, load_array, load_arrays, require_features, shape_of
+from gcsr.data.npz import (
+    checked_csr,
+    load_array,
+    load_arrays,
+    require_arrays,
+    require_features,
+    shape_of,
+)
 from gcsr.datasets.pickles import read_array, read_neighbor_lists
 from gcsr.datasets.registry import TRAIN_PER_CLASS, VAL_PER_CLASS, WORDNET_FILES
 from gcsr.utils.errors import InputError, require
@@ -74,7 +81,10 @@ def read_planetoid(folder: Path, name: str) -> RawGraph:
     def part(suffix: str) -> Path:
         return folder / f"ind.{name}.{suffix}"
 
-    test = _test_index(part("test.index"))
+    listed = part("test.index")
+    with parsing(f"{listed}: must hold one node id per line"):
+        test = np.array(listed.read_bytes().split(), dtype=np.int64)
+    require(test.size > 0, f"{listed}: holds no node ids.")
     features, test_features = _sparse(part("allx")), _sparse(part("tx"))
     labels, test_labels = _one_hot(part("ally")), _one_hot(part("ty"))
     train_count = _one_hot(part("y")).shape[0]
@@ -96,7 +106,7 @@ def read_planetoid(folder: Path, name: str) -> RawGraph:
     nodes = int(test.max()) + 1
     require(
         nodes <= 2 * (known + test.size),
-        f"{part('test.index')}: must be close to the {known + test.size} nodes, got {nodes - 1}.",
+        f"{listed}: must be close to the {known + test.size} nodes, got {nodes - 1}.",
     )
     read = sum(part(suffix).stat().st_size for suffix in ("allx", "tx"))
     # Ids that the index skips take the row of zeros that comes last. Rows are indexed: a product would
@@ -117,13 +127,6 @@ def read_planetoid(folder: Path, name: str) -> RawGraph:
         test=test,
         num_classes=labels.shape[1],
     )
-
-
-def _test_index(path: Path) -> np.ndarray:
-    with parsing(f"{path}: must hold one node id per line"):
-        ids = np.array(path.read_bytes().split(), dtype=np.int64)
-    require(ids.size > 0, f"{path}: holds no node ids.")
-    return ids
 
 
 def _sparse(path: Path) -> sp.csr_array:
@@ -154,35 +157,27 @@ def read_gnnbench(folder: Path, file: str) -> RawGraph:
     path = folder / file
     arrays = load_arrays(path, only=(*_ADJACENCY, *_ATTRIBUTES, _DENSE_ATTRIBUTES, "labels"))
     dense = _DENSE_ATTRIBUTES in arrays
-    needed = (*_ADJACENCY, "labels") if dense else (*_ADJACENCY, *_ATTRIBUTES, "labels")
-    missing = [key for key in needed if key not in arrays]
-    require(
-        not missing,
-        f"{path}: must hold the arrays {', '.join(needed)}, but lacks {', '.join(missing)}.",
-    )
+    require_arrays(path, arrays, (*_ADJACENCY, "labels", *(() if dense else _ATTRIBUTES)))
     adjacency = checked_csr(path, "adj", arrays, shape_of(path, "adj", arrays))
     y = arrays["labels"]
     require(
         y.ndim == 1 and y.dtype.kind in "iu",
         f"{path}: labels must be one integer class per node, got {y.dtype} of shape {y.shape}.",
     )
-    x = _attributes(path, arrays).astype(np.float32)
+    if dense:
+        x: np.ndarray | sp.csr_array = arrays[_DENSE_ATTRIBUTES]
+        require(
+            x.ndim == 2 and x.dtype.kind in "biuf",
+            f"{path}: {_DENSE_ATTRIBUTES} must be a matrix of numbers, got {x.dtype} of shape"
+            f" {x.shape}.",
+        )
+    else:
+        x = checked_csr(path, "attr", arrays, shape_of(path, "attr", arrays))
+        require_features(path, x, path.stat().st_size)
+    x = x.astype(np.float32)
     counts = x.data if isinstance(x, sp.csr_array) else x
     counts[counts > 0] = 1  # word counts as word presence: as PyG's reader does
     return RawGraph(x, adjacency, y, *per_class_split(y))
-
-
-def _attributes(path: Path, arrays: dict[str, np.ndarray]) -> np.ndarray | sp.csr_array:
-    if _DENSE_ATTRIBUTES not in arrays:
-        x = checked_csr(path, "attr", arrays, shape_of(path, "attr", arrays))
-        require_features(path, x, path.stat().st_size)
-        return x
-    x = arrays[_DENSE_ATTRIBUTES]
-    require(
-        x.ndim == 2 and x.dtype.kind in "biuf",
-        f"{path}: {_DENSE_ATTRIBUTES} must be a matrix of numbers, got {x.dtype} of shape {x.shape}.",
-    )
-    return x
 
 
 # -- Flickr, Reddit and other graphs in GraphSAINT's four files --------------------------------------
@@ -192,35 +187,18 @@ _ROLES = ("tr", "va", "te")
 
 def read_graphsaint(folder: Path) -> RawGraph:
     """Adjacency, features, the class of each node and the role of each node."""
-    x = _features(folder / "feats.npy")
-    nodes = x.shape[0]
-    train, val, test = _roles(folder / "role.json")
-    return RawGraph(
-        x=x,
-        edges=_adjacency(folder / "adj_full.npz", nodes),
-        y=_labels(folder / "class_map.json", nodes),
-        train=train,
-        val=val,
-        test=test,
-    )
-
-
-def _features(path: Path) -> np.ndarray:
+    path = folder / "feats.npy"
     # Reddit's features are a gigabyte of float64: mapped, only the float32 copy takes memory.
     x = load_array(path)
     require(x.ndim == 2, f"{path}: must be a matrix of features, got shape {x.shape}.")
-    return x
-
-
-def _adjacency(path: Path, nodes: int) -> sp.csr_array:
+    nodes, path = x.shape[0], folder / "adj_full.npz"
     arrays = load_arrays(path, only=("indptr", "indices", "data"))
-    missing = [key for key in ("indptr", "indices") if key not in arrays]
-    require(
-        not missing,
-        f"{path}: must hold the arrays indptr and indices, but lacks {', '.join(missing)}.",
-    )
+    require_arrays(path, arrays, ("indptr", "indices"))
     prefixed = {f"adj_{key}": value for key, value in arrays.items()}
-    return checked_csr(path, "adj", prefixed, (nodes, nodes))
+    edges = checked_csr(path, "adj", prefixed, (nodes, nodes))
+    y = _labels(folder / "class_map.json", nodes)
+    train, val, test = _roles(folder / "role.json")
+    return RawGraph(x, edges, y, train, val, test)
 
 
 def _labels(path: Path, nodes: int) -> np.ndarray:
@@ -269,6 +247,7 @@ def _json_object(path: Path) -> dict[str, Any]:
 
 # Tables of numbers compress to a third; a ratio above this is no real dataset.
 _MOST_TEXT_PER_BYTE = 16
+OGB_PARTS = ("train", "valid", "test")
 
 
 class OgbFiles:
@@ -304,6 +283,18 @@ class OgbFiles:
                 size = min(info.compress_size, self.path.stat().st_size)
             yield stack.enter_context(gzip.open(packed, "rt", encoding="ascii")), size
 
+    def table(self, name: str, dtype: type, *, bounded: bool = True) -> np.ndarray:
+        """A gzipped table of numbers without a header, always as a matrix."""
+        with (
+            parsing(f"{self.path}: {name}: not a readable table of numbers"),
+            self.unpacked(name) as (text, size),
+            warnings.catch_warnings(),
+        ):
+            warnings.simplefilter("error")  # numpy only warns about an empty table
+            most = ALWAYS_BYTES // 32 + _MOST_TEXT_PER_BYTE * size
+            lines = _bounded(text, most) if bounded else text
+            return np.loadtxt(lines, dtype=dtype, delimiter=",", comments=None, ndmin=2)
+
     def split(self, part: str) -> str:
         """The name of the table of a part, whatever the split is called."""
         found = [
@@ -318,13 +309,12 @@ class OgbFiles:
 def read_arxiv(folder: Path, archive: str = "") -> RawGraph:
     """Read the tables of ogbn-arxiv, extracted or in an archive in the folder."""
     files = OgbFiles(folder / archive)
-
-    def column(name: str) -> np.ndarray:
-        return _table(files, name, np.int64).reshape(-1)
-
-    edges = _table(files, "raw/edge.csv.gz", np.int64)
-    x = _table(files, "raw/node-feat.csv.gz", np.float32)
-    nodes, count = column("raw/num-node-list.csv.gz"), column("raw/num-edge-list.csv.gz")
+    edges = files.table("raw/edge.csv.gz", np.int64)
+    x = files.table("raw/node-feat.csv.gz", np.float32)
+    lists = ("raw/num-node-list", "raw/num-edge-list", *(f"split/time/{p}" for p in OGB_PARTS))
+    nodes, count, train, val, test = (
+        files.table(f"{name}.csv.gz", np.int64).reshape(-1) for name in lists
+    )
     require(
         (nodes.tolist(), count.tolist()) == ([x.shape[0]], [edges.shape[0]]),
         f"{files.path}: must have one graph of {nodes} nodes and {count} edges, got {x.shape[0]}"
@@ -333,23 +323,11 @@ def read_arxiv(folder: Path, archive: str = "") -> RawGraph:
     return RawGraph(
         x=x,
         edges=edges.T,
-        y=_table(files, "raw/node-label.csv.gz", np.int64),
-        train=column("split/time/train.csv.gz"),
-        val=column("split/time/valid.csv.gz"),
-        test=column("split/time/test.csv.gz"),
+        y=files.table("raw/node-label.csv.gz", np.int64),
+        train=train,
+        val=val,
+        test=test,
     )
-
-
-def _table(files: OgbFiles, name: str, dtype: type) -> np.ndarray:
-    """A gzipped table of numbers without a header, always as a matrix."""
-    with (
-        parsing(f"{files.path}: {name}: not a readable table of numbers"),
-        files.unpacked(name) as (text, size),
-        warnings.catch_warnings(),
-    ):
-        warnings.simplefilter("error")  # numpy only warns about an empty table
-        lines = _bounded(text, ALWAYS_BYTES // 32 + _MOST_TEXT_PER_BYTE * size)
-        return np.loadtxt(lines, dtype=dtype, delimiter=",", comments=None, ndmin=2)
 
 
 def _bounded(text: TextIO, most: int) -> Iterator[str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from gcsr.utils.safe_io import expanded, is_file, user_folder
 
 if TYPE_CHECKING:
-    from gcsr.data.graph import FeatureScaling
+    from gcsr.data.arrays import FeatureScaling
 
 DATA_VARIABLE = "GCSR_DATA"
 # The split of datasets that are published without one.

@@ -169,10 +169,7 @@ class Cluster:
         return Unit(self._count, *refs)
 
     def finished(
-        self,
-        units: Sequence[Unit],
-        progress: Progress = silent,
-        answers: Answers | None = None,
+        self, units: Sequence[Unit], progress: Progress = silent, answers: Answers | None = None
     ) -> Iterator[Unit]:
         """Units as they are finished, also those that failed; ``progress`` gets their sum."""
         waiting = list(units)

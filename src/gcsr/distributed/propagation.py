@@ -16,7 +16,7 @@ import torch
 from gcsr.distributed.pool import Cluster, connected
 from gcsr.distributed.worker import Shared
 from gcsr.utils.errors import require, require_integer
-from gcsr.utils.products import Array, RowBlock, Table, read_only
+from gcsr.utils.products import Array, PartialSums, RowBlock, read_only
 from gcsr.utils.progress import Progress, silent
 
 
@@ -39,7 +39,7 @@ def product_of_block(
     ``None`` stands for one that has no entry here.
     """
     sums = torch.zeros((block.count, width))
-    table = Table(0, width)
+    buffer = PartialSums(0, width)
     for first, array in dense:
         if array is None:
             continue
@@ -47,20 +47,20 @@ def product_of_block(
         if part.columns.size < rows.shape[0]:
             used, part = part.compacted()
             rows = rows[torch.from_numpy(used.astype(np.int64))]
-        table.place(rows.shape[0]).copy_(rows)
-        table.add_to(sums, part)
+        buffer.place(rows.shape[0]).copy_(rows)
+        buffer.add_to(sums, part)
     return sums.numpy()
 
 
 STAGE = "propagating"
 # Blocks as they are, or functions that read them where they are worked on.
-Rows = RowBlock | Callable[[], RowBlock]
-Features = Array | Callable[[], Array]
+RowSource = RowBlock | Callable[[], RowBlock]
+FeatureSource = Array | Callable[[], Array]
 
 
 def propagate(
-    rows: Sequence[Rows],
-    x: Sequence[Features],
+    rows: Sequence[RowSource],
+    x: Sequence[FeatureSource],
     hops: int,
     *,
     cluster: str | Cluster,
@@ -113,7 +113,7 @@ def propagate(
             yield np.array(signal.pop(0).read())
 
 
-def _stored(cluster: Cluster, source: Rows | Features) -> Shared:
+def _stored(cluster: Cluster, source: RowSource | FeatureSource) -> Shared:
     if callable(source):
         return Shared(cluster.submit(_read, source).ref)
     return Shared(cluster.ray.put(source))

@@ -9,10 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gcsr.data.views import CondensingView, Target, ViewCache
+from gcsr.data.views import CondensingView, Target, ViewCache, validation_part
 from gcsr.models.base import Prepared
 from gcsr.models.registry import testing_model
-from gcsr.outofcore.parts import validation_part
 from gcsr.outofcore.real import real_graph
 from gcsr.training.fit import TrainingRecipe, fit, topology_of
 from gcsr.utils.progress import Watch

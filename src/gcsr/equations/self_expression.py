@@ -68,13 +68,6 @@ def symmetric_adjacency(z: Tensor) -> Tensor:
     return (magnitude + magnitude.mT) / 2
 
 
-def self_expressive_adjacency(
-    x: Tensor, prior: Tensor, history: Tensor, alpha: Tensor | float, beta: Tensor | float
-) -> Tensor:
-    """Eq. 9 followed by Eq. 10: the structure that the condensed features express."""
-    return symmetric_adjacency(self_expression(x, prior, history, alpha, beta))
-
-
 def self_expression_objective(
     z: Tensor, x: Tensor, prior: Tensor, history: Tensor, alpha: float, beta: float
 ) -> Tensor:

@@ -15,9 +15,8 @@ from typing import Any
 import torch
 
 from gcsr.data.condensed import STORED_DTYPES, CondensedGraph, size_note
-from gcsr.data.features import select_rows
+from gcsr.data.features import StoredParts, real_bytes, select_rows
 from gcsr.data.graph import Graph
-from gcsr.data.sizes import StoredParts, real_bytes
 from gcsr.data.views import Target, VisibleGraph
 from gcsr.evaluation.intervals import Accuracy, compare
 from gcsr.evaluation.origin import (

@@ -14,7 +14,7 @@ import torch
 from gcsr.auto.automatic import Automatic
 from gcsr.auto.costs import Costs
 from gcsr.data.graph import Graph
-from gcsr.data.views import CondensingView, View
+from gcsr.data.views import CondensingView, View, known_nodes
 from gcsr.engines.bilevel.engine import CHECK_EVERY
 from gcsr.engines.iterates import QuickScore
 from gcsr.engines.result import Context
@@ -29,7 +29,6 @@ from gcsr.methods.bilevel import (
     labeler_of,
 )
 from gcsr.models.registry import testing_model
-from gcsr.outofcore.parts import known_nodes
 from gcsr.starts.pseudo_labels import LabelShares, class_shares, compared
 from gcsr.starts.sample import Start
 from gcsr.training.classification import targets_of

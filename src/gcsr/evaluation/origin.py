@@ -7,9 +7,11 @@ import warnings
 from collections.abc import Iterator, Sequence, ValuesView
 from typing import Any
 
+from gcsr.data.arrays import FEATURE_SCALINGS
 from gcsr.data.condensed import CondensedGraph
-from gcsr.data.graph import FEATURE_SCALINGS, Graph
-from gcsr.data.interop import described, graph_of, recordable_options
+from gcsr.data.graph import Graph
+from gcsr.data.interop import graph_of, recordable_options
+from gcsr.data.objects import described
 from gcsr.starts.pseudo_labels import LABELERS
 from gcsr.utils.errors import InputError, InputWarning, require
 from gcsr.utils.safe_io import part

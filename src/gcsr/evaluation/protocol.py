@@ -49,9 +49,8 @@ from gcsr.models.registry import testing_model
 from gcsr.starts.pseudo_labels import LABELERS
 from gcsr.training.classification import measure_name
 from gcsr.training.fit import TrainingRecipe, fit, topology_of
-from gcsr.utils.arguments import checks_arguments
 from gcsr.utils.devices import pick_device
-from gcsr.utils.errors import require, require_integer, require_one_of
+from gcsr.utils.errors import checks_arguments, require, require_integer, require_one_of
 from gcsr.utils.progress import Progress, ProgressOption, shows_progress, silent
 
 # Units per CPU: each prepares the real graph once, and the last ones should end together.

@@ -25,7 +25,6 @@ from gcsr.engines.result import CondensationResult, Context
 from gcsr.methods.distributed import condense_spread
 from gcsr.outofcore.estimate import Estimate, Work, estimate
 from gcsr.training.expert_recipe import ExpertRequest
-from gcsr.utils.arguments import checks_arguments
 from gcsr.utils.checkpoint import Checkpoint, opened
 from gcsr.utils.devices import arithmetic, peak_memory_bytes, pick_device
 from gcsr.utils.errors import (
@@ -33,10 +32,11 @@ from gcsr.utils.errors import (
     InputError,
     PositiveShare,
     check_fields,
+    checks_arguments,
     plain_number,
     require,
     require_integer,
-    require_setting,
+    require_known,
 )
 from gcsr.utils.parallel import suitable_threads
 from gcsr.utils.progress import Progress, ProgressOption, shows_progress
@@ -194,7 +194,7 @@ class Condenser(ABC):
         scikit-learn's searches use what ``set_params`` returns.
         """
         for name in params:
-            require_setting(self.name, name, self.get_params())
+            require_known(name, f"a setting of {self.name}", sorted(self.get_params()))
         return replace(self, **params)
 
     def size(self, visible_nodes: int) -> int:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor
 
-from gcsr.data.views import CondensingView, ViewCache, VisibleGraph
+from gcsr.data.views import CondensingView, ViewCache, VisibleGraph, known_nodes, parts_read
 from gcsr.engines.bilevel.engine import CHECK_EVERY, BilevelSchedule, BilevelStep
 from gcsr.engines.bilevel.real_loss import BATCH_NODES, BATCHES, STUDENT_MODELS, RealLoss
 from gcsr.engines.bilevel.window import InnerAdam
@@ -22,7 +22,6 @@ from gcsr.equations.prior import class_prior
 from gcsr.methods.base import Condenser
 from gcsr.methods.distributed import run_units
 from gcsr.outofcore.estimate import Work
-from gcsr.outofcore.parts import known_nodes, parts_read
 from gcsr.outofcore.real import real_graph
 from gcsr.starts.clusters import cluster_start
 from gcsr.starts.consistent import varied_columns_of

@@ -176,7 +176,7 @@ class RealBasis:
         """Of the largest connected component; training nodes outside it do not count."""
         _, component = connected_components(visible.adjacency, directed=False)
         inside = np.flatnonzero(component == np.bincount(component).argmax())
-        hop = SparseTopology(visible.adjacency[inside][:, inside], device).normalized_matrix
+        hop = SparseTopology(visible.adjacency[inside][:, inside], device).normalized.matrix
         values, vectors = eigenpairs(hop, min(pairs, len(inside)), low)
         x = (
             csr_matrix(visible.x)[inside]

@@ -17,8 +17,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
-from gcsr.utils.arguments import require_keyword
-from gcsr.utils.errors import InputError, require, require_one_of, require_setting
+from gcsr.utils.errors import InputError, require, require_keyword, require_known, require_one_of
 from gcsr.utils.renamed import new_name
 
 if TYPE_CHECKING:
@@ -179,7 +178,7 @@ def known_setting(
     )
     if function is not None:
         require_keyword(given, function, kinds, f"a setting of {chosen.name}", options)
-    require_setting(chosen.name, key, kinds, given=given)
+    require_known(key, f"a setting of {chosen.name}", sorted(kinds), given=given)
     return key
 
 

@@ -10,12 +10,11 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from gcsr.data.views import CondensingView, VisibleGraph
+from gcsr.data.views import CondensingView, VisibleGraph, trained_places
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.methods.base import Condenser
 from gcsr.models.gcn import GCN
 from gcsr.outofcore.estimate import Work
-from gcsr.outofcore.parts import trained_places
 from gcsr.outofcore.real import real_graph
 from gcsr.starts.sample import Pick, block_labels, class_budget, pick_training_rows
 from gcsr.training.fit import TrainingRecipe, fit_on_real

@@ -66,10 +66,7 @@ class GCN(Model):
             return torch.cat([self.scores(one, prepared, dropout) for one in networks])
         if prepared.inner is None and dropout is None and isinstance(inputs, Tensor):
             return in_chunks(inputs, lambda x: hidden_layer(x, w1, b1, relu=self.relu) @ w2)
-        return in_chunks(
-            self.activations(params, prepared, dropout),
-            lambda hidden: hidden @ w2,
-        )
+        return in_chunks(self.activations(params, prepared, dropout), lambda hidden: hidden @ w2)
 
     def two_layers(self, operator: Tensor) -> TwoLayers | None:
         """Both layers propagate once."""

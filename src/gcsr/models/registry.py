@@ -7,30 +7,27 @@ GCN, and ``cheby-paper``; its tables ask for those.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
-from gcsr.models.appnp import APPNP
 from gcsr.models.base import Model
-from gcsr.models.cheby import Cheby, PaperCheby
 from gcsr.models.gat import GAT
 from gcsr.models.gcn import GCN
 from gcsr.models.mlp import MLP
-from gcsr.models.sage import SAGE
-from gcsr.models.sgc import SGC
+from gcsr.models.sage import SAGE, Cheby, PaperCheby
+from gcsr.models.sgc import APPNP, SGC
 from gcsr.utils.errors import require_one_of
 
 MODELS: dict[str, Callable[[int], Model]] = {
     "mlp": MLP,
     "sgc": SGC,
-    "sgc-linear": lambda hidden_channels: SGC(hidden_channels, relu=False, name="sgc-linear"),
+    "sgc-linear": partial(SGC, relu=False, name="sgc-linear"),
     "gcn": GCN,
-    "gcn-linear": lambda hidden_channels: GCN(hidden_channels, relu=False, name="gcn-linear"),
+    "gcn-linear": partial(GCN, relu=False, name="gcn-linear"),
     "sage": SAGE,
-    "sage-paper": lambda hidden_channels: GCN(hidden_channels, name="sage-paper"),
-    "sage-paper-linear": lambda hidden_channels: GCN(
-        hidden_channels, relu=False, name="sage-paper-linear"
-    ),
+    "sage-paper": partial(GCN, name="sage-paper"),
+    "sage-paper-linear": partial(GCN, relu=False, name="sage-paper-linear"),
     "appnp": APPNP,
-    "appnp-linear": lambda hidden_channels: APPNP(hidden_channels, relu=False, name="appnp-linear"),
+    "appnp-linear": partial(APPNP, relu=False, name="appnp-linear"),
     "cheby": Cheby,
     "cheby-paper": PaperCheby,
     "gat": GAT,

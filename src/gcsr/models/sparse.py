@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,19 +18,6 @@ from gcsr.utils.products import weighted_sums
 WIDE = 64
 
 
-# Row pointers, columns and values of a sparse matrix on a device.
-_Rows = tuple[Tensor, Tensor, Tensor]
-
-
-def _rows_of(matrix: sp.csr_array, device: torch.device, dtype: torch.dtype) -> _Rows:
-    index = np.int32 if max(matrix.nnz, *matrix.shape) < 2**31 else np.int64
-    return (
-        torch.from_numpy(matrix.indptr.astype(index)).to(device),
-        torch.from_numpy(matrix.indices.astype(index)).to(device),
-        torch.from_numpy(matrix.data.copy()).to(device, dtype),
-    )
-
-
 class _SparseProduct(torch.autograd.Function):
     """Sparse times dense; the gradient multiplies by a transposed matrix that is made only once."""
 
@@ -41,8 +28,8 @@ class _SparseProduct(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[None, Tensor]:
-        rows: _Rows = ctx.operator.transposed_rows
-        return None, weighted_sums(*rows, gradient)
+        operator: SparseOperator = ctx.operator
+        return None, weighted_sums(*operator.transposed.rows, gradient)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,14 +41,20 @@ class SparseOperator:
     dtype: torch.dtype = torch.float32
 
     @cached_property
-    def rows(self) -> _Rows:
-        """What signals are multiplied with."""
-        return _rows_of(self.matrix, self.device, self.dtype)
+    def rows(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Row pointers, columns and values on the device."""
+        matrix = self.matrix
+        index = np.int32 if max(matrix.nnz, *matrix.shape) < 2**31 else np.int64
+        return (
+            torch.from_numpy(matrix.indptr.astype(index)).to(self.device),
+            torch.from_numpy(matrix.indices.astype(index)).to(self.device),
+            torch.from_numpy(matrix.data.copy()).to(self.device, self.dtype),
+        )
 
     @cached_property
-    def transposed_rows(self) -> _Rows:
+    def transposed(self) -> SparseOperator:
         """What gradients are multiplied with."""
-        return _rows_of(self.matrix.T.tocsr(), self.device, self.dtype)
+        return replace(self, matrix=self.matrix.T.tocsr())
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -126,32 +119,28 @@ class SparseTopology:
 
     @cached_property
     def _looped(self) -> sp.csr_array:
-        return sp.csr_array(self.adjacency + sp.eye_array(self.adjacency.shape[0], format="csr"))
+        return with_loops(self.adjacency, np.arange(self.adjacency.shape[0]))
 
     @cached_property
     def normalized(self) -> SparseOperator:
-        """Eq. 2, computed in float64 and stored as ``dtype``."""
-        return SparseOperator(self.normalized_matrix, self.device, self.dtype)
-
-    @property
-    def normalized_matrix(self) -> sp.csr_array:
-        """Eq. 2 as a matrix in float64."""
-        scale = symmetric_scale(self._looped)
-        return scaled_both_sides(self._looped, scale, scale)
+        """Eq. 2: its matrix in float64, products in ``dtype``."""
+        return self._symmetric(self._looped)
 
     @cached_property
     def mean(self) -> Operator:
         """Rows divided by their sums; a node without neighbors receives zeros."""
         sums = np.asarray(self.adjacency.sum(1), dtype=np.float64)
-        scaled = _rows_scaled(self.adjacency, 1 / np.where(sums > 0, sums, 1))
-        return SparseOperator(scaled, self.device, self.dtype)
+        matrix = scaled(self.adjacency, 1 / np.where(sums > 0, sums, 1))
+        return SparseOperator(matrix, self.device, self.dtype)
 
     @cached_property
     def loopless(self) -> Operator:
         """Symmetrically normalized without self-connections; isolated nodes receive zeros."""
-        scale = symmetric_scale(self.adjacency)
-        scaled = scaled_both_sides(self.adjacency, scale, scale)
-        return SparseOperator(scaled, self.device, self.dtype)
+        return self._symmetric(self.adjacency)
+
+    def _symmetric(self, matrix: sp.csr_array) -> SparseOperator:
+        scale = symmetric_scale(matrix)
+        return SparseOperator(scaled(matrix, scale, scale), self.device, self.dtype)
 
     def edges(self) -> tuple[Tensor, Tensor, Tensor]:
         """Edges and self-connections."""
@@ -162,9 +151,12 @@ class SparseTopology:
         return sources, targets, torch.from_numpy(coo.data).to(self.device, self.dtype)
 
 
-def _rows_scaled(matrix: sp.csr_array, scale: np.ndarray) -> sp.csr_array:
-    data = matrix.data * np.repeat(scale, np.diff(matrix.indptr))
-    return sp.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
+def with_loops(rows: sp.csr_array, ids: np.ndarray) -> sp.csr_array:
+    """The rows of some nodes of A + I, sorted; float64."""
+    # Indices of another type would change those of the sum.
+    places = (np.asarray(part, rows.indices.dtype) for part in (ids, np.arange(ids.size + 1)))
+    own = sp.csr_array((np.ones(ids.size), *places), shape=rows.shape)
+    return sp.csr_array(rows + own)
 
 
 def symmetric_scale(matrix: sp.csr_array) -> np.ndarray:
@@ -173,9 +165,12 @@ def symmetric_scale(matrix: sp.csr_array) -> np.ndarray:
     return np.asarray(1 / np.sqrt(np.where(sums > 0, sums, 1)))
 
 
-def scaled_both_sides(matrix: sp.csr_array, rows: np.ndarray, columns: np.ndarray) -> sp.csr_array:
+def scaled(
+    matrix: sp.csr_array, rows: np.ndarray, columns: np.ndarray | None = None
+) -> sp.csr_array:
     """Every entry times the scale of its row, then times that of its column."""
-    scaled = _rows_scaled(matrix, rows)
-    # Columns of a matrix are within its bounds: where nothing is checked, more is read ahead.
-    scaled.data = scaled.data * columns.take(matrix.indices, mode="clip")
-    return scaled
+    data = matrix.data * np.repeat(rows, np.diff(matrix.indptr))
+    if columns is not None:
+        # Columns of a matrix are within its bounds: where nothing is checked, more is read ahead.
+        data = data * columns.take(matrix.indices, mode="clip")
+    return sp.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)

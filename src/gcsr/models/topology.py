@@ -106,14 +106,9 @@ class EmptyTopology:
 
     num_nodes: int
     device: torch.device
-
-    @property
-    def normalized(self) -> Operator:
-        """The identity."""
-        return IdentityOperator()
-
-    mean = normalized
-    loopless = normalized
+    normalized: Operator = IdentityOperator()
+    mean: Operator = normalized
+    loopless: Operator = normalized
 
     def edges(self) -> tuple[Tensor, Tensor, Tensor]:
         """A self-connection per node."""

@@ -17,7 +17,7 @@ from gcsr.data.stored_graph import (
     feature_numbers,
     in_memory_bytes,
 )
-from gcsr.outofcore.parts import (
+from gcsr.data.views import (
     ALWAYS_TRAINED,
     ALWAYS_VALIDATED,
     MOST_TRAINED,

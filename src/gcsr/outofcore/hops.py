@@ -23,13 +23,12 @@ from gcsr.data.stored_graph import SCRATCH_VARIABLE, OnDisk
 from gcsr.data.stored_matrix import StoredFeatures, StoredMatrix
 from gcsr.distributed.pool import Cluster
 from gcsr.distributed.worker import Shared
-from gcsr.models.sparse import scaled_both_sides, symmetric_scale
+from gcsr.models.sparse import scaled, symmetric_scale, with_loops
 from gcsr.outofcore.products import DenseRows, DenseSide, Ones, stored
 from gcsr.utils.errors import InputError, require
-from gcsr.utils.files import lock_file, write_atomically
 from gcsr.utils.products import ENTRIES_TOGETHER, RowBlock
 from gcsr.utils.progress import Progress, silent
-from gcsr.utils.safe_io import accessing
+from gcsr.utils.safe_io import accessing, lock_file, write_atomically
 
 # Entries of the adjacency that are read together where only sums are computed.
 ENTRIES_AT_ONCE = 2**18
@@ -60,14 +59,13 @@ class NormalizedRows:
             return self._scale
         scale = np.empty(self.adjacency.shape[0])
         for start, stop in self.adjacency.cuts(ENTRIES_AT_ONCE, ENTRIES_AT_ONCE):
-            looped = _with_loops(self.adjacency.rows(start, stop), np.arange(start, stop))
+            looped = with_loops(self.adjacency.rows(start, stop), np.arange(start, stop))
             scale[start:stop] = symmetric_scale(looped)
         return scale
 
     def matrix(self, ids: np.ndarray) -> sp.csr_array:
         """The rows of some nodes in float64; every column."""
-        looped = _with_loops(self.adjacency.take(ids), ids)
-        return scaled_both_sides(looped, self.scale[ids], self.scale)
+        return scaled(with_loops(self.adjacency.take(ids), ids), self.scale[ids], self.scale)
 
     def take(self, ids: np.ndarray, columns: np.ndarray | None = None) -> RowBlock:
         """The rows of some nodes as float32; ``columns`` are numbered by their place in these."""
@@ -96,16 +94,8 @@ def _normalized_rows(adjacency: StoredMatrix, content_hash: str) -> NormalizedRo
     return NormalizedRows(adjacency)
 
 
-def _with_loops(rows: sp.csr_array, ids: np.ndarray) -> sp.csr_array:
-    """Rows of A + I, sorted; float64, as in memory."""
-    # Indices of another type would change those of the sum.
-    places = (np.asarray(part, rows.indices.dtype) for part in (ids, np.arange(ids.size + 1)))
-    own = sp.csr_array((np.ones(ids.size), *places), shape=rows.shape)
-    return sp.csr_array(rows + own)
-
-
 @dataclass(frozen=True)
-class Plan:
+class BlockSizes:
     """Sizes of blocks: rows and entries of the result, and rows of the dense side."""
 
     rows: int
@@ -113,7 +103,7 @@ class Plan:
     columns: int
 
     @classmethod
-    def of(cls, disk: OnDisk, width: int) -> Plan:
+    def of(cls, disk: OnDisk, width: int) -> BlockSizes:
         """Half of the memory for rows of the dense side, half for rows of the result.
 
         Large blocks of the result save reading the dense side again; where it fits, small ones stay
@@ -161,7 +151,7 @@ def _products(
 
     Before these comes the product with ``sparse`` features: ends of rows, columns and values.
     """
-    sides = [DenseSide(one, Plan.of(disk, one.shape[1]).columns) for one in dense]
+    sides = [DenseSide(one, BlockSizes.of(disk, one.shape[1]).columns) for one in dense]
     for first, stop in ranges:
         rows = normalized.take(np.arange(first, stop))
         products = [side.times(rows).numpy() for side in sides]
@@ -205,7 +195,16 @@ class Propagated:
         require(hops > 0, f"hops must be >= 1, got {hops}.")
         if (known := self._known(hops)) is not None:
             return known
-        with _locked(self.disk.scratch):
+        folder = self.disk.scratch
+        refusal = f"{folder}: propagated features cannot be written there"
+        with accessing(refusal, f"; name another folder with {SCRATCH_VARIABLE}"):
+            folder.mkdir(parents=True, exist_ok=True)
+            lock = (folder / ".lock").open("w")
+        with lock:
+            # Other processes that need the same files wait, and then find them. Without locks the last
+            # process writes the same bytes.
+            with suppress(OSError):
+                lock_file(lock.fileno(), wait=True)
             before: tuple[Dense, Dense] = (self.disk.features, Ones(self.disk.num_nodes))
             for hop in range(1, hops + 1):
                 done = self._known(hop) or self._hop(hop, hops, before)
@@ -271,8 +270,8 @@ class Propagated:
             kinds = [("<i8", None), (index, None), ("<f4", None), ("<f4", 1)]
             wanted = most * 8 + nodes * 12
         else:
-            plan = Plan.of(self.disk, features.shape[1])
-            cuts = list(self.disk.adjacency.cuts(plan.rows, plan.entries))
+            sizes = BlockSizes.of(self.disk, features.shape[1])
+            cuts = list(self.disk.adjacency.cuts(sizes.rows, sizes.entries))
             wanted = nodes * 4 * (features.shape[1] + 1)
         paths = self._paths(hop, sparse=sparse is not None)
         unfinished = Unfinished(paths, kinds, self.disk.content_hash)
@@ -326,8 +325,8 @@ def smoothed_in_blocks(
 ) -> Iterator[DenseRows]:
     r"""The mean of :math:`X, \hat A X, \dots, \hat A^K X`: some columns, each row times its weight."""
     disk, width = work.disk, columns.size
-    plan = Plan.of(disk, width)
-    ranges = list(disk.adjacency.cuts(plan.rows, plan.entries))
+    sizes = BlockSizes.of(disk, width)
+    ranges = list(disk.adjacency.cuts(sizes.rows, sizes.entries))
 
     def first() -> Iterator[np.ndarray]:
         for start, stop in ranges:
@@ -411,17 +410,3 @@ class Unfinished:
         for part, path in reversed(list(zip(self._parts, self._paths, strict=True))):
             part.replace(path)
         self._note.unlink(missing_ok=True)
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Other processes that need the same files wait, and then find them."""
-    refusal = f"{folder}: propagated features cannot be written there"
-    with accessing(refusal, f"; name another folder with {SCRATCH_VARIABLE}"):
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / ".lock").open("w")
-    with lock:
-        # Without locks the last process writes the same bytes.
-        with suppress(OSError):
-            lock_file(lock.fileno(), wait=True)
-        yield

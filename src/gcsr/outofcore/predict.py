@@ -16,13 +16,12 @@ from gcsr.data.stored_graph import OnDisk
 from gcsr.data.stored_matrix import StoredFeatures
 from gcsr.data.views import Target, VisibleGraph
 from gcsr.models import base
-from gcsr.models.appnp import APPNP
 from gcsr.models.base import Model, Params, Prepared, linear
 from gcsr.models.gcn import GCN
 from gcsr.models.mlp import MLP, affine_relu_affine
-from gcsr.models.sgc import SGC
+from gcsr.models.sgc import APPNP, SGC
 from gcsr.models.sparse import SparseOperator
-from gcsr.outofcore.hops import Plan, Propagated, cut_at
+from gcsr.outofcore.hops import BlockSizes, Propagated, cut_at
 from gcsr.outofcore.products import DenseRows, DenseSide, stored
 from gcsr.utils.errors import require
 from gcsr.utils.parallel import run_jobs
@@ -69,11 +68,7 @@ def sparse_features(disk: OnDisk, nodes: np.ndarray) -> sp.csr_array:
 
 
 def accuracy_in_blocks(
-    model: Model,
-    params: Params,
-    target: Target,
-    device: torch.device,
-    progress: Progress = silent,
+    model: Model, params: Params, target: Target, device: torch.device, progress: Progress = silent
 ) -> Tensor:
     """Accuracy of every network, one after the other."""
     if target.disk is None:
@@ -108,8 +103,11 @@ def scores_in_blocks(
             )
             yield model.logits(params, prepared)[0]
         return
-    classes = int(params[2].shape[-1])
     hops = 1 if isinstance(model, GCN) else hops_of(model)
+    if not hops:
+        yield from _first_scores(model, params, work, nodes, device)
+        return
+    classes = int(params[2].shape[-1])
     supports = [nodes]
     for _ in range(hops):
         supports.append(_reached(work, supports[-1]))
@@ -119,17 +117,23 @@ def scores_in_blocks(
             arrays = (part.cpu().numpy() for part in parts)
             return stack.enter_context(stored(work.disk, count, classes, arrays))
 
+        def hop(
+            wanted: np.ndarray, at: np.ndarray, current: DenseRows
+        ) -> Iterator[tuple[np.ndarray, Tensor]]:
+            """The ``wanted`` nodes some at a time, with scores of the nodes ``at`` after one hop."""
+            for ids, part in _products(work, wanted, at, current):
+                if isinstance(model, APPNP):
+                    own = torch.from_numpy(began.take(np.searchsorted(supports[-1], ids)))
+                    yield ids, (1 - model.teleport) * part + model.teleport * own
+                else:
+                    yield ids, part
+
         at = supports[-1]
         began = current = kept(at.size, _first_scores(model, params, work, at, device))
         for wanted in reversed(supports[1:-1]):
-            hop = _hop(model, work, wanted, at, current, supports[-1], began)
-            at, current = wanted, kept(wanted.size, (part for _, part in hop))
-        if not hops:
-            for start in range(0, nodes.size, base.ROWS_AT_ONCE):
-                stop = min(nodes.size, start + base.ROWS_AT_ONCE)
-                yield torch.from_numpy(current.read(start, stop))
-            return
-        for ids, part in _hop(model, work, nodes, at, current, supports[-1], began):
+            found = hop(wanted, at, current)
+            at, current = wanted, kept(wanted.size, (part for _, part in found))
+        for ids, part in hop(nodes, at, current):
             if isinstance(model, GCN):
                 yield part + params[3][0].cpu()
             elif linear_sgc:
@@ -181,41 +185,23 @@ def _scores_of_sparse(
             yield (base.activated(hidden, b1, relu=model.relu) @ w2)[0]
 
 
-def _hop(
-    model: Model,
-    work: Propagated,
-    wanted: np.ndarray,
-    at: np.ndarray,
-    current: DenseRows,
-    first: np.ndarray,
-    began: DenseRows,
-) -> Iterator[tuple[np.ndarray, Tensor]]:
-    """The ``wanted`` nodes some at a time, with scores of the nodes ``at`` after one hop."""
-    for ids, part in _products(work, wanted, at, current):
-        if isinstance(model, APPNP):
-            own = torch.from_numpy(began.take(np.searchsorted(first, ids)))
-            yield ids, (1 - model.teleport) * part + model.teleport * own
-        else:
-            yield ids, part
-
-
 def _products(
     work: Propagated, wanted: np.ndarray, at: np.ndarray, dense: DenseRows
 ) -> Iterator[tuple[np.ndarray, Tensor]]:
     """The wanted nodes some at a time, with their rows of Eq. 2 times a signal on the nodes ``at``."""
-    plan = Plan.of(work.disk, dense.shape[1])
-    side = DenseSide(dense, plan.columns)
+    sizes = BlockSizes.of(work.disk, dense.shape[1])
+    side = DenseSide(dense, sizes.columns)
     renumbered = at if at.size < work.disk.num_nodes else None
-    for ids in _by_entries(work, wanted, plan):
+    for ids in _by_entries(work, wanted, sizes):
         yield ids, side.times(work.normalized.take(ids, renumbered))
 
 
-def _by_entries(work: Propagated, nodes: np.ndarray, plan: Plan) -> Iterator[np.ndarray]:
-    """The nodes in groups within both bounds of a plan."""
+def _by_entries(work: Propagated, nodes: np.ndarray, sizes: BlockSizes) -> Iterator[np.ndarray]:
+    """The nodes in groups within both bounds."""
     pointers = work.disk.adjacency.indptr
     for ids in _parts(nodes):
         ends = np.cumsum(pointers.take(ids + 1) - pointers.take(ids) + 1)
-        for start, stop in cut_at(ends, plan.entries, plan.rows):
+        for start, stop in cut_at(ends, sizes.entries, sizes.rows):
             yield ids[start:stop]
 
 
@@ -225,7 +211,7 @@ def _reached(work: Propagated, nodes: np.ndarray) -> np.ndarray:
     marked[nodes] = True
     if nodes.size == marked.size:
         return np.flatnonzero(marked)
-    for ids in _by_entries(work, nodes, Plan.of(work.disk, 1)):
+    for ids in _by_entries(work, nodes, BlockSizes.of(work.disk, 1)):
         marked[work.disk.adjacency.take(ids).indices] = True
     return np.flatnonzero(marked)
 

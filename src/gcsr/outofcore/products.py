@@ -15,7 +15,7 @@ from torch import Tensor
 from gcsr.data.array_file import ArrayFile, ArrayWriter
 from gcsr.data.stored_graph import SCRATCH_VARIABLE, OnDisk
 from gcsr.data.stored_matrix import StoredFeatures
-from gcsr.utils.products import RowBlock, Table
+from gcsr.utils.products import PartialSums, RowBlock
 from gcsr.utils.safe_io import accessing
 
 
@@ -64,10 +64,12 @@ class DenseSide:
     def __init__(self, dense: DenseRows | Ones, columns: int) -> None:
         self._dense, self._columns = dense, columns
         # All rows, or room for some of them.
-        self._held: Tensor | Table = Table(0, 0)
+        self._held: Tensor | PartialSums = PartialSums(0, 0)
         if not isinstance(dense, Ones):
             fits = dense.shape[0] <= columns
-            self._held = torch.from_numpy(dense.map()) if fits else Table(columns, dense.shape[1])
+            self._held = (
+                torch.from_numpy(dense.map()) if fits else PartialSums(columns, dense.shape[1])
+            )
 
     def times(self, rows: RowBlock) -> Tensor:
         """The product of sparse rows and this matrix."""

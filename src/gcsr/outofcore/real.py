@@ -91,7 +91,7 @@ class GraphInMemory:
         """Rows of Eq. 3 by number; they may be on the host where the device is another."""
         # Sparse features stay on the host.
         x = self.x.to("cpu" if is_sparse(self.x) else self.topology.device, self.topology.dtype)
-        x = self._propagated(x, hops)
+        x = features.propagated(self.topology.normalized, x, hops)
         return features.SparseRows(x, self.device) if is_sparse(x) else x
 
     def ones(self, hops: int) -> Tensor:
@@ -99,12 +99,7 @@ class GraphInMemory:
         ones = torch.ones(
             (self.x.shape[0], 1), device=self.topology.device, dtype=self.topology.dtype
         )
-        return self._propagated(ones, hops)
-
-    def _propagated(self, signal: Tensor, hops: int) -> Tensor:
-        for _ in range(hops):
-            signal = features.propagated(self.topology.normalized, signal)
-        return signal
+        return features.propagated(self.topology.normalized, ones, hops)
 
     @cached_property
     def _sparse(self) -> sp.csr_array:
@@ -115,7 +110,7 @@ class GraphInMemory:
         """Features, or those after some hops, as sparse rows by number."""
         x = self._sparse
         for _ in range(hops):
-            x = sp.csr_array(self.topology.normalized_matrix.astype(x.dtype) @ x)
+            x = sp.csr_array(self.topology.normalized.matrix.astype(x.dtype) @ x)
         rows: ReadSparse = x.__getitem__
         return rows
 

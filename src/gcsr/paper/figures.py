@@ -17,9 +17,8 @@ from gcsr.benchmarking.store import Row
 from gcsr.paper.experiments import Axis, Experiment
 from gcsr.paper.tables import Compared, Number, csv_text, known, markdown, size, title
 from gcsr.utils.errors import InputError
-from gcsr.utils.files import write_atomically
 from gcsr.utils.formatting import counted
-from gcsr.utils.safe_io import reason
+from gcsr.utils.safe_io import reason, write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

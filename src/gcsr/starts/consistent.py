@@ -16,11 +16,10 @@ import torch
 from torch import Tensor
 
 from gcsr.data.features import SparseRows, column_variance
-from gcsr.data.views import CondensingView, VisibleGraph
+from gcsr.data.views import CondensingView, VisibleGraph, most_rows, sampled, trained_places
 from gcsr.equations.trajectory import cross_entropy
 from gcsr.models.base import Dropout, Params, Prepared, init_batch
 from gcsr.models.mlp import MLP
-from gcsr.outofcore.parts import is_large, most_rows, sampled, trained_places
 from gcsr.outofcore.real import real_graph
 from gcsr.starts.sample import taken
 from gcsr.training.fit import Run, TrainingRecipe, scores_of
@@ -65,7 +64,7 @@ def consistent_prediction(
     if validation.adjacency is not visible.adjacency:
         held_out = real_graph(validation, device)
         rows = held_out.smoothed(material.columns, HOPS, validation.nodes)
-    elif is_large(visible):
+    elif visible.is_large:
         rows = material.smoothed(validation.nodes)
     else:
         rows = material.undropped[validation.nodes.to(device)]

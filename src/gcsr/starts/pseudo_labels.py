@@ -14,9 +14,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from gcsr.data.views import CondensingView, ViewCache, VisibleGraph
+from gcsr.data.views import CondensingView, ViewCache, VisibleGraph, known_nodes, validation_part
 from gcsr.models.registry import testing_model
-from gcsr.outofcore.parts import is_large, known_nodes, validation_part
 from gcsr.outofcore.real import real_graph
 from gcsr.starts.consistent import consistent_prediction
 from gcsr.training.classification import probabilities, score_of, targets_of
@@ -73,7 +72,7 @@ def class_shares(
 ) -> LabelShares:
     """Shares of visible nodes: one-hot for training nodes, else a mean prediction.
 
-    Of a graph with many nodes (:mod:`gcsr.outofcore.parts`) they are those of a random part,
+    Of a graph with many nodes (:mod:`gcsr.data.views`) they are those of a random part,
     unless ``everyone`` is asked for, and ``auto`` is ``gcn``.
 
     ``gcn`` and ``appnp`` are five networks each, trained on the training labels. ``consistent`` ones
@@ -108,7 +107,7 @@ def class_shares(
 
 def compared(visible: VisibleGraph) -> tuple[str, ...]:
     """The labelers of which ``auto`` is the best."""
-    return COMPARED[1:] if visible.multi_label or is_large(visible) else COMPARED
+    return COMPARED[1:] if visible.multi_label or visible.is_large else COMPARED
 
 
 def best_labels(found: Sequence[LabelShares]) -> LabelShares:
@@ -136,7 +135,7 @@ def _train_labeler(
     nodes = torch.arange(visible.num_nodes)
     wanted = None
     checked = view.validation.nodes
-    if is_large(visible) and not everyone:
+    if visible.is_large and not everyone:
         nodes = known_nodes(visible, nodes)
         wanted = torch.cat([nodes, checked])
         checked = torch.arange(nodes.numel(), wanted.numel())

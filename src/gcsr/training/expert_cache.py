@@ -15,8 +15,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from gcsr.models.base import Params
-from gcsr.utils.files import lock_file
-from gcsr.utils.safe_io import is_file, reason, user_folder
+from gcsr.utils.safe_io import is_file, lock_file, reason, user_folder
 
 logger = logging.getLogger(__name__)
 CACHE_VARIABLE = "GCSR_CACHE"

@@ -14,16 +14,14 @@ from typing import Annotated, Literal
 import torch
 from torch import Tensor
 
-from gcsr.data.views import CondensingView
+from gcsr.data.views import CondensingView, trained_places, validation_part
 from gcsr.equations.trajectory import over_labeled
 from gcsr.models.base import Dropout, Model, Params, Prepared, init_batch
 from gcsr.models.topology import DenseTopology, EmptyTopology, Topology
-from gcsr.outofcore.parts import trained_places, validation_part
 from gcsr.outofcore.real import RealGraph, real_graph
 from gcsr.training.adam import fused_adam
 from gcsr.training.classification import predicted, score_of, targets_of, training_loss
-from gcsr.utils.capture import record, warm_up
-from gcsr.utils.devices import make_generator
+from gcsr.utils.devices import make_generator, record, warm_up
 from gcsr.utils.errors import Bounds, Count, Rate, Weight, check_fields
 from gcsr.utils.renamed import generator_name
 
@@ -179,7 +177,7 @@ def fit_on_real(
 ) -> tuple[Fitted, Prepared]:
     """Train a batch of networks on the graph that is condensed, and what they were trained on.
 
-    Of very many training or validation nodes a random part is used (:mod:`gcsr.outofcore.parts`).
+    Of very many training or validation nodes a random part is used (:mod:`gcsr.data.views`).
     """
     visible, validation = view.visible, validation_part(view.validation)
     nodes, device = visible.train[trained_places(visible)], real.device

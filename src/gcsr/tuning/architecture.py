@@ -32,9 +32,8 @@ from gcsr.training.classification import predicted, score_of, targets_of
 from gcsr.training.fit import TrainingRecipe
 from gcsr.tuning.space import Choices, Dimension, Space, Value, dimension, import_optuna
 from gcsr.tuning.study import sampler
-from gcsr.utils.arguments import require_keyword
 from gcsr.utils.devices import machine_name, make_generator, pick_device
-from gcsr.utils.errors import InputError, require, require_integer, require_one_of
+from gcsr.utils.errors import InputError, require, require_integer, require_keyword, require_one_of
 from gcsr.utils.progress import Progress, ProgressOption, prefixed, shows_progress, silent
 
 Factory = Callable[[], nn.Module]

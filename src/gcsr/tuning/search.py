@@ -42,10 +42,9 @@ from gcsr.tuning.study import (
 )
 from gcsr.utils.devices import pick_device
 from gcsr.utils.errors import InputError, require
-from gcsr.utils.files import write_atomically
 from gcsr.utils.formatting import counted
 from gcsr.utils.progress import Progress, ProgressOption, shows_progress, silent
-from gcsr.utils.safe_io import is_number
+from gcsr.utils.safe_io import is_number, write_atomically
 
 if TYPE_CHECKING:
     import optuna

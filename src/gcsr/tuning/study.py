@@ -23,8 +23,7 @@ from gcsr.starts.sample import class_budget
 from gcsr.tuning.space import Space, Value, import_optuna
 from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import InputError, require, require_integer
-from gcsr.utils.files import lock_file
-from gcsr.utils.safe_io import accessing, parsing, reason
+from gcsr.utils.safe_io import accessing, lock_file, parsing, reason
 
 if TYPE_CHECKING:
     import optuna

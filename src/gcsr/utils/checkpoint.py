@@ -23,8 +23,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from gcsr.utils.errors import InputError, require
-from gcsr.utils.files import lock_file, write_atomically
-from gcsr.utils.safe_io import accessing, reason
+from gcsr.utils.safe_io import accessing, lock_file, reason, write_atomically
 
 logger = logging.getLogger(__name__)
 # The share of a run's time that writing may take.
@@ -180,73 +179,30 @@ class CheckpointLog:
     def __init__(self, checkpoint: Checkpoint, run: Mapping[str, Any]) -> None:
         self.checkpoint = checkpoint
         self._run = json.dumps(run, sort_keys=True, default=repr)
-        self._digest = hashlib.sha256(self._run.encode()).hexdigest()
-        self._lock = threading.Lock()
-        self._began = time.perf_counter()
-        self._spent = 0.0
-        self._writes = 0
-        self._expected: float | None = None
-        self._warned = False
-        self._before: float | None = None  # seconds of the processes whose state was used
+        self.digest = hashlib.sha256(self._run.encode()).hexdigest()
+        self.lock = threading.Lock()
+        self.began = time.perf_counter()
+        self.spent = 0.0
+        self.writes = 0
+        self.expected: float | None = None
+        self.warned = False
+        self.before: float | None = None  # seconds of the processes whose state was used
         self._make_ready()
 
     @property
     def seconds(self) -> float:
         """How long the run has taken, in this process and in those before whose state was used."""
-        return (self._before or 0.0) + time.perf_counter() - self._began
+        return (self.before or 0.0) + time.perf_counter() - self.began
 
     @property
     def measured(self) -> dict[str, Any]:
         """What it took, for the provenance of results."""
-        written = {"written": self._writes, "seconds": self._spent}
-        return {"checkpoints": written, **({} if self._before is None else {"resumed": True})}
+        written = {"written": self.writes, "seconds": self.spent}
+        return {"checkpoints": written, **({} if self.before is None else {"resumed": True})}
 
     def part(self, name: str, device: torch.device) -> Part:
         """A part of the run that has a state of its own."""
         return Part(self, self.checkpoint.path / f"{name}{SUFFIX}", device)
-
-    def load(self, path: Path, device: torch.device) -> State | None:
-        """The state of a part; one that cannot be read is ignored with a warning."""
-        if not path.is_file():
-            return None
-        try:
-            state = unpacked(path, self._digest, device)
-            seconds = float(state.values.get("seconds", 0.0))
-        except (MemoryError, torch.cuda.OutOfMemoryError):
-            raise  # the state is fine: it must not be written over
-        except Exception as error:
-            logger.warning("checkpoint: %s is ignored and begun anew (%s).", path, reason(error))
-            return None
-        with self._lock:
-            self._before = max(self._before or 0.0, seconds)
-        return state
-
-    def due(self, last: float, nbytes: int) -> bool:
-        """Whether a part whose last state was written at ``last`` may write ``nbytes`` now."""
-        now = time.perf_counter()
-        if self.checkpoint.every is not None:
-            return now - last >= self.checkpoint.every
-        expected = self._expected or LATENCY + nbytes / THROUGHPUT
-        return self._spent + expected <= SHARE * (now - self._began)
-
-    def save(self, path: Path, state: State) -> None:
-        """Write the state of a part; a failure is a warning, once, and the run continues."""
-        began = time.perf_counter()
-        values = {**state.values, "seconds": self.seconds}
-        try:
-            with self._lock:
-                describing = self.checkpoint.path / RUN
-                if not describing.is_file():
-                    write_atomically(describing, self._run.encode())
-            write_atomically(path, packed(State(state.tensors, values), self._digest))
-        except InputError as error:
-            if not self._warned:
-                logger.warning("checkpoint: %s The run goes on without it.", error)
-            self._warned = True
-        with self._lock:
-            self._expected = time.perf_counter() - began
-            self._spent += self._expected
-            self._writes += 1
 
     def _make_ready(self) -> None:
         """Remove files that this run cannot use; refuse a folder with the state of another run."""
@@ -273,18 +229,54 @@ class Part:
         self._last = time.perf_counter()
 
     def load(self) -> State | None:
-        """The last saved state, of this or an earlier process; ``None`` if there is none."""
-        return self._log.load(self.path, self._device)
+        """The last saved state, of this or an earlier process, if there is one that can be read."""
+        log = self._log
+        if not self.path.is_file():
+            return None
+        try:
+            state = unpacked(self.path, log.digest, self._device)
+            seconds = float(state.values.get("seconds", 0.0))
+        except (MemoryError, torch.cuda.OutOfMemoryError):
+            raise  # the state is fine: it must not be written over
+        except Exception as error:
+            logger.warning(
+                "checkpoint: %s is ignored and begun anew (%s).", self.path, reason(error)
+            )
+            return None
+        with log.lock:
+            log.before = max(log.before or 0.0, seconds)
+        return state
 
     def offer(self, nbytes: int, state: Callable[[], State]) -> None:
         """Save a state of about so many bytes if it is time to."""
-        if self._log.due(self._last, nbytes):
+        log, now = self._log, time.perf_counter()
+        if log.checkpoint.every is not None:
+            due = now - self._last >= log.checkpoint.every
+        else:
+            expected = log.expected or LATENCY + nbytes / THROUGHPUT
+            due = log.spent + expected <= SHARE * (now - log.began)
+        if due:
             self.save(state())
 
     def save(self, state: State) -> None:
-        """Save a state now."""
-        self._log.save(self.path, state)
+        """Save a state now; a failure is a warning, once, and the run continues."""
+        log, began = self._log, time.perf_counter()
+        values = {**state.values, "seconds": log.seconds}
+        try:
+            with log.lock:
+                describing = log.checkpoint.path / RUN
+                if not describing.is_file():
+                    write_atomically(describing, log._run.encode())
+            write_atomically(self.path, packed(State(state.tensors, values), log.digest))
+        except InputError as error:
+            if not log.warned:
+                logger.warning("checkpoint: %s The run goes on without it.", error)
+            log.warned = True
         self._last = time.perf_counter()
+        with log.lock:
+            log.expected = self._last - began
+            log.spent += log.expected
+            log.writes += 1
 
 
 @contextmanager

@@ -1,18 +1,34 @@
-"""The exception for invalid input, and functions that raise it."""
+"""The exception for invalid input, and checks of settings and of arguments, which raise it."""
 
 from __future__ import annotations
 
+import inspect
 import math
 import re
 import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cache, partial
+from functools import cache, partial, wraps
 from types import NoneType
-from typing import Annotated, Any, Literal, cast, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    ParamSpec,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
+P = ParamSpec("P")
+T = TypeVar("T")
+POSITIONAL, EMPTY = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.empty
+# Fields of gcsr.TrainingRecipe, which functions take as ``recipe``.
+RECIPE_FIELDS = ("epochs", "lr", "weight_decay", "dropout", "validate_every")
 _NUMBER = re.compile(r"\d+")
 
 
@@ -81,14 +97,11 @@ def _edits(one: str, other: str) -> int:
     return last[-1]
 
 
-def require_setting(method: str, key: str, known: Iterable[str], *, given: str = "") -> None:
-    """``key`` must be a setting of the method. ``given`` is how the user wrote it."""
-    accepted = sorted(known)
-    if key not in accepted:
-        meant = suggestion(key, accepted)
-        raise InputError(
-            f"{given or key} is not a setting of {method}{meant}; accepted: {', '.join(accepted)}."
-        )
+def require_known(name: str, what: str, accepted: Iterable[str], *, given: str = "") -> None:
+    """``name`` must be accepted as ``what``: "a setting of gcsr". ``given`` is how it was written."""
+    accepted = list(accepted)
+    if name not in accepted:
+        raise InputError(f"{given or name} is not {what}{hint(name, accepted)}.")
 
 
 def require_integer(name: str, value: object, least: int = 0, most: int | None = None) -> None:
@@ -151,9 +164,7 @@ Share = Annotated[float, Bounds(most=1.0)]
 PositiveShare = Annotated[float, Bounds(most=1.0, above=True)]
 
 
-@cache
-def _annotations(kind: type) -> dict[str, Any]:
-    return get_type_hints(kind, include_extras=True)
+_annotations = cache(partial(get_type_hints, include_extras=True))
 
 
 def check_fields(settings: object) -> None:
@@ -178,3 +189,99 @@ def check_fields(settings: object) -> None:
             require_integer(name, value, int(get_args(kind)[1].least))
         elif get_origin(kind) is Annotated:
             real_number(settings, name, **vars(get_args(kind)[1]))
+
+
+# -- Arguments of public functions: those that a function does not have end in one sentence -----------
+
+
+def checks_arguments(function: Callable[P, T]) -> Callable[P, T]:
+    """A function that raises :class:`InputError` where Python would raise ``TypeError``."""
+
+    @wraps(function)
+    def call(*args: P.args, **given: P.kwargs) -> T:
+        require_arguments(function, args, given)
+        return function(*args, **given)
+
+    return call
+
+
+def require_arguments(
+    function: Callable[..., Any], args: Collection[Any], given: Mapping[str, Any]
+) -> None:
+    """Refuse a call with unknown, missing or too many arguments."""
+    error = ""
+    try:
+        inspect.signature(function).bind(*args, **given)
+    except TypeError as refused:
+        error = str(refused)
+    if error:
+        raise InputError(_sentence(function, args, given, error))
+    recipe = given.get("recipe")
+    if recipe is not None and not hasattr(recipe, "validate_every"):
+        raise InputError(f"recipe must be a gcsr.TrainingRecipe(epochs=...), got {recipe!r}.")
+
+
+def argument_names(function: Callable[..., Any]) -> list[str]:
+    """The names of a function's arguments."""
+    parameters = inspect.signature(function).parameters.values()
+    return [one.name for one in parameters if one.kind is not one.VAR_KEYWORD if one.name != "self"]
+
+
+def _sentence(
+    function: Callable[..., Any], args: Collection[Any], given: Mapping[str, Any], error: str
+) -> str:
+    call = f"gcsr.{function.__qualname__}"
+    parameters = inspect.signature(function).parameters
+    accepted = argument_names(function)
+    bound = "self" in parameters
+    if len(accepted) + bound == len(parameters):  # no others are passed on
+        for name in given:
+            require_known(name, f"an argument of {call}", accepted)
+    positional = [name for name in accepted if parameters[name].kind is POSITIONAL]
+    if len(args) > len(positional) + bound:
+        others = ", ".join(accepted[len(positional) :])
+        return (
+            f"{call} takes only {' and '.join(positional)} without a name, got"
+            f" {len(args) - bound} values; name the others: {others}."
+        )
+    missing = [
+        name
+        for name in accepted[len(args) - bound :]
+        if parameters[name].default is EMPTY and name not in given
+    ]
+    if missing:
+        needed = ", ".join(name for name in positional if parameters[name].default is EMPTY)
+        return f"{' and '.join(missing)} must be given to {call}({needed or '...'})."
+    return f"{call}: {error}."
+
+
+def hint(name: str, accepted: Sequence[str]) -> str:
+    """What is meant by a name that is not accepted, and what is accepted."""
+    if name in RECIPE_FIELDS and "recipe" in accepted:
+        return f"; give recipe=gcsr.TrainingRecipe({name}=...)"
+    return f"{suggestion(name, accepted)}; accepted: {', '.join(accepted)}"
+
+
+def require_keyword(
+    name: str,
+    function: Callable[..., Any],
+    settings: Iterable[str],
+    of: str,
+    options: Sequence[str] = (),
+) -> None:
+    """Refuse a keyword that a function neither has nor passes on.
+
+    Passed on are ``settings``, which a message calls ``of``, and ``options`` of reading the data.
+    """
+    arguments = [*argument_names(function), *options]
+    settings = [one for one in settings if one not in arguments]
+    if name in settings:
+        return
+    if name in RECIPE_FIELDS and "recipe" in arguments:
+        meant = hint(name, arguments)
+    else:
+        meant = (
+            f"{suggestion(name, [*arguments, *settings])}; arguments: {', '.join(arguments)};"
+            f" settings: {', '.join(sorted(settings)) or 'none'}"
+        )
+    raise InputError(f"{name} is neither an argument of gcsr.{function.__name__} nor {of}{meant}.")

@@ -12,9 +12,7 @@ from typing import Any
 _LINE = re.compile(r"^from (?P<module>[\w.]+) import (?P<name>\w+) as (?P=name)$", re.MULTILINE)
 
 
-def lazy_exports(
-    package: str,
-) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
+def lazy_exports(package: str) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
     """``__all__``, ``__getattr__`` and ``__dir__`` for the imports in the package's ``__init__.pyi``.
 
     Modules of the package itself (``from gcsr import models as models``) are no part of ``__all__``.

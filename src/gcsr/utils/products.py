@@ -110,8 +110,8 @@ class RowBlock:
         return (self.columns >= start) & (self.columns < stop)
 
 
-class Table:
-    """Some rows of the dense side, and before them room for ``sums`` that are not complete yet."""
+class PartialSums:
+    """Sums that go on with the next rows of the dense side, which come after room for ``sums``."""
 
     def __init__(self, rows: int, width: int, sums: int = ROWS_TOGETHER) -> None:
         self._sums, self._room = sums, torch.empty((sums + rows, width))
@@ -137,7 +137,7 @@ class Table:
 
 
 def _continued(counts: Array, rows: RowBlock, room: int) -> RowBlock:
-    """Rows of a :class:`Table`: each begins with the sum so far, then come its entries."""
+    """Rows of a :class:`PartialSums`: each begins with the sum so far, then come its entries."""
     pointers = np.concatenate([[0], np.cumsum(counts + 1)])
     so_far = np.zeros(int(pointers[-1]), bool)
     so_far[pointers[:-1]] = True

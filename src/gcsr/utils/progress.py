@@ -10,8 +10,7 @@ from contextlib import contextmanager, nullcontext
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
-from gcsr.utils.arguments import require_arguments
-from gcsr.utils.errors import plain_number, require
+from gcsr.utils.errors import plain_number, require, require_arguments
 
 if TYPE_CHECKING:
     from rich import progress as rich_progress

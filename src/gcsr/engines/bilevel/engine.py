@@ -32,8 +32,7 @@ from gcsr.engines.structure import SelfExpressiveStructure, SyntheticFeatures
 from gcsr.models.mlp import MLP
 from gcsr.training.adam import Adam
 from gcsr.training.classification import probabilities
-from gcsr.utils.capture import capture
-from gcsr.utils.devices import make_generator
+from gcsr.utils.devices import capture, make_generator
 
 # How often losses are checked and states are kept; on CUDA a check waits for the device.
 CHECK_EVERY = 10

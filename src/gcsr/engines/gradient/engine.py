@@ -24,8 +24,7 @@ from gcsr.equations.gradient_distance import cosine_distance, squared_distance
 from gcsr.equations.propagation import normalized_adjacency
 from gcsr.models.base import Params, joined
 from gcsr.training.adam import Adam
-from gcsr.utils.capture import capture
-from gcsr.utils.devices import make_generator
+from gcsr.utils.devices import capture, make_generator
 
 Distance = Literal["cosine", "squared", "relative"]
 # With SGDD's stabilized structure term, gradients are clipped to this norm.

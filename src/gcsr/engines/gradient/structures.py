@@ -164,7 +164,7 @@ class TransportTerm:
         samples: int,
         rounds: int,
     ) -> None:
-        self._operator = SparseTopology(adjacency, torch.device("cpu")).normalized_matrix
+        self._operator = SparseTopology(adjacency, torch.device("cpu")).normalized.matrix
         self._seeds, self._form = tuple(seeds), form
         self._weight, self._rounds = weight, rounds
         self._samples = min(samples, int(adjacency.shape[0]))

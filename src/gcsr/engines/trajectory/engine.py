@@ -20,7 +20,7 @@ from gcsr.equations.trajectory import divergence
 from gcsr.models.base import Model, Params
 from gcsr.training.adam import FusedAdam
 from gcsr.training.trajectories import Trajectories
-from gcsr.utils.capture import capture
+from gcsr.utils.devices import capture
 from gcsr.utils.errors import require
 
 # Iterations between two checks of the loss. On CUDA a check waits for the device.

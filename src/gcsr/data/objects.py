@@ -1,0 +1,423 @@
+"""Objects of PyG, NetworkX and pandas as arguments of :meth:`gcsr.Graph.from_arrays`.
+
+None of these libraries is imported here. Objects are recognized by the package of their class.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gcsr.data.arrays import SPLITS, array_of
+from gcsr.utils.errors import InputError, require
+
+NO_FEATURES = "stands for no features"
+# Arrays, or names of attributes, for x, y, train, val and test.
+_Given = Mapping[str, Any]
+# Arguments of Graph.from_arrays, notes that are shown as warnings, and notes that are not.
+ObjectParts = tuple[dict[str, Any], list[str], list[str]]
+# The most names or classes that a sentence lists.
+MOST_NAMED = 10
+
+
+_LIBRARIES = {
+    "torch_geometric": "PyG",
+    "networkx": "NetworkX",
+    "pandas": "pandas",
+    "numpy": "NumPy",
+    "torch": "torch",
+}
+
+
+def described(source: object) -> str:
+    """What an object is, as a user would name it: ``a PyG Data``, ``a gcsr.Graph``, ``None``."""
+    if source is None:
+        return "None"
+    name = type(source).__name__
+    if any(kind.__module__ == "gcsr.data.graph" for kind in type(source).__mro__):
+        return "a gcsr.Graph (the real graph)"
+    libraries = libraries_of(source)
+    for package, library in _LIBRARIES.items():
+        if package in libraries:
+            return f"a {library} {name}"
+    if isinstance(source, str | os.PathLike):
+        return f"the text {str(source)!r}" if isinstance(source, str) else f"the path {source}"
+    if isinstance(source, list | tuple) and source:
+        return f"a {name} with {described(source[0])}"
+    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
+
+
+def libraries_of(source: object) -> set[str]:
+    """Top-level packages of the class of an object and of its base classes."""
+    return {kind.__module__.partition(".")[0] for kind in type(source).__mro__}
+
+
+def _listed(names: Sequence[object]) -> str:
+    shown = ", ".join(map(str, names[:MOST_NAMED]))
+    return f"{shown}, ..." if len(names) > MOST_NAMED else shown
+
+
+# -- PyG ---------------------------------------------------------------------------------------------
+
+
+def read_pyg(data: Any, split: int, weight: str | None) -> ObjectParts:
+    """See :meth:`gcsr.Graph.from_pyg`."""
+    notes: list[str] = []
+    quiet: list[str] = []
+    if hasattr(data, "__getitem__") and hasattr(data, "__len__") and not hasattr(data, "to_dict"):
+        data = _first_graph(data, notes)
+    if hasattr(data, "node_types"):
+        data = _one_node_type(data, weight, notes)
+    loader = hasattr(data, "batch_size")
+    call = "; give the graph that it loads (its attribute data or dataset)" if loader else ""
+    require(
+        hasattr(data, "edge_index") and hasattr(data, "get"),
+        f"data must be a PyG Data or dataset, got {described(data)}{call}.",
+    )
+    edge_index, weights = _edges(data, weight, notes)
+    require(
+        data.get("y") is not None or data.get("edge_label_index") is None,
+        "data.y must be the class of every node, got edge_label_index instead; this library is for"
+        " node classification, not for link prediction.",
+    )
+    x = data.get("x")
+    x = x.to_torch_sparse_csr_tensor() if hasattr(x, "to_torch_sparse_csr_tensor") else x
+    for field, found in (("x", x), ("y", data.get("y"))):
+        call = _MISSING[field] if found is None else _CONVERTED.format(field)
+        require(
+            isinstance(found, Tensor),
+            f"data.{field} must be a tensor, got {described(found)}{call}.",
+        )
+    masks: dict[str, Any] = {
+        part: _mask_column(data, f"{part}_mask", split, quiet) for part in SPLITS
+    }
+    for part, mask in masks.items():
+        others = (
+            f"{name}_{kind}" for name in _OTHER_NAMES[part] for kind in ("idx", "index", "mask")
+        )
+        for name in (name for name in others if mask is None and data.get(name) is not None):
+            notes.append(
+                f"data.{name} is ignored: this part of the nodes is read from data.{part}_mask"
+            )
+    arguments = {"x": x, "edges": edge_index, "y": data.y, "edge_weights": weights, **masks}
+    return arguments, notes, list(dict.fromkeys(quiet))
+
+
+_OTHER_NAMES = {"train": ("train",), "val": ("val", "valid"), "test": ("test",)}
+_OF_NODES = ("x", "y", *(f"{part}_mask" for part in SPLITS))
+_CONVERTED = "; torch.as_tensor(data.{}) makes one of numbers"
+_MISSING = {
+    "x": f"; data.x = torch.ones(data.num_nodes, 1) {NO_FEATURES}",
+    "y": ", the class of every node, -1 where it is not known",
+}
+
+
+def _first_graph(dataset: Any, notes: list[str]) -> Any:
+    require(len(dataset) > 0, "data must be a dataset of at least one graph, got none.")
+    data = dataset[0]
+    if len(dataset) > 1:
+        notes.append(f"the first of the {len(dataset)} graphs of the dataset is used")
+    if hasattr(dataset, "get_idx_split") and hasattr(data, "clone"):  # datasets of OGB
+        data = data.clone()
+        for part, ids in dataset.get_idx_split().items():
+            mask = torch.zeros(data.num_nodes, dtype=torch.bool)
+            mask[torch.as_tensor(ids)] = True
+            data[f"{'val' if part == 'valid' else part}_mask"] = mask
+    return data
+
+
+def _one_node_type(data: Any, weight: str | None, notes: list[str]) -> Any:
+    """A ``HeteroData`` with one type of nodes as a ``Data``; its types of edges become one."""
+    from torch_geometric.data import Data  # noqa: PLC0415 - it is loaded already, as data is of it
+
+    require(
+        len(data.node_types) == 1,
+        f"data must have one node type, got a HeteroData with {_listed(data.node_types)}; several"
+        " node types are planned and not supported yet, and data.to_homogeneous() makes one type of"
+        " them if their features have the same width.",
+    )
+    require(bool(data.edge_types), "data must have edges, got a HeteroData without edge types.")
+    stores = [data[kind] for kind in data.edge_types]
+    if len(stores) > 1:
+        notes.append(f"the {len(stores)} edge types of the HeteroData are one type of edges here")
+    made = Data(**dict(data[data.node_types[0]].items()))
+    for key in dict.fromkeys(key for store in stores for key in store):
+        values = [store.get(key) for store in stores]
+        if all(isinstance(value, Tensor) for value in values):
+            made[key] = torch.cat(values, dim=-1 if key == "edge_index" else 0)
+        else:
+            require(
+                key not in ("edge_index", weight or "edge_weight") and len(stores) > 1,
+                f"data.{key} must be a tensor for every edge type.",
+            )
+    return made
+
+
+def _edges(data: Any, weight: str | None, notes: list[str]) -> tuple[np.ndarray, np.ndarray | None]:
+    """Edges and their weights; says which attributes of edges are ignored."""
+    adjacency = data.get("adj_t")
+    if data.get("edge_index") is None and adjacency is not None:
+        require(
+            weight is None,
+            f"weight must be None for a data.adj_t, which has values, got {weight!r}.",
+        )
+        if isinstance(adjacency, Tensor):
+            entries = adjacency.to_sparse_coo().coalesce()
+            targets, sources = entries.indices()
+            values = entries.values()
+        else:  # torch_sparse.SparseTensor
+            targets, sources, values = adjacency.coo()
+        weights = None if values is None or bool((values == 1).all()) else array_of("adj_t", values)
+        return array_of("adj_t", torch.stack([sources, targets])), weights
+    index = data.get("edge_index")
+    require(
+        isinstance(index, Tensor),
+        f"data.edge_index must be a tensor, got {described(index)}"
+        f"{'' if index is None else _CONVERTED.format('edge_index')}.",
+    )
+    require(
+        not index.is_floating_point(),
+        f"data.edge_index must be integers, got {index.dtype}; data.edge_index.long() converts it.",
+    )
+    name = weight or "edge_weight"
+    found = data.get(name)
+    require(
+        weight is None or isinstance(found, Tensor),
+        f"weight must be the name of a tensor of data, got {weight!r}.",
+    )
+    count = index.shape[-1] if index.ndim else 0
+    weights = None
+    if found is not None:
+        weights = array_of(f"data.{name}", found)
+        require(
+            weights.size == count,
+            f"data.{name} must have one weight per edge ({count}), got shape {weights.shape}.",
+        )
+        weights = weights.reshape(-1)
+    for key, value in data.to_dict().items():
+        rows = value.shape[0] if isinstance(value, Tensor) and value.ndim else 0
+        of_edges = "edge" in key or (rows == count != data.num_nodes and key not in _OF_NODES)
+        if not of_edges or not rows or key in ("edge_index", name):
+            continue
+        call = "" if key != "edge_attr" or found is not None else "; weight='edge_attr' uses it"
+        notes.append(f"data.{key} is ignored: only data.{name} is a weight of edges{call}")
+    return array_of("data.edge_index", index), weights
+
+
+def _mask_column(data: Any, field: str, split: int, notes: list[str]) -> Tensor | None:
+    mask = data.get(field)
+    if mask is None:
+        return None
+    require(
+        isinstance(mask, Tensor) and mask.ndim > 0,
+        f"data.{field} must be a tensor with one truth value per node, got"
+        f" {'a single value' if isinstance(mask, Tensor) else described(mask)}.",
+    )
+    high = mask.max() if mask.numel() and not mask.is_complex() else 0
+    require(
+        bool(high <= 1),
+        f"data.{field} must be true or false for every node, got {high};"
+        f" torch_geometric.utils.index_to_mask(data.{field}, data.num_nodes) makes a mask of node ids.",
+    )
+    if mask.ndim == 1:
+        return cast("Tensor", mask.bool())
+    columns = mask.shape[1]
+    require(
+        0 <= split < columns,
+        f"split must be 0..{columns - 1}, as data.{field} has {columns} columns, got {split}.",
+    )
+    notes.append(f"split {split} of the {columns} splits of the masks (columns) is used")
+    return cast("Tensor", mask[:, split].bool())
+
+
+# -- NetworkX and pandas -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Nodes:
+    """Nodes with ids and named values, as NetworkX and pandas have them.
+
+    ``column`` returns the values of one name, ``None`` where a node has none.
+    """
+
+    ids: list[Any]
+    names: list[str]
+    column: Callable[[str], list[Any]]
+
+    def positions(self, ids: Sequence[Any], field: str) -> np.ndarray:
+        """Rows of nodes by their ids."""
+        rows = {node: row for row, node in enumerate(self.ids)}
+        unknown = [node for node in ids if not isinstance(node, Hashable) or node not in rows]
+        require(
+            not unknown, f"{field} must be ids of nodes, got {unknown[0] if unknown else ''!r}."
+        )
+        return np.array([rows[node] for node in ids], dtype=np.int64)
+
+    def _named(self, field: str, name: str) -> list[Any]:
+        require(
+            name in self.names,
+            f"{field} must be an array or an attribute of the nodes"
+            f" ({_listed(self.names) or 'they have none'}), got {name!r}.",
+        )
+        return self.column(name)
+
+    def features(self, x: Any) -> Any:
+        """A matrix of numbers: ``x`` itself, or the values of its names side by side."""
+        names = [x] if isinstance(x, str) else x
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            return x
+        call = f"; x=numpy.eye({len(self.ids)}) {NO_FEATURES}"
+        require(
+            bool(names) and (x != "x" or x in self.names),
+            f"x must be an array or attributes of the nodes"
+            f" ({_listed(self.names) or 'they have none'}), got none{call}.",
+        )
+        blocks = []
+        for name in names:
+            values = self._named("x", name)
+            known = all(value is not None for value in values)  # values may be arrays
+            require(known, f"x: {name!r} must be there for every node{call}.")
+            try:
+                block = np.array([array_of(name, value) for value in values], dtype=np.float32)
+            except (TypeError, ValueError):
+                raise InputError(f"x: {name!r} must be numbers of equal length.") from None
+            blocks.append(block[:, None] if block.ndim == 1 else block)
+        return np.concatenate(blocks, axis=1)
+
+    def labels(self, y: Any, notes: list[str]) -> Any:
+        """Classes of the nodes; texts are numbered in their order, missing values are -1."""
+        given = self._named("y", y) if isinstance(y, str) else list(array_of("y", y))
+        rows = [value for value in given if np.ndim(value)]
+        if rows:
+            unknown = np.full(np.shape(rows[0]), -1)
+            return array_of("y", [unknown if _missing(value) else value for value in given])
+        values = [
+            None if _missing(value) else value.item() if isinstance(value, Tensor) else value
+            for value in given
+        ]
+        for value in values:
+            hashable = isinstance(value, Hashable)
+            require(hashable, f"y must be a class of every node, got {described(value)}.")
+        known = {value for value in values if value is not None}
+        if any(isinstance(value, str | bool | np.bool_) for value in known):
+            classes = sorted(known, key=str)
+            notes.append(f"classes 0..{len(classes) - 1} are {_listed(classes)}")
+            number: dict[Any, Any] = {value: code for code, value in enumerate(classes)}
+        else:
+            number = {value: value for value in known}
+        return np.array([-1 if value is None else number[value] for value in values])
+
+    def part(self, name: str, given: Any) -> Any:
+        """A mask or positions: of the values of a name, of a mask or of ids of nodes."""
+        if given is None:
+            given = next((one for one in (f"{name}_mask", name) if one in self.names), None)
+            if given is None:
+                return None
+        if isinstance(given, str):
+            values = [False if _missing(value) else value for value in self._named(name, given)]
+            other = [value for value in values if np.ndim(value) or value not in (False, True)]
+            require(
+                not other,
+                f"{name}: {given!r} must be true or false for every node, got"
+                f" {other[0] if other else ''!r}.",
+            )
+            return np.array(values, dtype=np.bool_)
+        array = array_of(name, given)
+        return array if array.dtype == np.bool_ else self.positions(list(given), name)
+
+    def parts(
+        self, edges: np.ndarray, weights: Any, ignored: list[str], given: _Given
+    ) -> ObjectParts:
+        """What was given for ``x``, ``y`` and the parts of the split, as arrays."""
+        notes: list[str] = []
+        arguments = {"edges": edges, "edge_weights": weights, "y": self.labels(given["y"], notes)}
+        arguments |= {name: self.part(name, given[name]) for name in SPLITS}
+        arguments["x"] = self.features(given["x"])
+        warned = [f"attributes that are ignored: {_listed(ignored)}"] if ignored else []
+        return arguments, warned, notes
+
+
+def _missing(value: Any) -> bool:
+    """Whether a value is ``None``, NaN or pandas' ``NA``."""
+    if isinstance(value, float | np.floating):
+        return bool(np.isnan(value))
+    return value is None or type(value).__name__ == "NAType"
+
+
+def read_networkx(graph: Any, given: _Given, weight: str | None) -> ObjectParts:
+    """See :meth:`gcsr.Graph.from_networkx`."""
+    require(
+        hasattr(graph, "nodes") and hasattr(graph, "edges") and hasattr(graph, "is_directed"),
+        f"graph must be a NetworkX graph, got {type(graph).__name__}.",
+    )
+    attributes = [values for _, values in graph.nodes(data=True)]
+    names = list(dict.fromkeys(name for values in attributes for name in values))
+    nodes = _Nodes(
+        list(graph.nodes), names, lambda name: [values.get(name) for values in attributes]
+    )
+    edges = list(graph.edges(data=True))
+    own = list(dict.fromkeys(name for *_, values in edges for name in values))
+    require(
+        weight is None or weight in own or not edges,
+        f"weight must be an attribute of edges ({_listed(own) or 'they have none'}), got {weight!r}.",
+    )
+    name = weight or "weight"
+    weights = [values.get(name, 1) for *_, values in edges] if name in own else None
+    pairs = [nodes.positions([edge[end] for edge in edges], "edges") for end in (0, 1)]
+    ignored = [one for one in own if one != name]
+    found = nodes.parts(np.stack(pairs), weights, ignored, given)
+    if not graph.is_directed():
+        found[0]["undirected"] = True
+    return found
+
+
+def read_pandas(
+    edges: Any,
+    nodes: Any,
+    given: _Given,
+    *,
+    source: str,
+    target: str,
+    node: str,
+    weight: str | None,
+) -> ObjectParts:
+    """See :meth:`gcsr.Graph.from_pandas`."""
+    for field, frame in (("edges", edges), ("nodes", nodes)):
+        require(
+            hasattr(frame, "columns") and hasattr(frame, "index"),
+            f"{field} must be a pandas DataFrame, got {type(frame).__name__}.",
+        )
+    own, names = list(edges.columns), list(nodes.columns)
+    for field, name in (("source", source), ("target", target), ("weight", weight)):
+        require(
+            name is None or name in own,
+            f"{field} must be a column of edges ({_listed(own)}), got {name!r}.",
+        )
+    ids = np.asarray(nodes[node] if node in names else nodes.index).tolist()
+    require(
+        len(set(ids)) == len(ids),
+        f"ids of nodes must differ, got {len(ids) - len(set(ids))} repeated.",
+    )
+    known = _Nodes(ids, names, lambda name: np.asarray(nodes[name]).tolist())
+    pairs = [known.positions(np.asarray(edges[end]).tolist(), end) for end in (source, target)]
+    name = weight or "weight"
+    weights = np.asarray(edges[name]) if name in own else None
+    ignored = [one for one in own if one not in (source, target, name)]
+    x = given["x"]
+    if x is None:
+        used = {node, *SPLITS, *(f"{part}_mask" for part in SPLITS)}
+        used |= {name for name in given.values() if isinstance(name, str)}
+        rest = [one for one in names if one not in used]
+        x = [one for one in rest if np.asarray(nodes[one]).dtype.kind in "iufb"]
+        ignored += [one for one in rest if one not in x]
+    if isinstance(x, list) and x and all(one in names for one in x):
+        kinds = [getattr(nodes[one].dtype, "fill_value", None) for one in x]
+        # Columns that store only what is not zero.
+        x = nodes[x].sparse.to_coo().astype(np.float32) if set(kinds) == {0} else x
+    return known.parts(np.stack(pairs), weights, ignored, {**given, "x": x})
