@@ -11,7 +11,7 @@ import torch
 
 from gcsr import Bonsai, InputError
 from gcsr.methods import bonsai
-from gcsr.methods.bonsai import coverage_order, ego_nodes, nearest_neighbors, pagerank
+from gcsr.methods.bonsai import coverage_order, ego_edges, ego_nodes, nearest_neighbors, pagerank
 from helpers import planted_graph
 
 
@@ -100,3 +100,25 @@ def test_few_neighbors_are_filled_up():
     taken, chosen = ego_nodes(apart, np.array([0]), 7, 1.0)
     np.testing.assert_array_equal(taken, range(7))
     np.testing.assert_array_equal(chosen, [0])
+
+
+def test_pagerank_walks_on_the_neighborhoods_of_chosen_nodes():
+    # 0 and 1 are chosen; 2 and 3 are neighbors of 0 and joined; 4 is a neighbor of 1, and of 3.
+    a = np.zeros((5, 5))
+    for one, other in ((0, 2), (0, 3), (2, 3), (1, 4), (3, 4)):
+        a[one, other] = a[other, one] = 2.0
+    wanted = a.copy()
+    wanted[3, 4] = wanted[4, 3] = 0
+    wanted[0, 0] = wanted[1, 1] = 1
+    chosen = np.array([True, True, False, False, False])
+    np.testing.assert_array_equal(ego_edges(sp.csr_array(a), chosen).toarray(), wanted)
+
+
+def test_context_does_not_take_the_place_of_chosen_nodes():
+    # Chosen leaves of one unlabeled hub: without loops the hub has the highest rank.
+    star = np.zeros((5, 5))
+    star[0, 1:] = star[1:, 0] = 1
+    leaves = np.arange(5) > 0
+    rank = pagerank(ego_edges(sp.csr_array(star), leaves), leaves)
+    assert pagerank(sp.csr_array(star), leaves).argmax() == 0
+    assert rank[1:].sum() > 1.5 * rank[0]

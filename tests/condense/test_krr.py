@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -117,3 +118,13 @@ def test_batches_differ_between_steps_and_seeds():
     graph = planted_graph()
     small = KRR(nodes=6, batch=4, iterations=2, iterate="last").condense(graph, device="cpu")
     assert small.num_nodes == 6
+
+
+def test_a_start_that_is_far_larger_than_the_features_is_told():
+    graph = planted_graph()
+    small = replace(graph, x=graph.x / 1000)
+    method = KRR(nodes=6, init="uniform", iterate="last", iterations=1)
+    told = [method.condense(one, device="cpu").provenance["notes"] for one in (graph, small)]
+    assert [any("standardized" in note for note in notes) for notes in told] == [False, True]
+    sampled = KRR(nodes=6, iterate="last", iterations=1).condense(small, device="cpu")
+    assert not any("standardized" in note for note in sampled.provenance["notes"])

@@ -5,7 +5,8 @@ r"""Bonsai: a real subgraph whose nodes represent the training nodes (Gupta et a
 2. A training node represents itself and every training node that has it among its k nearest. Greedy
    maximum coverage puts the training nodes in an order.
 3. In this order, nodes with their neighbors are taken, some times more than are wanted. The nodes with
-   the highest personalized PageRank from the chosen training nodes stay.
+   the highest personalized PageRank from the chosen training nodes stay. It walks on the edges within
+   the neighborhood of a chosen node, and each chosen node has a self-loop.
 4. Training nodes are exchanged until their classes have the shares that they have in the real graph.
 
 Nothing is learned. Nodes without a training label are context: their rows are in the result, their
@@ -56,6 +57,7 @@ class Bonsai(Condenser):
     """
 
     name: ClassVar[str] = "bonsai"
+    revision: ClassVar[int] = 2
     summary: ClassVar[str] = "a real subgraph of representative training nodes and their neighbors"
     # Nodes near the chosen ones have no label.
     exact_class_budget: ClassVar[bool] = False
@@ -192,7 +194,8 @@ def subgraph(
     """Steps 3 and 4: real nodes, and the graph that they are; training nodes come in ``order``."""
     taken, seeds = ego_nodes(visible.adjacency, order, count, overselect)
     rank = np.full(visible.num_nodes, -1.0)
-    rank[taken] = pagerank(visible.adjacency[taken][:, taken], np.isin(taken, seeds))
+    chosen = np.isin(taken, seeds)
+    rank[taken] = pagerank(ego_edges(visible.adjacency[taken][:, taken], chosen), chosen)
     # Of equals, that with the smaller number stays.
     kept = np.argsort(-rank, kind="stable")[:count]
     kept = balanced(kept, order, visible)
@@ -225,6 +228,21 @@ def ego_nodes(
             reached[np.flatnonzero(~reached)[: count - total]] = True
         inside, total = reached, int(reached.sum())
     return np.flatnonzero(inside), order[:chosen]
+
+
+def ego_edges(adjacency: sp.csr_array, seeds: np.ndarray) -> sp.csr_array:
+    """Edges with both ends among a seed and its neighbors, and a self-loop of every seed."""
+    rows, columns = [np.empty(0, int)], [np.empty(0, int)]
+    for seed in np.flatnonzero(seeds):
+        ego = np.append(
+            adjacency.indices[adjacency.indptr[seed] : adjacency.indptr[seed + 1]], seed
+        )
+        near = adjacency[ego][:, ego].tocoo()
+        rows.append(ego[near.row])
+        columns.append(ego[near.col])
+    ends = np.concatenate(rows), np.concatenate(columns)
+    inside = sp.csr_array((np.ones(len(ends[0])), ends), adjacency.shape) > 0
+    return sp.csr_array(adjacency.multiply(inside) + sp.diags_array(seeds.astype(np.float64)))
 
 
 def pagerank(adjacency: sp.csr_array, seeds: np.ndarray) -> np.ndarray:

@@ -44,6 +44,8 @@ from gcsr.utils.errors import Count, Rate, Weight, Whole
 
 # Rows of the real graph that are predicted at a time.
 ROWS = 4096
+# Networks that are trained on X' fail on real rows that are so many times smaller than a uniform start.
+LARGER = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,6 +135,7 @@ class KRR(Condenser):
             return (predicted.softmax(-1) - known[at]).square().mean((-2, -1))
 
         rate = self.feature_lr * feature_unit(x, self.units)
+        scale = self._scale_notes(x, rows)
 
         def iterate() -> tuple[Tensor, ...]:
             return x, torch.stack([self.adjacency(one) for one in x]), self.targets(y), y
@@ -151,11 +154,21 @@ class KRR(Condenser):
                     x[g][order].float(),
                     adjacency[g][order][:, order].float(),
                     targets[g][order].float() if self.soft_labels else targets[g].argmax(1)[order],
-                    (*(start.notes if self.init == "sample" else ()), *made.notes[g]),
+                    (*(start.notes if self.init == "sample" else scale), *made.notes[g]),
                     made.details[g] | {"kernel": {"validation": accuracy[g]}},
                 )
             )
         return results
+
+    def _scale_notes(self, x: Tensor, rows: Tensor) -> tuple[str, ...]:
+        """What is said of a uniform start that is far larger than the real rows."""
+        ours, real = (float(feature_unit(part, "relative").mean()) for part in (x, rows[None]))
+        if self.init != "uniform" or ours <= LARGER * real:
+            return ()
+        return (
+            f"numbers between 0 and 1, the start of X', are {ours / max(real, 1e-30):.3g} times as"
+            " large as the real features: init='uniform' is for standardized features",
+        )
 
     def _drawn(self, count: int, iteration: int, seeds: Sequence[int]) -> Tensor:
         """Which training rows a step predicts: all ``(count,)``, or some for each graph."""
