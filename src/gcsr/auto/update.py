@@ -138,7 +138,7 @@ class Update(Condenser):
         """One condensed graph per seed."""
         view, device = ctx.view, ctx.device
         self._require_fits(view)
-        plan = Automatic(nodes=ctx.nodes)._plan(view, ctx.nodes, device.type)
+        plan, _ = Automatic(nodes=ctx.nodes).expected(view, ctx.nodes, device.type)
         steps = max(LEAST_ITERATIONS, plan.iterations // SHARE_OF_STEPS)
         steps = steps if self.iterations is None else self.iterations
         method = Bilevel(
