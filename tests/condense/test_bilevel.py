@@ -286,7 +286,6 @@ def schedule(**changes: Any) -> BilevelSchedule:
         "longest": 80,
         "feature_lr": 0.02,
         "label_lr": 0.02,
-        "inner": InnerAdam(),
     }
     return BilevelSchedule(**(given | changes))
 
@@ -331,7 +330,7 @@ def test_a_float32_step_has_the_gradient_of_plain_autograd(structured, multi_lab
     losses = []
     for s in range(plan.students):
         ends = plain_window(
-            in_double, 0, s, u, p, shares, plan.inner, plan.window, multi_label=multi_label
+            in_double, 0, s, u, p, shares, InnerAdam(), plan.window, multi_label=multi_label
         )
         pairs = zip(ends, of_student(upstream, 0, s), strict=True)
         losses.append(sum((end * up).sum() for end, up in pairs))

@@ -13,9 +13,8 @@ from torch import Tensor
 from gcsr.data.views import CondensingView, ViewCache, VisibleGraph
 from gcsr.engines.bilevel.engine import CHECK_EVERY, BilevelSchedule, BilevelStep
 from gcsr.engines.bilevel.real_loss import BATCH_NODES, BATCHES, STUDENT_MODELS, RealLoss
-from gcsr.engines.bilevel.window import InnerAdam
-from gcsr.engines.iterates import BestValidated, comparison, loss_curves
-from gcsr.engines.loop import DivergenceGuard, advance_together, optimize, reason_of
+from gcsr.engines.iterates import BestValidated
+from gcsr.engines.loop import advance_together, learn, reason_of
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.engines.structure import SelfExpressiveStructure
 from gcsr.equations.prior import class_prior
@@ -38,7 +37,7 @@ from gcsr.starts.sample import (
 from gcsr.training.classification import targets_of
 from gcsr.training.fit import TrainingRecipe
 from gcsr.utils.devices import make_generator
-from gcsr.utils.errors import Count, InputError, Rate, Weight, Whole, require, require_one_of
+from gcsr.utils.errors import Count, InputError, Whole, require, require_one_of
 
 PseudoLabels = Literal["auto", "none", "consistent", "gcn", "appnp"]
 # Below this share of labeled nodes, pseudo-labels of the others are worth training for.
@@ -55,7 +54,7 @@ FLOAT = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bilevel(Condenser):
+class Bilevel(BilevelSchedule, Condenser):
     """Truncated backpropagation through the training of students on the condensed graph.
 
     The outer loss is that of the students on the real graph: true labels of training nodes and, where
@@ -102,17 +101,7 @@ class Bilevel(Condenser):
     pseudo_labels: PseudoLabels = "auto"
     structure: Literal["none", "self-expressive"] = "none"
     models: str = "gcn"
-    iterations: Whole = 100
-    students: Count = 4
-    hidden_channels: Count = 64
-    window: Count = 20
-    burn_in: Whole = 40
-    longest: Count = 200
     max_columns: Count = 4096
-    feature_lr: Rate = 0.02
-    label_lr: Weight = 0.02
-    student_lr: Rate = 0.01
-    student_weight_decay: Weight = 5e-4
     iterate: Literal["best-val", "last"] = "best-val"
     expert_seed: Whole = 0
 
@@ -256,25 +245,13 @@ class Bilevel(Condenser):
         columns: Tensor | None = None,
     ) -> list[CondensationResult]:
         view, seeds = ctx.view, ctx.seeds
-        schedule = BilevelSchedule(
-            iterations=self.iterations,
-            students=self.students,
-            hidden_channels=self.hidden_channels,
-            window=self.window,
-            burn_in=self.burn_in,
-            longest=self.longest,
-            feature_lr=self.feature_lr,
-            label_lr=self.label_lr,
-            inner=InnerAdam(self.student_lr, self.student_weight_decay),
-        )
         initial = torch.stack([start.x for start in starts])
         x = initial.clone() if columns is None else initial[..., columns.to(initial.device)]
         y = torch.stack([_targets(start) for start in starts])
-        step = BilevelStep(x, y, schedule, real, seeds, structure, view.visible.multi_label)
+        step = BilevelStep(x, y, self, real, seeds, structure, view.visible.multi_label)
         edges = structure is not None
         keys = [(edges, start) for start in starts]
         best = None if self.iterate == "last" else BestIterate(view, x.device, keys)
-        offer = None if best is None else comparison(best, view, seeds, x.device)
 
         def iterate(iteration: int) -> tuple[Tensor, Tensor, Tensor]:
             """X', A' and Y' now; the start is as it is, with labels that nothing was taken from."""
@@ -283,32 +260,28 @@ class Bilevel(Condenser):
             )
             return now, step.adjacency(), y if iteration == 0 else step.targets()
 
-        name = seeds if structure is None else [*seeds, -1]
-        guard = DivergenceGuard(best, view.checkpoint, name, x.device)
-        every = max(1, -(-self.iterations // COMPARISONS))
-        losses = optimize(
+        made = learn(
+            ctx,
             step,
             self.iterations,
-            guard=guard,
-            progress=ctx.progress,
+            iterate,
+            best,
+            loss="real_loss",
+            part=seeds if structure is None else [*seeds, -1],
+            compare_at=range(0, self.iterations, max(1, -(-self.iterations // COMPARISONS))),
             check_every=CHECK_EVERY,
-            compare=None if offer is None else lambda i: offer(i, iterate(i)),
-            compare_at=frozenset(range(0, self.iterations, every)),
         )
-        found = iterate(self.iterations) if best is None else best.kept
-        curves = loss_curves(losses, self.iterations)
         results = []
         for g in range(len(seeds)):
             details = {
-                "real_loss": curves[g],
-                **({} if best is None else {best.measure: best.curve(g)}),
+                **made.details[g],
                 "bilevel": {"structure": "none" if structure is None else "self-expressive"},
                 **({} if known.provenance is None else {"pseudo_labels": known.provenance}),
                 **parts_read(view, known.nodes),
             }
-            features, a, shares = (part[g] for part in found)
+            features, a, shares = (part[g] for part in made.iterate)
             order = shares.argmax(1).sort(stable=True).indices  # nodes in blocks by class
-            notes = (*starts[g].notes, *guard.notes(g))
+            notes = (*starts[g].notes, *made.notes[g])
             if real is not None and real.note is not None:
                 notes = (*notes, real.note)
             a = a[order][:, order]

@@ -138,7 +138,7 @@ class GDEM(Condenser):
             turn = iteration % (self.eigen_steps + self.feature_steps)
             return [1] if turn < self.eigen_steps else [0]
 
-        def iterate() -> tuple[Tensor, ...]:
+        def iterate(_: int) -> tuple[Tensor, ...]:
             a = torch.stack([spectral_adjacency(u, real.values) for u in vectors])
             return x, a, targets.expand(len(starts), -1, -1)
 

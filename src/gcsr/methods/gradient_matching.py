@@ -119,7 +119,7 @@ class AlternatingCondenser(Condenser):
         identity = torch.eye(ctx.nodes).to(step.x).expand(graphs, -1, -1)
         targets = step.classes.targets.repeat(graphs, 1, 1)
 
-        def iterate() -> tuple[Tensor, ...]:
+        def iterate(_: int) -> tuple[Tensor, ...]:
             learned = step.adjacency()
             return step.x, identity if learned is None else self._returned(learned), targets
 

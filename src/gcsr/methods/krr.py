@@ -134,7 +134,7 @@ class KRR(Condenser):
 
         rate = self.feature_lr * feature_unit(x, self.units)
 
-        def iterate() -> tuple[Tensor, ...]:
+        def iterate(_: int) -> tuple[Tensor, ...]:
             return x, torch.stack([self.adjacency(one) for one in x]), self.targets(y), y
 
         step = DirectStep((x, y), (rate, self.label_lr), loss)

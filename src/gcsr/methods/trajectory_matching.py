@@ -227,9 +227,9 @@ class TrajectoryCondenser(Condenser):
             logits,
         )
 
-        def iterate() -> tuple[Tensor, ...]:
+        def iterate(_: int) -> tuple[Tensor, ...]:
             with torch.no_grad():
-                _, adjacency = structure.topology(SyntheticFeatures(x), state)
+                adjacency = structure.topology(SyntheticFeatures(x), state)[1]
             return x, adjacency, step.current_targets()
 
         schedules = [make_generator(seed, "expert schedule") for seed in ctx.seeds]

@@ -34,6 +34,7 @@ from gcsr.training.adam import Adam
 from gcsr.training.classification import probabilities
 from gcsr.utils.capture import capture
 from gcsr.utils.devices import make_generator
+from gcsr.utils.errors import Count, Rate, Weight, Whole
 
 # How often losses are checked and states are kept; on CUDA a check waits for the device.
 CHECK_EVERY = 10
@@ -41,31 +42,20 @@ CHECK_EVERY = 10
 NO_SHARE, CERTAIN = 1e-12, 1e-6
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class BilevelSchedule:
-    """Settings of the outer loop.
+    """The settings of :class:`gcsr.Bilevel` that the outer loop and its students need."""
 
-    Args:
-        iterations: outer steps.
-        students: networks in training per condensed graph.
-        hidden_channels: their hidden units.
-        window: training steps that are differentiated.
-        burn_in: first steps of a new student, which are not differentiated: those gradients are noise.
-        longest: steps after which a student is replaced.
-        feature_lr: Adam's rate for X', in standard deviations of each column of the initial X'.
-        label_lr: Adam's rate for the logits of Y'.
-        inner: how students are trained.
-    """
-
-    iterations: int
-    students: int
-    hidden_channels: int
-    window: int
-    burn_in: int
-    longest: int
-    feature_lr: float
-    label_lr: float
-    inner: InnerAdam
+    iterations: Whole = 100
+    students: Count = 4
+    hidden_channels: Count = 64
+    window: Count = 20
+    burn_in: Whole = 40
+    longest: Count = 200
+    feature_lr: Rate = 0.02
+    label_lr: Weight = 0.02
+    student_lr: Rate = 0.01
+    student_weight_decay: Weight = 5e-4
 
     def replaced_at(self, iteration: int) -> list[int]:
         """Which students are replaced in an iteration: each is kept for the same number of iterations.
@@ -89,7 +79,7 @@ class BilevelStep(OuterStep):
     Args:
         x: initial X', ``(graphs, n', d)``.
         y: initial class shares, ``(graphs, n', C)``.
-        schedule: settings of the loop.
+        schedule: settings of the loop; a :class:`gcsr.Bilevel` is one.
         real: the outer loss; ``None`` where no step will be taken.
         seeds: of the graphs; they determine the students' initial weights.
         structure: the closed form of GCSR and its state, or ``None`` for A' = I.
@@ -138,8 +128,9 @@ class BilevelStep(OuterStep):
         Their memory is taken when a first step is.
         """
         plan = self.schedule
-        burn_in = Window(self._newcomers, plan.inner, plan.burn_in, keep=False)
-        return Window(self.students, plan.inner, plan.window), burn_in
+        adam = InnerAdam(plan.student_lr, plan.student_weight_decay)
+        burn_in = Window(self._newcomers, adam, plan.burn_in, keep=False)
+        return Window(self.students, adam, plan.window), burn_in
 
     def buffers(self) -> tuple[Tensor, ...]:
         """Everything that a step changes."""
