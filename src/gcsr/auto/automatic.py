@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 
@@ -149,18 +149,18 @@ class Automatic(Condenser):
             ``gcsr.condense(..., num_hops=2)`` and ``--set num_hops=2`` end up here.
     """
 
-    name: ClassVar[str] = "auto"
-    revision: ClassVar[int] = 8
-    summary: ClassVar[str] = "bilevel condensation from the best clustered start: the default"
+    name = "auto"
+    revision = 8
+    summary = "bilevel condensation from the best clustered start: the default"
     # The pseudo-labeler sees another draw of dropout on another device.
-    same_on_every_device: ClassVar[bool] = False
-    beyond_training_nodes: ClassVar[bool] = True
-    works_in_blocks: ClassVar[bool] = True
-    exact_class_budget: ClassVar[bool] = False
-    multi_label: ClassVar[bool] = True
-    divides_its_work: ClassVar[bool] = True
-    delegates: ClassVar[tuple[type[Condenser], ...]] = (Bilevel,)
-    includes: ClassVar[tuple[type[Condenser], ...]] = (Random, Herding, Bilevel)
+    same_on_every_device = False
+    beyond_training_nodes = True
+    works_in_blocks = True
+    exact_class_budget = False
+    multi_label = True
+    divides_its_work = True
+    delegates = (Bilevel,)
+    includes = (Random, Herding, Bilevel)
 
     budget: Rate = 240.0
     disable: str = ""

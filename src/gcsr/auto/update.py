@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -111,14 +111,14 @@ class Update(Condenser):
         iterations: outer steps; by default a fourth of those of condensing anew.
     """
 
-    name: ClassVar[str] = "update"
-    summary: ClassVar[str] = "bilevel condensation from an earlier condensed graph"
-    same_on_every_device: ClassVar[bool] = False
-    beyond_training_nodes: ClassVar[bool] = True
-    exact_class_budget: ClassVar[bool] = False
-    multi_label: ClassVar[bool] = True
-    works_in_blocks: ClassVar[bool] = Bilevel.works_in_blocks
-    includes: ClassVar[tuple[type[Condenser], ...]] = (Bilevel,)
+    name = "update"
+    summary = "bilevel condensation from an earlier condensed graph"
+    same_on_every_device = False
+    beyond_training_nodes = True
+    exact_class_budget = False
+    multi_label = True
+    works_in_blocks = Bilevel.works_in_blocks
+    includes = (Bilevel,)
 
     previous: CondensedGraph = field(metadata=RESOURCE)
     iterations: Whole | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -85,16 +85,17 @@ class Bilevel(BilevelSchedule, Condenser):
         expert_seed: seed of the pseudo-labeler.
     """
 
-    name: ClassVar[str] = "bilevel"
-    summary: ClassVar[str] = "features and labels learned through the training of students"
-    revision: ClassVar[int] = 4
+    name = "bilevel"
+    summary = "features and labels learned through the training of students"
+    reference = 'Feng, Vedantam and Kempe, "Embarrassingly Simple Dataset Distillation", ICLR 2024'
+    revision = 4
     # Dropout of the pseudo-labeler is another draw on another device.
-    same_on_every_device: ClassVar[bool] = False
-    beyond_training_nodes: ClassVar[bool] = True
+    same_on_every_device = False
+    beyond_training_nodes = True
     # Labels are learned too: a node may end in another class than it began in.
-    exact_class_budget: ClassVar[bool] = False
-    multi_label: ClassVar[bool] = True
-    works_in_blocks: ClassVar[bool] = True
+    exact_class_budget = False
+    multi_label = True
+    works_in_blocks = True
 
     num_hops: Whole = 1
     init: Literal["clusters", "sample"] = "clusters"

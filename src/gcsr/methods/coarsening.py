@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import torch
@@ -50,12 +49,13 @@ class Coarsening(Rules, Condenser):
         weights: whether edges keep their summed weights; otherwise all weigh one.
     """
 
-    name: ClassVar[str] = "coarsening"
-    summary: ClassVar[str] = "neighborhoods contracted with little loss of smooth signals"
+    name = "coarsening"
+    summary = "neighborhoods contracted with little loss of smooth signals"
+    reference = 'Huang et al., "Scaling Up Graph Neural Networks Via Graph Coarsening", KDD 2021'
     # Labels fall where the training nodes fall.
-    exact_class_budget: ClassVar[bool] = False
+    exact_class_budget = False
     # Only where an iterative eigensolver starts is random.
-    seed_matters: ClassVar[bool] = False
+    seed_matters = False
 
     projection: Projection = "auto"
     labels: Labels = "pure"

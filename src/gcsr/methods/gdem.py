@@ -17,8 +17,6 @@ has a non-negative A' that networks normalize, here
 .. math:: A'_{ij} = \max(S'_{ij}, 0) / \sqrt{S'_{ii} S'_{jj}}, \quad i \ne j,
 
 whose normalization is S' where S' is the normalization of any graph.
-
-Reference: Liu et al., "Graph Distillation with Eigenbasis Matching", ICML 2024.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -75,10 +73,11 @@ class GDEM(Condenser):
         iterate: ``best-val``: the iterate on which quickly trained GCNs validate best; or ``last``.
     """
 
-    name: ClassVar[str] = "gdem"
-    summary: ClassVar[str] = "features and eigenvectors that match those of the real graph"
+    name = "gdem"
+    summary = "features and eigenvectors that match those of the real graph"
+    reference = 'Liu et al., "Graph Distillation with Eigenbasis Matching", ICML 2024'
     # Where eigenvalues coincide, any basis of their space may be found.
-    same_on_every_device: ClassVar[bool] = False
+    same_on_every_device = False
 
     eigenpairs: Count | None = None
     low_share: Share = 0.9

@@ -168,7 +168,7 @@ class GradientCondenser(AlternatingCondenser):
             whose neighborhoods are large.
     """
 
-    revision: ClassVar[int] = 2
+    revision = 2
     # Whether networks on the real graph see its edges.
     real_edges: ClassVar[bool] = True
     # Whether a class counts by its share of the condensed nodes; otherwise all count the same.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -50,7 +50,7 @@ class KCenterStart(Condenser):
     """
 
     # As in :class:`~gcsr.methods.selection.EmbeddedSelection`.
-    same_on_every_device: ClassVar[bool] = False
+    same_on_every_device = False
 
     selection: Literal["kcenter", "random"] = "kcenter"
     embedding_epochs: Count = 600
@@ -88,7 +88,11 @@ def _squared_distances(rows: Tensor, point: Tensor) -> Tensor:
 class KCenter(EmbeddedSelection):
     """Real training nodes, chosen so that no node of their class is far from all of them."""
 
-    name: ClassVar[str] = "kcenter"
-    summary: ClassVar[str] = "training nodes that cover the embeddings of their class"
+    name = "kcenter"
+    summary = "training nodes that cover the embeddings of their class"
+    reference = (
+        'Sener and Savarese, "Active Learning for Convolutional Neural Networks: A Core-Set '
+        'Approach", ICLR 2018'
+    )
 
     _choose = staticmethod(k_center)

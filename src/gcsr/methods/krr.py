@@ -10,15 +10,13 @@ from it in closed form:
 Rows t are training rows of :math:`\hat A^k X`. They are propagated once over all that may be seen. The
 authors propagate over the whole graph and then once more within the kernel, over the edges among
 training (or among test) nodes alone.
-
-Reference: Wang et al., "Fast Graph Condensation with Structure-based Neural Tangent Kernel", WWW 2024.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -69,12 +67,16 @@ class KRR(Condenser):
         iterate: ``best-val``: the iterate on which quickly trained GCNs validate best; or ``last``.
     """
 
-    name: ClassVar[str] = "krr"
-    summary: ClassVar[str] = "features and labels learned by ridge regression with a tangent kernel"
+    name = "krr"
+    summary = "features and labels learned by ridge regression with a tangent kernel"
+    reference = (
+        'Wang et al., "Fast Graph Condensation with Structure-based Neural Tangent Kernel", '
+        "WWW 2024"
+    )
     # Classes are learned too.
-    exact_class_budget: ClassVar[bool] = False
+    exact_class_budget = False
     # Labels are numbers that differ in their last bit.
-    same_on_every_device: ClassVar[bool] = False
+    same_on_every_device = False
 
     num_hops: Whole = 2
     blocks: Count = 2

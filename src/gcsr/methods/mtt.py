@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from gcsr.methods.trajectory_matching import TrajectoryCondenser
 from gcsr.utils.errors import Whole
@@ -16,9 +15,12 @@ class MTT(TrajectoryCondenser):
     ``num_hops`` above 0 is the GCSR paper's ablation "message-passing initialization only".
     """
 
-    name: ClassVar[str] = "mtt"
-    summary: ClassVar[str] = "trajectory matching of features alone (the paper's ablation)"
+    name = "mtt"
+    summary = "trajectory matching of features alone (the paper's ablation)"
+    reference = (
+        'Cazenavette et al., "Dataset Distillation by Matching Training Trajectories", CVPR 2022'
+    )
 
-    works_in_blocks: ClassVar[bool] = True
+    works_in_blocks = True
 
     num_hops: Whole = 0

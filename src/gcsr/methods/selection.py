@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -86,8 +86,8 @@ class SelectionCondenser(Condenser):
     Of a multi-label graph they are chosen among all training nodes together.
     """
 
-    multi_label: ClassVar[bool] = True
-    works_in_blocks: ClassVar[bool] = True
+    multi_label = True
+    works_in_blocks = True
 
     @abstractmethod
     def _picker(
@@ -117,8 +117,8 @@ class SelectionCondenser(Condenser):
 class Random(SelectionCondenser):
     """A class-balanced random subset of the training nodes, and the edges among them."""
 
-    name: ClassVar[str] = "random"
-    summary: ClassVar[str] = "a random subset of the training nodes, class by class"
+    name = "random"
+    summary = "a random subset of the training nodes, class by class"
 
     def _work(self, nodes: int) -> Work:
         return Work(nodes)
@@ -137,9 +137,9 @@ class EmbeddedSelection(SelectionCondenser):
         weight_decay, epochs, hidden_channels: of that GCN.
     """
 
-    revision: ClassVar[int] = 2
+    revision = 2
     # The GCN's dropout is drawn on the device, and one node more or less like another decides.
-    same_on_every_device: ClassVar[bool] = False
+    same_on_every_device = False
 
     weight_decay: Weight = 5e-4
     epochs: Count = 600
@@ -195,7 +195,8 @@ def herd(embeddings: Tensor, count: int) -> Tensor:
 class Herding(EmbeddedSelection):
     """Real training nodes, chosen so that their mean stays near the mean of their class."""
 
-    name: ClassVar[str] = "herding"
-    summary: ClassVar[str] = "training nodes whose mean embedding is that of their class"
+    name = "herding"
+    summary = "training nodes whose mean embedding is that of their class"
+    reference = 'Welling, "Herding Dynamical Weights to Learn", ICML 2009'
 
     _choose = staticmethod(herd)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 from torch import Tensor
 
@@ -27,9 +27,12 @@ class SGDD(StructuredGradientCondenser):
         sinkhorn: rounds of scaling the plan.
     """
 
-    name: ClassVar[str] = "sgdd"
-    summary: ClassVar[str] = "gradient matching with a graphon and a structure loss (NeurIPS 2023)"
-    generator: ClassVar[type[GraphonGenerator]] = GraphonGenerator
+    name = "sgdd"
+    summary = "gradient matching with a graphon and a structure loss (NeurIPS 2023)"
+    reference = (
+        'Yang et al., "Does Graph Distillation See Like Vision Dataset Counterpart?", NeurIPS 2023'
+    )
+    generator = GraphonGenerator
 
     smoothness: Weight = 0.01
     structure_loss: Literal["stabilized", "released", "off"] = "stabilized"

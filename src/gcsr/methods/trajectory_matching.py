@@ -68,7 +68,7 @@ class TrajectoryCondenser(Condenser):
         dtype: the precision of features, experts, students and, if it is ``float64``, the result.
     """
 
-    revision: ClassVar[int] = 3
+    revision = 3
     ITERATES: ClassVar[tuple[str, ...]] = ("last", "best-val")
 
     num_hops: Whole = 2
