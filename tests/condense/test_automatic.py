@@ -21,7 +21,7 @@ from gcsr.engines.iterates import QuickScore
 from gcsr.methods.bilevel import Bilevel
 from gcsr.methods.registry import REMOVED, build, value_of
 from gcsr.methods.selection import Herding
-from gcsr.starts.consistent import _Material
+from gcsr.starts.consistent import LabelerInputs
 from gcsr.training.fit import TrainingRecipe
 from helpers import CPU, planted_graph
 
@@ -556,8 +556,8 @@ def test_the_states_of_a_window_are_counted_tensor_by_tensor():
 def test_the_labeler_is_counted_tensor_by_tensor():
     few = planted_graph(per_class=60, features=40, train_per_class=4)
     view = View(few).condensing()
-    material = _Material(view, 0, CPU)
-    kept = sum(one.nbytes for one in (material.undropped, few.x, *material._draws))
+    material = LabelerInputs(view, 0, CPU)
+    kept = sum(one.nbytes for one in (material.undropped, few.x, *material.draws))
     whole, less = (
         short(disable=off).expected(view, 9, "cpu")[1].held for off in ("", "pseudo-labels")
     )

@@ -15,7 +15,6 @@ from gcsr.models.registry import testing_model
 from gcsr.outofcore.parts import validation_part
 from gcsr.outofcore.real import real_graph
 from gcsr.training.fit import TrainingRecipe, fit, topology_of
-from gcsr.utils.progress import Watch
 
 QUICK = TrainingRecipe(epochs=200, validate_every=10)
 QUICK_RUNS = 2
@@ -118,11 +117,16 @@ class QuickScore:
         self, validation: Target, device: torch.device, *, networks: int = QUICK_RUNS, seed: int = 0
     ) -> None:
         self.networks, self.seed = networks, seed
+        read, model = validation_part(validation), testing_model("gcn")
+        # What validating reads does not depend on the number of hidden channels.
         self.validate, self.labels = _PREPARED.get(
             validation,
             validation,
             str(device),
-            lambda: _prepared(validation_part(validation), device),
+            lambda: (
+                real_graph(read, device).prepared(model, read.nodes),
+                read.labels.to(device),
+            ),
         )
         self.features = int(validation.x.shape[1])
 
@@ -171,12 +175,6 @@ class QuickScore:
         ).validation
 
 
-def _prepared(validation: Target, device: torch.device) -> tuple[Prepared, Tensor]:
-    """What validating reads, and the labels. It does not depend on the number of hidden channels."""
-    prepared = real_graph(validation, device).prepared(testing_model("gcn"), validation.nodes)
-    return prepared, validation.labels.to(device)
-
-
 # Several starts and iterates of a run are scored.
 _PREPARED: ViewCache[tuple[Prepared, Tensor]] = ViewCache()
 
@@ -211,30 +209,20 @@ def comparison(
     """
     if view.watch is None:
         return best
-    watch = in_order(view.watch)
+    watch, last = view.watch, -1
     validated = best if isinstance(best, BestValidated) else BestValidated(view.validation, device)
 
     def compare(iteration: int, iterate: Sequence[Tensor]) -> None:
+        nonlocal last
         if best is not None:
             best(iteration, iterate)
-        if validated is best or iteration % every == 0:
+        # A run that was rolled back repeats iterations.
+        if iteration > last and (validated is best or iteration % every == 0):
             scores = validated.scores[-1][1] if validated is best else validated.score(*iterate[:3])
+            last = iteration
             watch(iteration, dict(zip(seeds, scores.tolist(), strict=True)))
 
     return compare
-
-
-def in_order(watch: Watch) -> Watch:
-    """Calls ``watch`` at most once per iteration: a run that was rolled back repeats some."""
-    last = -1
-
-    def once(iteration: int, scores: Mapping[int, float]) -> None:
-        nonlocal last
-        if iteration > last:
-            last = iteration
-            watch(iteration, scores)
-
-    return once
 
 
 # -- Which entries of A' become edges for layers that ignore edge weights -----------------------------

@@ -311,14 +311,15 @@ def known_labels(method: Bilevel, ctx: Context) -> LabelShares:
     if labeler is None:
         nodes = known_nodes(visible, visible.train)
         return LabelShares(nodes, targets_of(visible.labels[nodes], visible.num_classes).to(device))
-    make = partial(_shares, method.expert_seed)
+    seed, device = method.expert_seed, ctx.device
     if ctx.cluster is None:
-        return make(labeler, ctx)
+        return class_shares(ctx.view, labeler, seed=seed, device=device, progress=ctx.progress)
     names = compared(visible) if labeler == "auto" else (labeler,)
-    return best_labels(run_units(ctx, [partial(make, name) for name in names]))
+    return best_labels(run_units(ctx, [partial(_labeled, seed, name) for name in names]))
 
 
-def _shares(seed: int, labeler: str, ctx: Context) -> LabelShares:
+def _labeled(seed: int, labeler: str, ctx: Context) -> LabelShares:
+    """The task: the pseudo-labels of one labeler."""
     return class_shares(ctx.view, labeler, seed=seed, device=ctx.device, progress=ctx.progress)
 
 
