@@ -15,9 +15,8 @@ from gcsr import SFGC, CondensedGraph, Graph, InputError
 from gcsr.data.views import View
 from gcsr.engines.iterates import Best
 from gcsr.equations.gntk import KernelTarget, kernel_error
-from gcsr.methods.kcenter import k_center
 from gcsr.methods.presets import SIZES, paper_settings, preset_settings
-from gcsr.methods.selection import embed_training_nodes
+from gcsr.methods.selection import embed_training_nodes, k_center
 from gcsr.methods.sfgc import BestByKernel, validation_draws
 from helpers import CPU, dense, planted_graph, with_other_test_labels
 

@@ -17,9 +17,9 @@ from gcsr.equations.transport import (
     signal_transport,
     transport_plan,
 )
+from gcsr.methods.gcond import SGDD
 from gcsr.methods.presets import SIZES, paper_settings
 from gcsr.methods.registry import build
-from gcsr.methods.sgdd import SGDD
 from gcsr.training.adam import Adam
 from helpers import plain_norm, planted_graph, random_adjacency
 

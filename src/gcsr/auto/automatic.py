@@ -327,7 +327,7 @@ class Automatic(Condenser):
             for tried, start in zip(outcomes, starts, strict=True)
         ]
         everyone = [one for group in finalists for one in group]
-        scores = run_tasks(ctx, [partial(_compared, one.made) for one in everyone])
+        scores = run_tasks(ctx, [partial(final_score, one.made) for one in everyone])
         for one, score in zip(everyone, scores, strict=True):
             one.validation["final"] = score
         return [
@@ -363,15 +363,15 @@ class Automatic(Condenser):
             together = replace(ctx, seeds=[ctx.seeds[i] for i in group])
             try:
                 made = method.run(together, [begun[i] for i in group], known)
+                outcomes: Sequence[Outcome] = [
+                    Candidate(method, one, None, validated(one)) for one in made
+                ]
             except RUN_ERRORS as error:
-                found[group[0]] = Failed(method, reason_of(error))
+                outcomes = [Failed(method, reason_of(error))]
                 if len(group) > 1:
                     # A graph that fails must not take the others with it.
-                    for i in group:
-                        found |= self._learn(ctx, plan, known, {i: starts[i]})
-                continue
-            for i, one in zip(group, made, strict=True):
-                found[i] = Candidate(method, one, None, validated(one))
+                    outcomes = [_made(method, ctx.seeds[i], known, begun[i], ctx) for i in group]
+            found |= zip(group, outcomes, strict=True)
         return found
 
     def _result(
@@ -433,8 +433,8 @@ def _made(
     return outcome
 
 
-def _compared(made: CondensationResult, ctx: Context) -> float:
-    """The task: the score of a finalist by networks that chose nothing."""
+def final_score(made: CondensationResult, ctx: Context) -> float:
+    """The task: the score of a finalist by networks that chose nothing before."""
     y, device = made.y, ctx.device
     if y.ndim == 1:
         # Class shares; rows of zeros where there is no label.

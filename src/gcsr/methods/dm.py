@@ -11,7 +11,7 @@ from gcsr.engines.gradient.learners import ClassMeans, Network
 from gcsr.engines.loop import PRECISIONS
 from gcsr.engines.result import Context
 from gcsr.methods.gradient_matching import GradientCondenser, StructuredGradientCondenser
-from gcsr.methods.kcenter import KCenterStart
+from gcsr.methods.selection import KCenterStart
 from gcsr.starts.sample import Start
 from gcsr.utils.errors import Count, Rate, Whole
 

@@ -16,7 +16,7 @@ from gcsr.engines.iterates import Best
 from gcsr.engines.loop import PRECISIONS
 from gcsr.engines.result import Context
 from gcsr.equations.gntk import KernelTarget, kernel_error
-from gcsr.methods.kcenter import KCenterStart
+from gcsr.methods.selection import KCenterStart
 from gcsr.methods.trajectory_matching import TrajectoryCondenser
 from gcsr.models.sparse import SparseTopology
 from gcsr.starts.sample import Start

@@ -1,4 +1,4 @@
-"""The base class of methods that match trajectories."""
+"""The base class of methods that match trajectories, and MTT, which adds nothing to it."""
 
 from __future__ import annotations
 
@@ -299,3 +299,21 @@ class TrajectoryCondenser(Condenser):
             self.expert_memory,
             self.expert_disk,
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MTT(TrajectoryCondenser):
+    """Trajectory matching with A' = I and rows sampled without message passing (``num_hops=0``).
+
+    ``num_hops`` above 0 is the GCSR paper's ablation "message-passing initialization only".
+    """
+
+    name = "mtt"
+    summary = "trajectory matching of features alone (the paper's ablation)"
+    reference = (
+        'Cazenavette et al., "Dataset Distillation by Matching Training Trajectories", CVPR 2022'
+    )
+
+    works_in_blocks = True
+
+    num_hops: Whole = 0
