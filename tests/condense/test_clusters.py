@@ -232,9 +232,9 @@ def test_validation_labels_temper_and_nothing_else_does():
     tried = [loss(at_temperature(plain.shares, 1.05**step)) for step in range(-32, 33)]
     assert loss(tempered.shares) <= min(tried) + 1e-3 < max(tried)
     told = Clusters(nodes=9, pseudo_labels="gcn").condense(graph, device="cpu").provenance
-    assert told["teacher_temperature"] == tempered.temperature
+    assert told["pseudo_labels"]["temperature"] == tempered.temperature
     untold = Clusters(nodes=9, pseudo_labels="gcn", tempered=False).condense(graph, device="cpu")
-    assert "teacher_temperature" not in untold.provenance
+    assert untold.provenance["pseudo_labels"]["temperature"] is None
 
 
 @pytest.mark.parametrize("better", ["consistent", "gcn"])

@@ -204,10 +204,10 @@ def test_a_run_that_diverges_returns_its_best_iterate(graph, tmp_path):
 
 def test_student_rate_is_learned_where_asked_for(graph):
     learned, fixed = (made(graph, iterate="last", learn_student_lr=on) for on in (True, False))
-    rate = learned.provenance["learned_student_rate"]
+    rate = learned.provenance["learned_student_lr"]
     assert rate != torch.tensor(0.01).item()
     assert rate == pytest.approx(0.01, abs=1e-3)
-    assert "learned_student_rate" not in fixed.provenance
+    assert "learned_student_lr" not in fixed.provenance
     assert not torch.equal(learned.x, fixed.x)
 
 

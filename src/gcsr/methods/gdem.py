@@ -141,8 +141,8 @@ class GDEM(Condenser):
             a = torch.stack([spectral_adjacency(u, real.values) for u in vectors])
             return x, a, targets.expand(len(starts), -1, -1)
 
-        rates = (self.feature_lr * feature_unit(x, self.units), self.eigen_lr)
-        step = DirectStep((x, vectors), rates, loss, learned)
+        lrs = (self.feature_lr * feature_unit(x, self.units), self.eigen_lr)
+        step = DirectStep((x, vectors), lrs, loss, learned)
         best = None if self.iterate == "last" else BestValidated(ctx.view.validation, ctx.device)
         made = learn(ctx, step, self.iterations, iterate, best, check_every=CHECK_EVERY)
         return [

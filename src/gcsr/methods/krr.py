@@ -134,12 +134,12 @@ class KRR(Condenser):
             predicted = self._predicted(rows[at].double(), *params)
             return (predicted.softmax(-1) - known[at]).square().mean((-2, -1))
 
-        rate = self.feature_lr * feature_unit(x, self.units)
+        feature_lr = self.feature_lr * feature_unit(x, self.units)
 
         def iterate(_: int) -> tuple[Tensor, ...]:
             return x, torch.stack([self.adjacency(one) for one in x]), self.targets(y), y
 
-        step = DirectStep((x, y), (rate, self.label_lr), loss)
+        step = DirectStep((x, y), (feature_lr, self.label_lr), loss)
         best = None if self.iterate == "last" else BestValidated(ctx.view.validation, ctx.device)
         made = learn(ctx, step, self.iterations, iterate, best, check_every=CHECK_EVERY)
         x, adjacency, targets, y = made.iterate

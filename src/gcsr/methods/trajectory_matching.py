@@ -259,7 +259,7 @@ class TrajectoryCondenser(Condenser):
         for g, start in enumerate(starts):
             details = made.details[g] | start.provenance
             if self._matching.learn_student_lr:
-                details["learned_student_rate"] = recorded(step.student_lr)[g]
+                details["learned_student_lr"] = recorded(step.student_lr)[g]
             results.append(
                 CondensationResult(
                     x[g],
@@ -281,7 +281,7 @@ class TrajectoryCondenser(Condenser):
             epochs=self.expert_epochs,
             kept_epochs=kept,
             trained_epochs=self.expert_epochs if self._needs_predictions else kept,
-            rate=self.expert_lr,
+            lr=self.expert_lr,
             weight_decay=self.expert_weight_decay,
             seed=self.expert_seed,
             snapshot_every=self._snapshot_every,

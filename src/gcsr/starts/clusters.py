@@ -302,7 +302,6 @@ def class_centers(
     # With soft labels and with hard ones the centers are the same.
     settings = (method.num_hops, labeler, method.tempered, method.grouping, method.expert_seed)
     same = (*settings, str(device), dtype, *budget.tolist())
-    unlabeled = bool((view.visible.labels < 0).any())
 
     @cache
     def propagated() -> Tensor | SparseRows:
@@ -313,9 +312,8 @@ def class_centers(
         features = propagated()
         shares, generator = labels.shares.to(device, dtype), make_generator(seed, "clusters")
         found = cluster_start(features, shares, budget, generator, method.grouping)
-        return replace(
-            found, temperature=labels.temperature, labeler=labeler if unlabeled else None
-        )
+        known = labels.provenance
+        return replace(found, provenance={} if known is None else {"pseudo_labels": known})
 
     starts = []
     for seed in ctx.seeds:

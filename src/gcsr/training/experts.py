@@ -219,10 +219,10 @@ class ExpertTrainer:
     def step(self, state: TrainingState, epoch: int) -> None:
         """One full-batch step, in place."""
         recipe = self.recipe
-        rate = recipe.rate
+        lr = recipe.lr
         middle = recipe.epochs // 2
         if recipe.restart and epoch >= middle:
-            rate /= 10
+            lr /= 10
         if recipe.restart and epoch == middle:
             for moment in (*state.first, *state.second):
                 moment.zero_()
@@ -234,10 +234,10 @@ class ExpertTrainer:
             for i, (p, g) in enumerate(zip(state.params, gradients, strict=True)):
                 decayed = g.add(p, alpha=recipe.weight_decay)
                 if recipe.optimizer == "sgd":
-                    p.sub_(decayed, alpha=rate)
+                    p.sub_(decayed, alpha=lr)
                 else:
                     moments = state.first[i], state.second[i]
-                    adam_step(p, decayed, *moments, lr=rate, steps=state.steps)
+                    adam_step(p, decayed, *moments, lr=lr, steps=state.steps)
 
 
 def difficulty_ranks(request: ExpertRequest, visible: VisibleGraph, device: torch.device) -> Tensor:

@@ -110,12 +110,12 @@ class BilevelStep(OuterStep):
         # New students train alone until they are old enough.
         self._newcomers = Students.zeros(graphs, 1, widths, x)
         self._model = MLP(schedule.hidden_channels)
-        # Rates as they are now, and before the cosine.
+        # Learning rates as they are now, and before the cosine.
         feature_lr = schedule.feature_lr * column_unit(x)
         label_lr = torch.full_like(x[:, :1, :1], schedule.label_lr)
-        self._rates = ((feature_lr.clone(), feature_lr), (label_lr.clone(), label_lr))
-        self._x_adam = Adam((x,), self._rates[0][0])
-        self._y_adam = Adam((self.logits,), self._rates[1][0])
+        self._lrs = ((feature_lr.clone(), feature_lr), (label_lr.clone(), label_lr))
+        self._x_adam = Adam((x,), self._lrs[0][0])
+        self._y_adam = Adam((self.logits,), self._lrs[1][0])
         self._upstream = tuple(torch.zeros_like(p) for p in self.students.params)
         self._recorded: dict[str, Callable[[], None]] = {}
         # What is recorded reads what was recorded before it: all of it, or nothing.
@@ -146,8 +146,8 @@ class BilevelStep(OuterStep):
         for student in self.schedule.replaced_at(iteration):
             self._renew(iteration, student)
         share = self.schedule.lr_share(iteration)
-        for rate, full in self._rates:
-            rate.copy_(full * share if lr_scale is None else full * share * lr_scale)
+        for lr, full in self._lrs:
+            lr.copy_(full * share if lr_scale is None else full * share * lr_scale)
         self._run("window", lambda: self._windows[0].advance(self.small_graph()))
         if self.real is None:
             raise RuntimeError("a step needs a real loss")
