@@ -168,7 +168,7 @@ class Automatic(Condenser):
 
     def _check(self) -> None:
         require(isinstance(self.disable, str), f"disable must be a string, got {self.disable!r}.")
-        off = self._disabled
+        off = [part.strip() for part in self.disable.split(",") if part.strip()]
         for part in off:
             require(
                 part not in REMOVED_PARTS,
@@ -197,13 +197,10 @@ class Automatic(Condenser):
         return own | dict(self.fixed)
 
     @property
-    def _disabled(self) -> list[str]:
-        return [part.strip() for part in self.disable.split(",") if part.strip()]
-
-    @property
     def _fixed(self) -> dict[str, Any]:
         """Settings of bilevel that are not up for choice."""
-        return dict(PARTS[part][:2] for part in self._disabled) | dict(self.fixed)
+        off = [part.strip() for part in self.disable.split(",") if part.strip()]
+        return dict(PARTS[part][:2] for part in off) | dict(self.fixed)
 
     def _bilevel(self, nodes: int, **chosen: Any) -> Bilevel:
         return Bilevel(nodes=nodes, **(chosen | self._fixed))

@@ -28,12 +28,6 @@ def epochs_to_compare(epochs: int) -> frozenset[int]:
     return frozenset(tenths) | {1 << power for power in range(epochs.bit_length())}
 
 
-def loss_curves(losses: Tensor, iterations: int) -> list[dict[str, Any]]:
-    """The losses ``(iterations, graphs)`` of every graph, thinned, for its provenance."""
-    every = max(1, iterations // CURVE_POINTS)
-    return [{"every": every, "values": recorded(one)} for one in losses[::every].T]
-
-
 def recorded(values: Tensor) -> list[float | None]:
     """A curve as plain JSON; values that are not finite are ``None``."""
     return [value if math.isfinite(value) else None for value in values.tolist()]
@@ -180,17 +174,30 @@ _PREPARED: ViewCache[tuple[Prepared, Tensor]] = ViewCache()
 
 
 class BestValidated(Best):
-    """Keeps, for every graph, the iterate with the best :class:`QuickScore`."""
+    """Keeps, for every graph, the iterate with the best :class:`QuickScore`.
+
+    ``score`` replaces it: from the number of a graph and its X', A' and Y' to a validation accuracy.
+    """
 
     measure = "validation"
 
-    def __init__(self, validation: Target, device: torch.device, *, latest: bool = False) -> None:
+    def __init__(
+        self,
+        validation: Target,
+        device: torch.device,
+        *,
+        latest: bool = False,
+        score: Callable[[int, Tensor, Tensor, Tensor], float] | None = None,
+    ) -> None:
         super().__init__(latest=latest)
-        self._quick = QuickScore(validation, device)
+        self.quick, self._score = QuickScore(validation, device), score
 
     def score(self, x: Tensor, a: Tensor, y: Tensor) -> Tensor:
         """Validation accuracy of every graph."""
-        found = [self._quick(*graph) for graph in zip(x, a, y, strict=True)]
+        found = [
+            self.quick(*graph) if self._score is None else self._score(g, *graph)
+            for g, graph in enumerate(zip(x, a, y, strict=True))
+        ]
         return torch.tensor(found, dtype=torch.float64)
 
 

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from gcsr.engines.iterates import Best, comparison, loss_curves
+from gcsr.engines.iterates import CURVE_POINTS, Best, comparison, recorded
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.utils.checkpoint import CheckpointLog, State
 from gcsr.utils.devices import free_memory_bytes, within_memory
@@ -339,7 +339,10 @@ def learn(
         compare_at=compare_at,
         **options,
     )
-    details: list[dict[str, Any]] = [{loss: curve} for curve in loss_curves(losses, iterations)]
+    every = max(1, iterations // CURVE_POINTS)
+    details: list[dict[str, Any]] = [
+        {loss: {"every": every, "values": recorded(one)}} for one in losses[::every].T
+    ]
     if best is not None:
         details = [one | {best.measure: best.curve(g)} for g, one in enumerate(details)]
     found = best.kept if best is not None else iterate(iterations)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
 
-from gcsr.data.views import CondensingView, ViewCache, VisibleGraph
+from gcsr.data.views import ViewCache, VisibleGraph
 from gcsr.engines.bilevel.engine import CHECK_EVERY, BilevelSchedule, BilevelStep
 from gcsr.engines.bilevel.real_loss import BATCH_NODES, BATCHES, STUDENT_MODELS, RealLoss
 from gcsr.engines.iterates import BestValidated
@@ -230,7 +230,8 @@ class Bilevel(BilevelSchedule, Condenser):
         classes[known.nodes] = known.shares.argmax(1).cpu()
         correlation = real_graph(visible, device).class_correlation(classes, visible.num_classes)
         correlation = correlation.cpu()
-        priors = [class_prior(correlation, _targets(start).argmax(1).cpu()) for start in starts]
+        targets = [start.targets for start in starts if start.targets is not None]
+        priors = [class_prior(correlation, one.argmax(1).cpu()) for one in targets]
         history = torch.eye(x.shape[1]).to(x).repeat(x.shape[0], 1, 1)
         unit = x.square().sum(-1).mean(-1).view(-1, 1, 1)
         structure = SelfExpressiveStructure(ALPHA * unit, BETA * unit, TAU, GAMMA)
@@ -248,11 +249,31 @@ class Bilevel(BilevelSchedule, Condenser):
         view, seeds = ctx.view, ctx.seeds
         initial = torch.stack([start.x for start in starts])
         x = initial.clone() if columns is None else initial[..., columns.to(initial.device)]
-        y = torch.stack([_targets(start) for start in starts])
+        y = torch.stack([start.targets for start in starts if start.targets is not None])
         step = BilevelStep(x, y, self, real, seeds, structure, view.visible.multi_label)
-        edges = structure is not None
-        keys = [(edges, start) for start in starts]
-        best = None if self.iterate == "last" else BestIterate(view, x.device, keys)
+        best: BestValidated | None = None
+        if self.iterate == "best-val":
+
+            def score(g: int, x: Tensor, a: Tensor, y: Tensor) -> float:
+                networks = range(QUICK_NETWORKS)
+                quickly = partial(
+                    kept.quick.score,
+                    x,
+                    a,
+                    y,
+                    networks,
+                    0,
+                    hidden_channels=QUICK_HIDDEN,
+                    recipe=QUICK,
+                )
+                if kept.scores:
+                    return quickly()
+                # The first iterate is the start, which the automatic mode has scored before.
+                key = (structure is not None, starts[g])
+                return _START_SCORES.get(view.visible, view.validation, key, quickly)
+
+            # Of equals the latest is kept: its outer loss is lower, and few validation nodes often tie.
+            best = kept = BestValidated(view.validation, x.device, latest=True, score=score)
 
         def iterate(iteration: int) -> tuple[Tensor, Tensor, Tensor]:
             """X', A' and Y' now; the start is as it is, with labels that nothing was taken from."""
@@ -325,37 +346,6 @@ def _labeled(seed: int, labeler: str, ctx: Context) -> LabelShares:
 
 # The automatic mode scores the starts before it optimizes one of them.
 _START_SCORES: ViewCache[float] = ViewCache()
-
-
-class BestIterate(BestValidated):
-    """Keeps, for every graph, the iterate on which quickly trained GCNs validate best.
-
-    Of equals the latest is kept: its outer loss is lower, and few validation nodes often tie.
-    """
-
-    def __init__(
-        self, view: CondensingView, device: torch.device, starts: Sequence[Hashable]
-    ) -> None:
-        super().__init__(view.validation, device, latest=True)
-        self._data, self._starts = (view.visible, view.validation), starts
-
-    def score(self, x: Tensor, a: Tensor, y: Tensor) -> Tensor:
-        """Validation accuracy of every graph."""
-        options: dict[str, Any] = {"hidden_channels": QUICK_HIDDEN, "recipe": QUICK}
-        networks, found = range(QUICK_NETWORKS), []
-        for g, graph in enumerate(zip(x, a, y, strict=True)):
-            score = partial(self._quick.score, *graph, networks, 0, **options)
-            if self.scores:
-                found.append(score())
-            else:
-                # The first iterate is the start, which the automatic mode has scored before.
-                found.append(_START_SCORES.get(*self._data, self._starts[g], score))
-        return torch.tensor(found, dtype=torch.float64)
-
-
-def _targets(start: Start) -> Tensor:
-    assert start.targets is not None
-    return start.targets
 
 
 def better(plain: CondensationResult, structured: CondensationResult) -> CondensationResult:

@@ -200,7 +200,8 @@ def build(name: str, settings: Mapping[str, Any]) -> Condenser:
     for given, value in settings.items():
         key = known_setting(chosen, given)
         require(key not in named and key not in fixed, f"{given} is given twice.")
-        _require_kept(key, value)
+        if key == "window":
+            _require_kept(value)
         (named if key in own else fixed)[key] = value
     if fixed:
         named["fixed"] = tuple(sorted(fixed.items()))
@@ -210,16 +211,17 @@ def build(name: str, settings: Mapping[str, Any]) -> Condenser:
 # -- Settings as people write them: text to the type of a method's field ------------------------------
 
 
-def _require_kept(key: str, value: Any) -> None:
+def _require_kept(window: Any) -> None:
     require(
-        key != "window" or not isinstance(value, str) or value not in _REMOVED_WINDOWS,
-        f"window={value} was removed in version 0.1: window is an integer now; leave it out.",
+        not isinstance(window, str) or window not in _REMOVED_WINDOWS,
+        f"window={window} was removed in version 0.1: window is an integer now; leave it out.",
     )
 
 
 def value_of(key: str, text: str, kind: Any) -> Any:
     """What ``text`` means as a value of a field of that kind."""
-    _require_kept(key, text)
+    if key == "window":
+        _require_kept(text)
     choices = kinds_of(kind)
     for choice in choices:
         parse = _READ[choice][1] if choice in _READ else str

@@ -105,7 +105,8 @@ class LabelerInputs:
         self.units, self.words = Dropout(dropout, random), Dropout(DROPPED_COLUMNS, random)
         nodes, features = self.visible.num_nodes, int(self.visible.x.shape[1])
         self.columns = varied_columns_of(self.visible, columns_read(nodes, features))
-        self._real = real_graph(self.visible, device)
+        # Smoothed features of some nodes, or of all; rows may have weights.
+        self.smoothed = partial(real_graph(self.visible, device).smoothed, self.columns, HOPS)
         unlabeled = (self.visible.labels < 0).nonzero().flatten()
         pooled = torch.randperm(unlabeled.numel(), generator=self.generator)[:POOL]
         train = self.visible.train[trained_places(self.visible)]
@@ -123,10 +124,6 @@ class LabelerInputs:
     def undropped(self) -> Tensor:
         """Smoothed features of every node."""
         return self.smoothed(None)
-
-    def smoothed(self, nodes: Tensor | None, weights: Tensor | None = None) -> Tensor:
-        """Smoothed features of some nodes, or of all."""
-        return self._real.smoothed(self.columns, HOPS, nodes, weights)
 
     def logits(self, model: MLP, params: Params, rows: Tensor) -> Tensor:
         """Scores of some rows. Each call and each network drops its own columns and hidden units."""

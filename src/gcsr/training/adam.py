@@ -23,11 +23,8 @@ class Adam:
         self.first = tuple(torch.zeros_like(p) for p in params)
         self.second = tuple(torch.zeros_like(p) for p in params)
         self.count = params[0].new_zeros((params[0].shape[0], 1, 1))
-
-    @property
-    def buffers(self) -> tuple[Tensor, ...]:
-        """Everything a step changes."""
-        return (*self.params, *self.first, *self.second, self.count)
+        # Everything a step changes.
+        self.buffers = (*self.params, *self.first, *self.second, self.count)
 
     def reset(self) -> None:
         """As if no step had been taken."""

@@ -233,7 +233,12 @@ class Run:
                 step = record(self.step, recorded)
                 score = record(self.validate) if every <= WARM_EPOCHS else self.validate
             if restart and epoch == epochs // 2 and epoch > 0:
-                self.restart()
+                for tensor in (*self._first, *self._second, *self._steps):
+                    tensor.zero_()
+                if isinstance(self._rate, Tensor):
+                    self._rate.mul_(0.1)
+                else:
+                    self._rate /= 10
             due = epoch % every == every - 1 or epoch == epochs - 1
             for work in (step, score) if due else (step,):
                 if epoch < WARM_EPOCHS and recorded is not None:
@@ -270,15 +275,6 @@ class Run:
         self.best_epoch.copy_(torch.where(better, self._epoch, self.best_epoch))
         for p, kept in zip(self.params, self.best, strict=True):
             kept.copy_(torch.where(better.view(-1, *[1] * (p.ndim - 1)), p.detach(), kept))
-
-    def restart(self) -> None:
-        """A fresh Adam at a tenth of the rate."""
-        for tensor in (*self._first, *self._second, *self._steps):
-            tensor.zero_()
-        if isinstance(self._rate, Tensor):
-            self._rate.mul_(0.1)
-        else:
-            self._rate /= 10
 
 
 def networks_at_once(model: Model, prepared: Prepared) -> int:

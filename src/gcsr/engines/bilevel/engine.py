@@ -110,8 +110,13 @@ class BilevelStep(OuterStep):
         # New students train alone until they are old enough.
         self._newcomers = Students.zeros(graphs, 1, widths, x)
         self._model = MLP(schedule.hidden_channels)
+        # The standard deviation of every column, at least a tenth of their mean. Of one node per class,
+        # all alike, it is their size, which is all there is to go by.
+        deviation = (x - x.mean(1, keepdim=True)).square().mean(1, keepdim=True).sqrt()
+        mean = deviation.mean(2, keepdim=True)
+        mean = torch.where(mean > 0, mean, x.square().mean((1, 2), keepdim=True).sqrt())
         # Learning rates as they are now, and before the cosine.
-        feature_lr = schedule.feature_lr * column_unit(x)
+        feature_lr = schedule.feature_lr * torch.maximum(deviation, 0.1 * mean)
         label_lr = torch.full_like(x[:, :1, :1], schedule.label_lr)
         self._lrs = ((feature_lr.clone(), feature_lr), (label_lr.clone(), label_lr))
         self._x_adam = Adam((x,), self._lrs[0][0])
@@ -259,12 +264,3 @@ def label_logits(targets: Tensor, multi_label: bool = False, *, learned: bool = 
     if not learned:
         return targets.clamp_min(NO_SHARE).log()
     return (0.9 * targets + 0.1 / targets.shape[-1]).log()
-
-
-def column_unit(x: Tensor) -> Tensor:
-    """Standard deviation of every column of X', ``(graphs, 1, d)``, at least a tenth of their mean."""
-    deviation = (x - x.mean(1, keepdim=True)).square().mean(1, keepdim=True).sqrt()
-    mean = deviation.mean(2, keepdim=True)
-    # One node per class, all alike: their size is all there is to go by.
-    mean = torch.where(mean > 0, mean, x.square().mean((1, 2), keepdim=True).sqrt())
-    return torch.maximum(deviation, 0.1 * mean)
