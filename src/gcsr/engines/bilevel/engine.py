@@ -127,7 +127,7 @@ class BilevelStep(OuterStep):
         self._records = x.is_cuda and structure is None
 
     @cached_property
-    def _windows(self) -> tuple[Window, Window]:
+    def windows(self) -> tuple[Window, Window]:
         """Steps that are differentiated, and the first ones of new students, which are not.
 
         Their memory is taken when a first step is.
@@ -149,11 +149,11 @@ class BilevelStep(OuterStep):
     def __call__(self, iteration: int, lr_scale: Tensor | None = None) -> Tensor:
         """Take a step; returns the mean real loss of every graph's students."""
         for student in self.schedule.replaced_at(iteration):
-            self._renew(iteration, student)
+            self.renew(iteration, student)
         share = self.schedule.lr_share(iteration)
         for lr, full in self._lrs:
             lr.copy_(full * share if lr_scale is None else full * share * lr_scale)
-        self._run("window", lambda: self._windows[0].advance(self.small_graph()))
+        self._run("window", lambda: self.windows[0].advance(self.small_graph()))
         if self.real is None:
             raise RuntimeError("a step needs a real loss")
         losses, gradients = self.real.losses_and_gradients(self.students, iteration)
@@ -162,13 +162,14 @@ class BilevelStep(OuterStep):
         self._run("update", self._update)
         return losses.nanmean(1)
 
-    def _renew(self, iteration: int, student: int) -> None:
+    def renew(self, iteration: int, student: int) -> None:
+        """Replace a student of every graph by a new one after its burn-in."""
         for graph, seed in enumerate(self._seeds):
             generator = make_generator(seed, f"student {student} of iteration {iteration}")
             features, classes = int(self.x.shape[-1]), int(self.logits.shape[-1])
             weights = self._model.init(features, classes, generator)
             self._newcomers.replace(graph, 0, weights)
-        self._run("burn-in", lambda: self._windows[1].advance(self.small_graph()))
+        self._run("burn-in", lambda: self.windows[1].advance(self.small_graph()))
         self.students.take(student, self._newcomers)
 
     def _update(self) -> None:
@@ -206,7 +207,7 @@ class BilevelStep(OuterStep):
     def outer_gradients(self, upstream: tuple[Tensor, ...]) -> tuple[Tensor, Tensor, Tensor | None]:
         """Gradients of X' and of the logits of Y', and the A' that was used."""
         small = self.small_graph()
-        g_u, g_p, g_y = self._windows[0].adjoint(small, upstream, balanced)
+        g_u, g_p, g_y = self.windows[0].adjoint(small, upstream, balanced)
         g_logits = logits_gradient(small.y, g_y, self._multi_label)
         if self._structure is None:
             return g_u, g_logits, None
