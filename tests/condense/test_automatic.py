@@ -518,8 +518,8 @@ def test_what_is_wrong_with_the_program_is_no_failure_of_a_candidate(graph, monk
 
 def test_labels_are_guessed_once_for_all_candidates(few_labels, monkeypatch):
     teachers = importlib.import_module("gcsr.starts.pseudo_labels")
-    honest, asked = teachers._train_labeler, []
-    monkeypatch.setattr(teachers, "_train_labeler", lambda *a: asked.append(a[1]) or honest(*a))
+    honest, asked = teachers.train_labeler, []
+    monkeypatch.setattr(teachers, "train_labeler", lambda *a: asked.append(a[1]) or honest(*a))
     short().condense_many(few_labels, seeds=[0, 1], device="cpu")
     assert asked == ["consistent", "gcn"]
 

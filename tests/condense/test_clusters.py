@@ -249,7 +249,7 @@ def test_the_labeler_that_validates_better_is_used(monkeypatch, better):
         return (right if name == better else wrong).clone()
 
     monkeypatch.setattr(labels, "consistent_prediction", lambda *a, **k: predicted("consistent"))
-    monkeypatch.setattr(labels, "_networks", lambda name, *a, **k: predicted(name))
+    monkeypatch.setattr(labels, "network_prediction", lambda name, *a, **k: predicted(name))
     found = class_shares(view, "auto", seed=0, device=CPU)
     assert found.labeler == better
     assert found.validation == {name: float(name == better) for name in ("consistent", "gcn")}

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from gcsr import Graph, InputError
-from gcsr.engines.gradient.engine import _clipped
+from gcsr.engines.gradient.engine import clipped_gradients
 from gcsr.engines.gradient.structures import TransportTerm
 from gcsr.equations.transport import (
     released_signal_transport,
@@ -120,7 +120,7 @@ def test_plan_has_equal_margins():
 def test_guard_clips_and_refuses():
     loss = torch.tensor([1.0, 1.0, torch.inf])
     gradients = (torch.tensor([[[30.0]], [[torch.nan]], [[1.0]]]), torch.full((3, 1, 1), 40.0))
-    clipped, allowed = _clipped(loss, gradients)
+    clipped, allowed = clipped_gradients(loss, gradients)
     assert allowed.tolist() == [1, 0, 0]
     assert [float(g[0]) for g in clipped] == pytest.approx([0.6, 0.8])
 

@@ -130,8 +130,8 @@ class KRR(Condenser):
                     part.copy_(torch.rand(part.shape, generator=generator))
 
         def loss(iteration: int, params: Sequence[Tensor]) -> Tensor:
-            at = self._drawn(len(rows), iteration, seeds).to(device)
-            predicted = self._predicted(rows[at].double(), *params)
+            at = self.drawn(len(rows), iteration, seeds).to(device)
+            predicted = self.predicted(rows[at].double(), *params)
             return (predicted.softmax(-1) - known[at]).square().mean((-2, -1))
 
         feature_lr = self.feature_lr * feature_unit(x, self.units)
@@ -159,7 +159,7 @@ class KRR(Condenser):
             )
         return results
 
-    def _drawn(self, count: int, iteration: int, seeds: Sequence[int]) -> Tensor:
+    def drawn(self, count: int, iteration: int, seeds: Sequence[int]) -> Tensor:
         """Which training rows a step predicts: all ``(count,)``, or some for each graph."""
         if count <= self.batch:
             return torch.arange(count)
@@ -183,7 +183,7 @@ class KRR(Condenser):
         joined[..., above[0], above[1]] = found
         return joined + joined.mT
 
-    def _predicted(self, rows: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    def predicted(self, rows: Tensor, x: Tensor, y: Tensor) -> Tensor:
         """The ridge regression's outputs for real rows."""
         mean = None
         if self.neighbors:
@@ -199,7 +199,7 @@ class KRR(Condenser):
         rows = rows_by_hop(validation, validation.nodes, self.num_hops, x.device)[-1]
         labels = validation.labels.to(x.device)
         right = [
-            (self._predicted(part.double(), x, y).argmax(-1) == known).sum(-1)
+            (self.predicted(part.double(), x, y).argmax(-1) == known).sum(-1)
             for part, known in zip(rows.split(ROWS), labels.split(ROWS), strict=True)
         ]
         total = torch.stack(right).sum(0) if right else torch.zeros(len(x))

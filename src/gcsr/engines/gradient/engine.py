@@ -165,7 +165,7 @@ class AlternatingStep(OuterStep):
         with torch.no_grad():
             allowed = None
             if self.structure.term is not None and self.structure.term.guarded:
-                gradients, allowed = _clipped(loss, gradients)
+                gradients, allowed = clipped_gradients(loss, gradients)
                 self.skipped += 1 - allowed
                 loss = torch.where(allowed > 0, loss, 0)
             self.loss += loss
@@ -304,7 +304,7 @@ def label_roughness(adjacency: Tensor, targets: Tensor) -> Tensor:
     return own - joined
 
 
-def _clipped(loss: Tensor, gradients: Params) -> tuple[Params, Tensor]:
+def clipped_gradients(loss: Tensor, gradients: Params) -> tuple[Params, Tensor]:
     """Clipped gradients, and 1 for graphs whose gradients are finite, else 0."""
     squares = torch.stack([g.flatten(1).square().sum(1) for g in gradients]).sum(0)
     allowed = (torch.isfinite(squares) & torch.isfinite(loss)).to(loss.dtype)
