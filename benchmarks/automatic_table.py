@@ -59,7 +59,7 @@ README = (
     *("facebook-pagepage 60/20/20, 40", "amazon-computers 60/20/20, 100", "actor, 50"),
 )
 # Parts switched off in turn, as settings of a cell.
-OFF = {f"without {name}: {what}": f"disable={name}" for name, what in PARTS.items()}
+OFF = {f"without {name}: {what}": f"disable={name}" for name, (_, _, what) in PARTS.items()}
 OFF_BILEVEL = "disable=bilevel"
 
 

@@ -76,7 +76,7 @@ def expert_recipe(shape: Case, count: int) -> ExpertRecipe:
         epochs=EPOCHS,
         trained_epochs=EPOCHS,
         kept_epochs=EPOCHS,
-        rate=float(shape.settings["expert_lr"]),
+        lr=float(shape.settings["expert_lr"]),
         weight_decay=GCSR.expert_weight_decay,
         seed=0,
     )

@@ -131,7 +131,7 @@ def _experts_ms(shape: Case, device: torch.device) -> float:
         epochs=10,
         trained_epochs=10,
         kept_epochs=10,
-        rate=0.01,
+        lr=0.01,
         weight_decay=5e-4,
         seed=0,
     )

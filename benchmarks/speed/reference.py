@@ -181,7 +181,7 @@ def train_expert(
     operator = normalized_sparse(visible.adjacency, device)
     model = SGC2(initial).to(device)
     snapshots, times = [model.snapshot()], []
-    rate = recipe.rate
+    rate = recipe.lr
     optimiser = torch.optim.Adam(model.parameters(), lr=rate, weight_decay=recipe.weight_decay)
     for epoch in range(recipe.trained_epochs):
         synchronize(device)

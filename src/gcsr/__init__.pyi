@@ -42,6 +42,7 @@ from gcsr.methods.dm import DM as DM
 from gcsr.methods.dm import GCDM as GCDM
 from gcsr.methods.dm import GCDMX as GCDMX
 from gcsr.methods.gcond import DCG as DCG
+from gcsr.methods.gcond import SGDD as SGDD
 from gcsr.methods.gcond import DosCond as DosCond
 from gcsr.methods.gcond import GCond as GCond
 from gcsr.methods.gcond import GCondX as GCondX
@@ -49,14 +50,13 @@ from gcsr.methods.gcsr import GCSR as GCSR
 from gcsr.methods.gdem import GDEM as GDEM
 from gcsr.methods.gecc import GECC as GECC
 from gcsr.methods.geom import GEOM as GEOM
-from gcsr.methods.kcenter import KCenter as KCenter
 from gcsr.methods.krr import KRR as KRR
-from gcsr.methods.mtt import MTT as MTT
 from gcsr.methods.selection import Herding as Herding
+from gcsr.methods.selection import KCenter as KCenter
 from gcsr.methods.selection import Random as Random
 from gcsr.methods.sfgc import SFGC as SFGC
-from gcsr.methods.sgdd import SGDD as SGDD
 from gcsr.methods.simgc import SimGC as SimGC
+from gcsr.methods.trajectory_matching import MTT as MTT
 from gcsr.reporting.report import report as report
 from gcsr.training.fit import TrainingRecipe as TrainingRecipe
 from gcsr.tuning.architecture import SearchResult as SearchResult

@@ -125,8 +125,19 @@ def condense_many(
     """
     context: dict[str, Any] = {}
     reading = [] if isinstance(graph, Graph) else reading_options(graph)
-    own = [name for name in settings if name not in reading]
-    _require_settings(own, method or default_method(preset), reading)
+    method = method or default_method(preset)
+    require(
+        isinstance(method, str | Condenser),
+        f"method must be a name or an instance such as gcsr.GCond(nodes=70), got {method!r}.",
+    )
+    chosen = type(method) if isinstance(method, Condenser) else find_method(method)
+    for given in [name for name in settings if name not in reading]:
+        require(
+            bool(reading) or given not in options_of_data() or given in setting_kinds(chosen),
+            f"{given} cannot be used with a gcsr.Graph; give it to gcsr.load, or to what else made the"
+            " graph.",
+        )
+        known_setting(chosen, given, condense, reading)
     if not isinstance(graph, Graph):
         options = {key: settings.pop(key) for key in reading if key in settings}
         graph = graph_of(graph, **options)
@@ -148,25 +159,6 @@ def condense_many(
         context={**context, "preset": name},
         cluster=cluster,
     )
-
-
-def _require_settings(given: list[str], method: str | Condenser, reading: list[str]) -> None:
-    """Refuse keywords that are no settings of the method; ``reading`` are options that were meant."""
-    if isinstance(method, Condenser):
-        chosen = type(method)
-    else:
-        require(
-            isinstance(method, str),
-            f"method must be a name or an instance such as gcsr.GCond(nodes=70), got {method!r}.",
-        )
-        chosen = find_method(method)
-    for name in given:
-        require(
-            bool(reading) or name not in options_of_data() or name in setting_kinds(chosen),
-            f"{name} cannot be used with a gcsr.Graph; give it to gcsr.load, or to what else made the"
-            " graph.",
-        )
-        known_setting(chosen, name, condense, reading)
 
 
 def default_method(preset: str) -> str:

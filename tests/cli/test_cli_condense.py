@@ -225,9 +225,9 @@ def test_a_budget_below_the_least_is_a_sentence_on_stderr(
     made = program(*words, "--out", "a.safetensors", "--json", cwd=tmp_path)
     assert made.code == 0 and made.json["method"] == "auto"
     (warning,) = made.err.splitlines()
-    assert warning.startswith("budget must be at least ") and warning.endswith(".")
+    assert warning.startswith("without outer steps: ") and warning.endswith(" s allows them.")
     (note,) = made.json["notes"][-1:]
-    assert note.startswith("without outer steps: ")
+    assert warning == f"{note}."
     estimate = gcsr(*words, "--estimate")
     assert (estimate.code, estimate.err) == (0, "") and "on one core" in estimate.out
 

@@ -19,9 +19,9 @@ from gcsr.auto.automatic import Automatic
 from gcsr.engines.bilevel.window import InnerAdam, Students, Window
 from gcsr.engines.iterates import QuickScore
 from gcsr.methods.bilevel import Bilevel
-from gcsr.methods.registry import REMOVED, build
+from gcsr.methods.registry import REMOVED, build, value_of
 from gcsr.methods.selection import Herding
-from gcsr.starts.consistent import _Material
+from gcsr.starts.consistent import LabelerInputs
 from gcsr.training.fit import TrainingRecipe
 from helpers import CPU, planted_graph
 
@@ -205,18 +205,20 @@ def test_test_labels_change_nothing(which, request):
 def test_a_larger_budget_takes_more_steps_and_the_same_budget_the_same(graph, few_labels):
     for one in (graph, few_labels):
         view = View(one).condensing()
-        costs = Automatic(nodes=9)._costs(view, 9)
+        plan, costs = Automatic(nodes=9, budget=MUCH).expected(view, 9, "cpu")
         one_start = costs.seconds(starts=1, iterations=1) - costs.iteration
-        _, wanted, _ = auto.STEPS_FEW_LABELS if costs.labeler else auto.STEPS_MANY_LABELS
-        wanted = min(wanted, Automatic(nodes=9, budget=MUCH)._plan(view, 9, "cpu").iterations)
+        _, wanted, _ = auto.STEPS_FEW_LABELS if costs.labels else auto.STEPS_MANY_LABELS
+        wanted = min(wanted, plan.iterations)
         bought = (0, auto.LEAST_ITERATIONS - 1, auto.LEAST_ITERATIONS, wanted // 3, 10 * wanted)
         plans = [
-            Automatic(nodes=9, budget=one_start + (steps + 0.5) * costs.iteration)._plan(
+            Automatic(nodes=9, budget=one_start + (steps + 0.5) * costs.iteration).expected(
                 view, 9, "cpu"
-            )
+            )[0]
             for steps in bought
         ]
         assert [plan.iterations for plan in plans] == [0, 0, *bought[2:4], wanted]
+        enough = Automatic(nodes=9, budget=1e-6 + plans[0].least_seconds_with_steps)
+        assert enough.expected(view, 9, "cpu")[0].iterations == auto.LEAST_ITERATIONS
         assert [plan.hops for plan in plans[:4]] == [auto.HOPS[:1]] * 4
         assert plans[4].hops == auto.HOPS
         expected = [plan.expected_seconds for plan in plans]
@@ -227,7 +229,7 @@ def test_a_larger_budget_takes_more_steps_and_the_same_budget_the_same(graph, fe
 
 def test_the_same_budget_gives_the_same_result(graph):
     view = View(graph).condensing()
-    costs = short(iterations=None)._costs(view, 9)
+    _, costs = short(iterations=None).expected(view, 9, "cpu")
     enough = costs.seconds(starts=1, iterations=STEPS + 12) + 0.5 * costs.iteration
     ours, again = (made(graph, budget=enough, iterations=None) for _ in range(2))
     assert content(ours) == content(again)
@@ -239,7 +241,7 @@ def test_the_same_budget_gives_the_same_result(graph):
 
 def test_few_labels_need_fewer_steps(graph, few_labels):
     many, few = (
-        Automatic(nodes=9, budget=MUCH)._plan(View(one).condensing(), 9, "cpu").iterations
+        Automatic(nodes=9, budget=MUCH).expected(View(one).condensing(), 9, "cpu")[0].iterations
         for one in (graph, few_labels)
     )
     assert auto.STEPS_MANY_LABELS[0] <= many <= auto.STEPS_MANY_LABELS[1]
@@ -257,9 +259,9 @@ def test_a_budget_below_the_least_is_said_before_the_work_begins(graph, caplog):
     with caplog.at_level(logging.WARNING):
         small = tight.condense(graph, device="cpu", progress=listen)
     (line,) = said
-    assert line.startswith("budget must be at least ")
-    assert line.endswith("got 0.001 s; they run anyway, without outer steps.")
-    assert "more than the budget of 0.001 s" in small.provenance["notes"][-1]
+    assert line.startswith("without outer steps: everything else is expected to take ")
+    assert "more than the budget of 0.001 s, and runs anyway; a budget of " in line
+    assert line == small.provenance["notes"][-1] + "."
     story = small.provenance["automatic"]
     assert story["plan"]["iterations"] == 0 and story["plan"]["hops"] == [auto.HOPS[0]]
     caplog.clear()
@@ -267,18 +269,59 @@ def test_a_budget_below_the_least_is_said_before_the_work_begins(graph, caplog):
     assert caplog.text == ""
 
 
+def test_time_for_fewer_steps_than_are_worth_beginning_is_a_warning(graph, caplog):
+    view = View(graph).condensing()
+    plan, costs = Automatic(nodes=9).expected(view, 9, "cpu")
+    needed = plan.least_seconds_with_steps
+    with caplog.at_level(logging.WARNING):
+        small = Automatic(nodes=9, budget=needed - 2 * costs.iteration).condense(
+            graph, device="cpu"
+        )
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert f"leaves time for fewer than {auto.LEAST_ITERATIONS} steps; a budget of " in line
+    assert float(line.split("a budget of ")[1].split()[0]) >= needed
+    assert line == small.provenance["notes"][-1] + "."
+    plan = small.provenance["automatic"]["plan"]
+    assert plan["iterations"] == 0 and plan["least_seconds"] <= needed - 2 * costs.iteration
+
+
+@pytest.mark.parametrize("fixed", [{"students": 1, "feature_lr": 0.03}, {"students": 7}])
+def test_the_plan_is_that_of_the_settings_that_are_fixed(graph, fixed):
+    given = Automatic(nodes=9, budget=MUCH, fixed=tuple(fixed.items()))
+    plan, costs = given.expected(View(graph).condensing(), 9, "cpu")
+    assert {name: getattr(plan, name) for name in fixed} == fixed
+    assert costs.method.students == fixed["students"]
+    small = made(graph, **fixed)
+    story = small.provenance["automatic"]
+    ran = [one for one in learned(story) if one.iterations == STEPS]
+    plan = story["plan"]
+    assert [(one.students, one.feature_lr) for one in ran] == [
+        (plan["students"], plan["feature_lr"])
+    ]
+    assert fixed.items() <= plan.items()
+
+
+def test_a_budget_that_fixed_steps_exceed_is_a_warning(graph, caplog):
+    with caplog.at_level(logging.WARNING):
+        small = made(graph, budget=0.001)
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert line.startswith(f"the budget of 0.001 s is exceeded: with {STEPS} outer steps ")
+    assert line == small.provenance["notes"][-1] + "."
+    assert small.provenance["automatic"]["plan"]["iterations"] == STEPS
+
+
 # -- parts and fixed settings ------------------------------------------------------------------------
 
 
 def test_every_part_has_a_setting_and_a_sentence():
-    assert set(auto.PARTS) == set(auto.AS_SETTING)
-    assert all(len(sentence) > 10 for sentence in auto.PARTS.values())
+    assert all(hasattr(Bilevel, name) for name, _, _ in auto.PARTS.values())
+    assert all(len(sentence) > 10 for _, _, sentence in auto.PARTS.values())
 
 
 @pytest.mark.parametrize("part", auto.PARTS)
 def test_every_part_can_be_switched_off(few_labels, monkeypatch, part):
     final_word(monkeypatch, simple=False)
-    name, value = auto.AS_SETTING[part]
+    name, value, _ = auto.PARTS[part]
     fixed: dict[str, Any] = {"iterate": "last"}
     if part == "bilevel":
         fixed["iterations"] = None
@@ -382,15 +425,33 @@ def test_a_pin_that_says_the_same_is_no_contradiction():
 
 
 @pytest.mark.parametrize(
-    ("method", "name"), [(method, name) for name, owners in REMOVED.items() for method in owners]
+    ("method", "name"),
+    [(method, name) for method, names in REMOVED.items() for name in names]
+    + [("auto", "expert_rate"), ("bilevel", "expert-rate")],
 )
 def test_settings_that_are_gone_are_told_from_slips(method, name):
     with pytest.raises(InputError) as refused:
         build(method, {"nodes": 9, name: 1})
     assert str(refused.value) == (
-        f"{name} was a setting of {method} until version 0.1; it did not improve results, leave it"
-        " out."
+        f"{name} was removed in version 0.1: {method} has no such setting; leave it out."
     )
+
+
+@pytest.mark.parametrize("method", ["auto", "bilevel", "geom"])
+@pytest.mark.parametrize("value", ["fixed", "expanding"])
+def test_values_of_window_that_are_gone_are_told_from_slips(method, value):
+    gone = f"^window={value} was removed in version 0.1: .*; leave it out.$"
+    with pytest.raises(InputError, match=gone):
+        build(method, {"nodes": 9, "window": value})
+    with pytest.raises(InputError, match=gone):
+        value_of("window", value, int)
+
+
+@pytest.mark.parametrize("part", auto.REMOVED_PARTS)
+def test_parts_that_are_gone_are_told_from_slips(part):
+    gone = f"^disable={part} was removed in version 0.1: .*; leave it out.$"
+    with pytest.raises(InputError, match=gone):
+        build("auto", {"nodes": 9, "disable": f"hops,{part}"})
 
 
 # -- failures ------------------------------------------------------------------------------------------
@@ -457,8 +518,8 @@ def test_what_is_wrong_with_the_program_is_no_failure_of_a_candidate(graph, monk
 
 def test_labels_are_guessed_once_for_all_candidates(few_labels, monkeypatch):
     teachers = importlib.import_module("gcsr.starts.pseudo_labels")
-    honest, asked = teachers._train_labeler, []
-    monkeypatch.setattr(teachers, "_train_labeler", lambda *a: asked.append(a[1]) or honest(*a))
+    honest, asked = teachers.train_labeler, []
+    monkeypatch.setattr(teachers, "train_labeler", lambda *a: asked.append(a[1]) or honest(*a))
     short().condense_many(few_labels, seeds=[0, 1], device="cpu")
     assert asked == ["consistent", "gcn"]
 
@@ -473,7 +534,7 @@ def estimated(graph: Graph, **settings: Any) -> Any:
 def test_seconds_are_those_of_the_plan_even_where_it_takes_longer_than_the_budget(graph):
     view = View(graph).condensing()
     for budget in (0.001, 20.0, MUCH):
-        planned = Automatic(nodes=9, budget=budget)._plan(view, 9, "cpu").expected_seconds
+        planned = Automatic(nodes=9, budget=budget).expected(view, 9, "cpu")[0].expected_seconds
         said = estimated(graph, budget=budget).seconds
         assert planned > 0 and said == pytest.approx(planned, rel=0.2, abs=0.1)
 
@@ -482,7 +543,7 @@ def test_the_states_of_a_window_are_counted_tensor_by_tensor():
     wide = planted_graph(features=200)
     fixed = {"students": 3, "hidden_channels": 20, "window": 7}
     method = Automatic(nodes=9, fixed=tuple(fixed.items()))
-    counted = method._costs(View(wide).condensing(), 9).held
+    counted = method.expected(View(wide).condensing(), 9, "cpu")[1].held
     students = Students.zeros(1, 3, (200, 20, 3), torch.zeros(()))
     window = Window(students, InnerAdam(), 7)
     (track, *_) = window._tracks
@@ -495,9 +556,11 @@ def test_the_states_of_a_window_are_counted_tensor_by_tensor():
 def test_the_labeler_is_counted_tensor_by_tensor():
     few = planted_graph(per_class=60, features=40, train_per_class=4)
     view = View(few).condensing()
-    material = _Material(view, 0, CPU)
-    kept = sum(one.nbytes for one in (material.undropped, few.x, *material._draws))
-    whole, less = (short(disable=off)._costs(view, 9).held for off in ("", "pseudo-labels"))
+    material = LabelerInputs(view, 0, CPU)
+    kept = sum(one.nbytes for one in (material.undropped, few.x, *material.draws))
+    whole, less = (
+        short(disable=off).expected(view, 9, "cpu")[1].held for off in ("", "pseudo-labels")
+    )
     assert kept < whole < 2 * kept and less < whole / 3
 
 

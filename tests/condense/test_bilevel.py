@@ -286,7 +286,6 @@ def schedule(**changes: Any) -> BilevelSchedule:
         "longest": 80,
         "feature_lr": 0.02,
         "label_lr": 0.02,
-        "inner": InnerAdam(),
     }
     return BilevelSchedule(**(given | changes))
 
@@ -312,10 +311,10 @@ def test_a_float32_step_has_the_gradient_of_plain_autograd(structured, multi_lab
         chosen = (closed_form, (prior.float(), history.float()))
     step = BilevelStep(x.float(), y.float(), plan, None, [4], chosen, multi_label)
     for student in range(plan.students):
-        step._renew(0, student)
+        step.renew(0, student)
     before = copy.deepcopy(step.students)
     upstream = tuple(normal(*w.shape) for w in before.params)
-    step._windows[0].advance(step.small_graph())
+    step.windows[0].advance(step.small_graph())
     g_x, g_logits, _ = step.outer_gradients(tuple(g.float() for g in upstream))
 
     in_double = Students(
@@ -331,7 +330,7 @@ def test_a_float32_step_has_the_gradient_of_plain_autograd(structured, multi_lab
     losses = []
     for s in range(plan.students):
         ends = plain_window(
-            in_double, 0, s, u, p, shares, plan.inner, plan.window, multi_label=multi_label
+            in_double, 0, s, u, p, shares, InnerAdam(), plan.window, multi_label=multi_label
         )
         pairs = zip(ends, of_student(upstream, 0, s), strict=True)
         losses.append(sum((end * up).sum() for end, up in pairs))

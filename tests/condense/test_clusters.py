@@ -14,7 +14,7 @@ from gcsr.engines.result import Context
 from gcsr.methods.clusters import Clusters
 from gcsr.models.mlp import MLP
 from gcsr.starts.clusters import balanced_bisection, cluster_start, k_means
-from gcsr.starts.consistent import columns_read, consistent_prediction
+from gcsr.starts.consistent import LabelerInputs, columns_read, consistent_prediction
 from gcsr.starts.pseudo_labels import LABELERS, at_temperature, best_temperature, class_shares
 from gcsr.training.fit import TrainingRecipe
 from gcsr.utils.devices import make_generator
@@ -232,9 +232,9 @@ def test_validation_labels_temper_and_nothing_else_does():
     tried = [loss(at_temperature(plain.shares, 1.05**step)) for step in range(-32, 33)]
     assert loss(tempered.shares) <= min(tried) + 1e-3 < max(tried)
     told = Clusters(nodes=9, pseudo_labels="gcn").condense(graph, device="cpu").provenance
-    assert told["teacher_temperature"] == tempered.temperature
+    assert told["pseudo_labels"]["temperature"] == tempered.temperature
     untold = Clusters(nodes=9, pseudo_labels="gcn", tempered=False).condense(graph, device="cpu")
-    assert "teacher_temperature" not in untold.provenance
+    assert untold.provenance["pseudo_labels"]["temperature"] is None
 
 
 @pytest.mark.parametrize("better", ["consistent", "gcn"])
@@ -249,7 +249,7 @@ def test_the_labeler_that_validates_better_is_used(monkeypatch, better):
         return (right if name == better else wrong).clone()
 
     monkeypatch.setattr(labels, "consistent_prediction", lambda *a, **k: predicted("consistent"))
-    monkeypatch.setattr(labels, "_networks", lambda name, *a, **k: predicted(name))
+    monkeypatch.setattr(labels, "network_prediction", lambda name, *a, **k: predicted(name))
     found = class_shares(view, "auto", seed=0, device=CPU)
     assert found.labeler == better
     assert found.validation == {name: float(name == better) for name in ("consistent", "gcn")}
@@ -276,22 +276,18 @@ def test_a_consistent_teacher_learns_from_nodes_without_a_label(monkeypatch):
     assert sharp > sureness()
 
 
-def test_dropped_rows_are_made_up_for_by_the_others(monkeypatch):
-    consistent = importlib.import_module("gcsr.starts.consistent")
-    monkeypatch.setattr(consistent, "DRAWS", 600)
+def test_dropped_rows_are_made_up_for_by_the_others():
     view = View(planted_graph()).condensing()
-    found = consistent._Material(view, 0, CPU)
-    draws, whole = torch.stack(found._draws), found.undropped[found._rows]
+    found = LabelerInputs(view, 0, CPU, draws=600)
+    draws, whole = torch.stack(found.draws), found.undropped[found.rows]
     assert (draws.var(0) > 0).any(1).all()
     # On average features are what they are without dropping, as networks see them later.
     scale = float((draws.mean(0) * whole).sum() / whole.square().sum())
     assert scale == pytest.approx(1, abs=0.03)
 
 
-def test_half_of_the_columns_are_dropped_and_the_others_doubled(monkeypatch):
-    consistent = importlib.import_module("gcsr.starts.consistent")
-    monkeypatch.setattr(consistent, "RECIPE", TrainingRecipe(epochs=1))
-    material = consistent._Material(View(planted_graph()).condensing(), 0, CPU)
+def test_half_of_the_columns_are_dropped_and_the_others_doubled():
+    material = LabelerInputs(View(planted_graph()).condensing(), 0, CPU, dropout=0.0)
     # One unit that adds up the columns: row j of the identity is column j.
     networks = 50
     params = (torch.ones(networks, 12, 1), torch.zeros(networks, 1, 1),

@@ -93,7 +93,7 @@ def test_an_expert_begins_with_the_easiest_nodes(graph):
     for a, b in zip(states[0].params, states[1].params, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-12)
     # From the last epoch of the curriculum on all nodes have the same weight.
-    assert ours._weights(8).unique().tolist() == [1.0]
+    assert ours.weights(8).unique().tolist() == [1.0]
 
 
 def test_difficulty_knows_training_labels_and_predictions_only(graph):
@@ -105,7 +105,7 @@ def test_difficulty_knows_training_labels_and_predictions_only(graph):
     for seen in (visible, other):
         ranks = difficulty_ranks(requested(), seen, CPU)
         assert sorted(ranks.tolist()) == list(range(visible.train.numel()))
-        assert torch.equal(ranks, one._ranks)
+        assert torch.equal(ranks, one.ranks)
     # Where all labels are training labels nothing is predicted.
     everyone = View(planted_graph(inductive=True)).condensing().visible
     ranks = difficulty_ranks(replace(requested(), model=None), everyone, CPU)

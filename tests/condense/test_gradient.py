@@ -17,10 +17,9 @@ from gcsr.engines.gradient.blocks import chain, sampled_rows
 from gcsr.engines.gradient.engine import MatchGradients
 from gcsr.engines.loop import optimize
 from gcsr.engines.result import Context
-from gcsr.methods.gcond import DCG, GCond, GCondX
+from gcsr.methods.gcond import DCG, SGDD, GCond, GCondX
 from gcsr.methods.gradient_matching import GradientCondenser, released_order
 from gcsr.methods.registry import build
-from gcsr.methods.sgdd import SGDD
 from gcsr.models.sparse import SparseTopology
 from gcsr.utils.devices import make_generator
 from helpers import CPU, dense, plain_norm, planted_graph

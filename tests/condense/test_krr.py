@@ -93,7 +93,7 @@ def test_the_kernel_learns_and_its_accuracy_is_told():
     small = method.condense(graph, device="cpu")
     view = View(graph).condensing()
     real = propagated_features(view.visible, 2, CPU)[view.validation.nodes].double()
-    predicted = method._predicted(real, small.x.double(), small.targets.double()).argmax(1)
+    predicted = method.predicted(real, small.x.double(), small.targets.double()).argmax(1)
     right = (predicted == view.validation.labels).double().mean()
     assert small.provenance["kernel"]["validation"] == pytest.approx(float(right))
     assert right > 0.6
@@ -112,7 +112,7 @@ def test_edges_join_the_nearest_nodes():
 
 def test_batches_differ_between_steps_and_seeds():
     method = KRR(nodes=6, batch=4)
-    first, second = (method._drawn(21, i, [0, 1]) for i in (0, 1))
+    first, second = (method.drawn(21, i, [0, 1]) for i in (0, 1))
     assert first.shape == (2, 4)
     assert not torch.equal(first, second) and not torch.equal(first[0], first[1])
     graph = planted_graph()

@@ -318,13 +318,13 @@ def test_a_mark_must_be_right(monkeypatch):
     with pytest.raises(AssertionError, match="random declares leaks_test_labels and reads no test"):
         check_leaks(Random(nodes=10), planted_graph())
     told = {"leaks_test_labels": False}
-    honest = GCSR._with_provenance
+    honest = GCSR.condense_many
 
-    def unmarked(self, *arguments):
-        small = honest(self, *arguments)
-        return replace(small, provenance=small.provenance | told)
+    def unmarked(self, *args, **given):
+        made = honest(self, *args, **given)
+        return [replace(small, provenance=small.provenance | told) for small in made]
 
-    monkeypatch.setattr(GCSR, "_with_provenance", unmarked)
+    monkeypatch.setattr(GCSR, "condense_many", unmarked)
     with pytest.raises(
         AssertionError, match="leaks_test_labels must be True in the provenance of gcsr"
     ):

@@ -9,9 +9,8 @@ import torch
 from torch import Tensor
 
 from gcsr import Herding, InputError, KCenter, Random, View
-from gcsr.methods.kcenter import k_center
 from gcsr.methods.presets import paper_settings
-from gcsr.methods.selection import embed_training_nodes, herd
+from gcsr.methods.selection import embed_training_nodes, herd, k_center
 from helpers import CPU, dense, plain_norm, planted_graph
 
 QUICK = {"epochs": 30, "hidden_channels": 8}

@@ -15,9 +15,8 @@ from gcsr import SFGC, CondensedGraph, Graph, InputError
 from gcsr.data.views import View
 from gcsr.engines.iterates import Best
 from gcsr.equations.gntk import KernelTarget, kernel_error
-from gcsr.methods.kcenter import k_center
 from gcsr.methods.presets import SIZES, paper_settings, preset_settings
-from gcsr.methods.selection import embed_training_nodes
+from gcsr.methods.selection import embed_training_nodes, k_center
 from gcsr.methods.sfgc import BestByKernel, validation_draws
 from helpers import CPU, dense, planted_graph, with_other_test_labels
 
@@ -205,10 +204,10 @@ def test_a_run_that_diverges_returns_its_best_iterate(graph, tmp_path):
 
 def test_student_rate_is_learned_where_asked_for(graph):
     learned, fixed = (made(graph, iterate="last", learn_student_lr=on) for on in (True, False))
-    rate = learned.provenance["learned_student_rate"]
+    rate = learned.provenance["learned_student_lr"]
     assert rate != torch.tensor(0.01).item()
     assert rate == pytest.approx(0.01, abs=1e-3)
-    assert "learned_student_rate" not in fixed.provenance
+    assert "learned_student_lr" not in fixed.provenance
     assert not torch.equal(learned.x, fixed.x)
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from gcsr import Graph, InputError
-from gcsr.engines.gradient.engine import _clipped
+from gcsr.engines.gradient.engine import clipped_gradients
 from gcsr.engines.gradient.structures import TransportTerm
 from gcsr.equations.transport import (
     released_signal_transport,
@@ -17,9 +17,9 @@ from gcsr.equations.transport import (
     signal_transport,
     transport_plan,
 )
+from gcsr.methods.gcond import SGDD
 from gcsr.methods.presets import SIZES, paper_settings
 from gcsr.methods.registry import build
-from gcsr.methods.sgdd import SGDD
 from gcsr.training.adam import Adam
 from helpers import plain_norm, planted_graph, random_adjacency
 
@@ -120,7 +120,7 @@ def test_plan_has_equal_margins():
 def test_guard_clips_and_refuses():
     loss = torch.tensor([1.0, 1.0, torch.inf])
     gradients = (torch.tensor([[[30.0]], [[torch.nan]], [[1.0]]]), torch.full((3, 1, 1), 40.0))
-    clipped, allowed = _clipped(loss, gradients)
+    clipped, allowed = clipped_gradients(loss, gradients)
     assert allowed.tolist() == [1, 0, 0]
     assert [float(g[0]) for g in clipped] == pytest.approx([0.6, 0.8])
 

@@ -7,7 +7,6 @@ import torch
 from engine_helpers import RATE, STEPS, TALL, WIDE, C, H, Problem, error
 
 from gcsr.engines.structure import SyntheticFeatures, expressed_operator
-from gcsr.engines.trajectory import engine
 from gcsr.engines.trajectory.engine import Matching, Step
 from gcsr.engines.trajectory.students import (
     AutogradStudent,
@@ -113,10 +112,10 @@ def test_gradient_of_a_learned_rate(model):
         assert above[1] == below[1]
 
 
-def test_learned_rate_moves_by_sgd_with_momentum(monkeypatch):
-    monkeypatch.setattr(engine, "RATE_LR", 1e-4)
+def test_learned_rate_moves_by_sgd_with_momentum():
     problem = Problem(WIDE)
-    matching = Matching(2, STEPS, RATE, expert_steps=2, max_start=1, learn_student_lr=True)
+    more = {"learn_student_lr": True, "student_lr_step": 1e-4}
+    matching = Matching(2, STEPS, RATE, expert_steps=2, max_start=1, **more)
     rates = torch.full((2, 1, 1), 1e-3, dtype=torch.float64)
     parts = (problem.x.clone(), problem.state(), problem.targets, problem.structure())
     step = Step(*parts, SpanStudent(), matching, rates)

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import gcsr
-from gcsr.auto.update import Update, _Old, redundant
+from gcsr.auto.update import PreviousNodes, Update, redundant
 from gcsr.cli.app import main
 from gcsr.data.stored_graph import open_folder
 from gcsr.data.views import View
@@ -83,7 +83,7 @@ def test_a_learned_structure_may_be_the_start(digits):
 
 def test_as_few_nodes_as_possible_are_removed(digits, without_nines):
     visible = View(digits).condensing().visible
-    old = _Old.of(without_nines, 10, torch.device("cpu"))
+    old = PreviousNodes.of(without_nines, 10, torch.device("cpu"))
     counts = torch.bincount(old.strata, minlength=10)
     kept, added = old.fitted(visible, 33)
     assert kept.all()

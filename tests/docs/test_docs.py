@@ -46,7 +46,7 @@ def real_data(request) -> Path | None:
 @pytest.fixture
 def labelers_trained_once(monkeypatch):
     """Pages condense the same graphs; a pseudo-labeler is trained by the first of them."""
-    train = pseudo_labels._train_labeler
+    train = pseudo_labels.train_labeler
 
     def known(view, *how):
         key = (view.source.content_hash, view.source.inductive, *map(str, how[:-1]))  # no progress
@@ -54,7 +54,7 @@ def labelers_trained_once(monkeypatch):
             TRAINED[key] = train(view, *how)
         return TRAINED[key]
 
-    monkeypatch.setattr(pseudo_labels, "_train_labeler", known)
+    monkeypatch.setattr(pseudo_labels, "train_labeler", known)
 
 
 def named(page: Path) -> str:

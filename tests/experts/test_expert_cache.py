@@ -22,7 +22,7 @@ from gcsr.training.obtain_experts import Experts, experts_for, forget_experts
 from helpers import CPU, planted_graph, with_other_test_labels
 
 RECIPE = ExpertRecipe(
-    count=3, epochs=12, trained_epochs=12, kept_epochs=9, rate=0.02, weight_decay=5e-2, seed=4
+    count=3, epochs=12, trained_epochs=12, kept_epochs=9, lr=0.02, weight_decay=5e-2, seed=4
 )
 MODEL = condensing_model("sgc", 8)
 SMALL: dict[str, Any] = {
@@ -255,7 +255,7 @@ def test_key_is_the_content_that_experts_see(graph, visible, monkeypatch):
         key(dtype=torch.float64),
         key(count=4),
         key(epochs=13),
-        key(rate=0.03),
+        key(lr=0.03),
         key(weight_decay=0.0),
         key(seed=3),
     ]

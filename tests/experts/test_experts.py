@@ -20,7 +20,7 @@ RECIPE = ExpertRecipe(
     epochs=12,
     trained_epochs=12,
     kept_epochs=9,
-    rate=0.02,
+    lr=0.02,
     weight_decay=5e-2,
     seed=4,
 )

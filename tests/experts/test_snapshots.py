@@ -24,7 +24,7 @@ RECIPE = ExpertRecipe(
     epochs=40,
     trained_epochs=32,
     kept_epochs=32,
-    rate=0.02,
+    lr=0.02,
     weight_decay=5e-2,
     seed=4,
     restart=False,
@@ -91,7 +91,7 @@ def test_only_what_can_be_read_takes_memory(visible):
 
 @pytest.mark.parametrize("restart", [False, True])
 def test_sgd_experts_are_what_torchs_sgd_trains(graph, visible, restart):
-    recipe = replace(RECIPE, optimizer="sgd", restart=restart, rate=0.3)
+    recipe = replace(RECIPE, optimizer="sgd", restart=restart, lr=0.3)
     paths = trained(visible, recipe)
     params = nn.ParameterList(one_network(paths.pairs([1], [0], 0)[0]))
     x, a = graph.x.double(), dense(graph.adjacency)

@@ -29,7 +29,7 @@ SENTENCE = (
     r"^device must have memory for {}, got .* {} at a time are too many; .* need less of it\.$"
 )
 RECIPE = ExpertRecipe(
-    count=5, epochs=6, trained_epochs=6, kept_epochs=6, rate=0.02, weight_decay=5e-4, seed=4
+    count=5, epochs=6, trained_epochs=6, kept_epochs=6, lr=0.02, weight_decay=5e-4, seed=4
 )
 
 

@@ -14,7 +14,7 @@ import torch
 from gcsr import Checkpoint, CondensedGraph, InputError, condense_many
 from gcsr.auto.automatic import Automatic
 from gcsr.methods.bilevel import Bilevel
-from gcsr.methods.mtt import MTT
+from gcsr.methods.trajectory_matching import MTT
 from gcsr.utils.checkpoint import State, opened
 from helpers import CPU, planted_graph
 

@@ -9,15 +9,16 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 
-from gcsr.auto.costs import Costs
+from gcsr.auto.costs import Costs, expected_costs
 from gcsr.data.graph import Graph
 from gcsr.data.views import CondensingView, View
 from gcsr.distributed.worker import Shared
@@ -25,7 +26,7 @@ from gcsr.engines.iterates import QuickScore
 from gcsr.engines.loop import RUN_ERRORS, reason_of
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.methods.base import Condenser
-from gcsr.methods.bilevel import QUICK, QUICK_HIDDEN, Bilevel, few_labels, known_labels, labeler_of
+from gcsr.methods.bilevel import QUICK, QUICK_HIDDEN, Bilevel, few_labels, known_labels
 from gcsr.methods.distributed import run_tasks, run_units
 from gcsr.methods.selection import Herding, Random
 from gcsr.outofcore.estimate import Work
@@ -93,24 +94,19 @@ LEAST_ITERATIONS = 10
 FINAL_NETWORKS, FINAL_SEED = range(3), 1
 # Herding's embedding is trained on the whole graph: a small network for a few epochs is enough.
 BRIEF_EMBEDDING: dict[str, Any] = {"hidden_channels": 64, "epochs": 100}
-# Parts that can be switched off, and what happens then.
-PARTS = {
-    "pseudo-labels": "only training labels count",
-    "hops": "one start, after one hop",
-    "clusters": "starts are sampled training rows",
-    "labels": "labels stay as they are at the start",
-    "burn-in": "new students are differentiated from their first step",
-    "bilevel": "the best start is the result",
+# Parts that can be switched off: the setting of bilevel and its value then, and what happens.
+PARTS: dict[str, tuple[str, Any, str]] = {
+    "pseudo-labels": ("pseudo_labels", "none", "only training labels count"),
+    "hops": ("num_hops", 1, "one start, after one hop"),
+    "clusters": ("init", "sample", "starts are sampled training rows"),
+    "labels": ("label_lr", 0.0, "labels stay as they are at the start"),
+    "burn-in": ("burn_in", 0, "new students are differentiated from their first step"),
+    "bilevel": ("iterations", 0, "the best start is the result"),
 }
-# What a part is as a setting of bilevel.
-AS_SETTING: dict[str, tuple[str, Any]] = {
-    "pseudo-labels": ("pseudo_labels", "none"),
-    "hops": ("num_hops", 1),
-    "clusters": ("init", "sample"),
-    "labels": ("label_lr", 0.0),
-    "burn-in": ("burn_in", 0),
-    "bilevel": ("iterations", 0),
-}
+REMOVED_PARTS = (
+    *("agreement", "calibration", "class-means", "consistent", "grouping", "matching", "redraws"),
+    *("soft-labels", "teachers", "tempering", "window"),
+)
 
 
 @dataclass(frozen=True)
@@ -121,9 +117,10 @@ class Plan:
         hops: of the starts that are compared.
         iterations: outer steps of bilevel condensation.
         students: networks that are in training in an outer step.
-        feature_lr: rate of X'. With many labels twice the usual one for half of the most steps.
+        feature_lr: Adam's rate for X'. With many labels twice the usual one for half of the most steps.
         least_seconds: what everything else is expected to take, with one start.
         expected_seconds: what all of it is expected to take.
+        least_seconds_with_steps: the least budget that leaves time for outer steps.
     """
 
     hops: tuple[int, ...]
@@ -132,6 +129,7 @@ class Plan:
     feature_lr: float
     least_seconds: float
     expected_seconds: float
+    least_seconds_with_steps: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,18 +149,18 @@ class Automatic(Condenser):
             ``gcsr.condense(..., num_hops=2)`` and ``--set num_hops=2`` end up here.
     """
 
-    name: ClassVar[str] = "auto"
-    revision: ClassVar[int] = 8
-    summary: ClassVar[str] = "bilevel condensation from the best clustered start: the default"
+    name = "auto"
+    revision = 8
+    summary = "bilevel condensation from the best clustered start: the default"
     # The pseudo-labeler sees another draw of dropout on another device.
-    same_on_every_device: ClassVar[bool] = False
-    beyond_training_nodes: ClassVar[bool] = True
-    works_in_blocks: ClassVar[bool] = True
-    exact_class_budget: ClassVar[bool] = False
-    multi_label: ClassVar[bool] = True
-    divides_its_work: ClassVar[bool] = True
-    delegates: ClassVar[tuple[type[Condenser], ...]] = (Bilevel,)
-    includes: ClassVar[tuple[type[Condenser], ...]] = (Random, Herding, Bilevel)
+    same_on_every_device = False
+    beyond_training_nodes = True
+    works_in_blocks = True
+    exact_class_budget = False
+    multi_label = True
+    divides_its_work = True
+    delegates = (Bilevel,)
+    includes = (Random, Herding, Bilevel)
 
     budget: Rate = 240.0
     disable: str = ""
@@ -170,7 +168,12 @@ class Automatic(Condenser):
 
     def _check(self) -> None:
         require(isinstance(self.disable, str), f"disable must be a string, got {self.disable!r}.")
-        for part in self._off:
+        off = [part.strip() for part in self.disable.split(",") if part.strip()]
+        for part in off:
+            require(
+                part not in REMOVED_PARTS,
+                f"disable={part} was removed in version 0.1: auto has no such part; leave it out.",
+            )
             require_one_of("disable", part, PARTS)
         require(
             isinstance(self.fixed, tuple), f"fixed must be a tuple of pairs, got {self.fixed!r}."
@@ -178,8 +181,8 @@ class Automatic(Condenser):
         known = {f.name for f in fields(Bilevel)} - {"nodes", "ratio"}
         for name in dict(self.fixed):
             require(name in known, f"fixed must name settings of bilevel, got {name!r}.")
-        for part in self._off:
-            name, value = AS_SETTING[part]
+        for part in off:
+            name, value, _ = PARTS[part]
             given = dict(self.fixed).get(name, value)
             require(
                 given == value,
@@ -194,13 +197,10 @@ class Automatic(Condenser):
         return own | dict(self.fixed)
 
     @property
-    def _off(self) -> tuple[str, ...]:
-        return tuple(part.strip() for part in self.disable.split(",") if part.strip())
-
-    @property
     def _fixed(self) -> dict[str, Any]:
         """Settings of bilevel that are not up for choice."""
-        return dict(AS_SETTING[part] for part in self._off) | dict(self.fixed)
+        off = [part.strip() for part in self.disable.split(",") if part.strip()]
+        return dict(PARTS[part][:2] for part in off) | dict(self.fixed)
 
     def _bilevel(self, nodes: int, **chosen: Any) -> Bilevel:
         return Bilevel(nodes=nodes, **(chosen | self._fixed))
@@ -209,49 +209,68 @@ class Automatic(Condenser):
         return replace(self._bilevel(nodes)._work(nodes), iterations=0, least=self.budget)
 
     def _estimated_work(self, work: Work, graph: Graph, kind: str) -> Work:
-        view = View(graph).condensing()
-        plan = self._plan(view, work.nodes, kind)
-        held = self._costs(view, work.nodes, students=plan.students).held
-        return replace(work, least=plan.expected_seconds, held=held)
+        plan, costs = self.expected(View(graph).condensing(), work.nodes, kind)
+        return replace(work, least=plan.expected_seconds, held=costs.held)
 
     def expected(self, view: CondensingView, nodes: int, kind: str) -> tuple[Plan, Costs]:
-        """What is done on a graph, and what that is expected to take."""
-        plan = self._plan(view, nodes, kind)
-        return plan, self._costs(view, nodes, kind, plan.students)
+        """What is done on a graph, and what that is expected to take.
 
-    def _costs(
-        self, view: CondensingView, nodes: int, kind: str = "cpu", students: int = STUDENTS[0]
-    ) -> Costs:
-        method = self._bilevel(nodes, students=students)
-        return Costs(
-            view, nodes, kind, method, labeler=labeler_of(method, view.visible) is not None
-        )
-
-    def _plan(self, view: CondensingView, nodes: int, kind: str) -> Plan:
-        """The same graph, size, budget and kind of device give the same plan."""
-        fixed = self._fixed
+        The same graph, size, budget and ``kind`` of device (``cpu`` or ``cuda``) give the same plan.
+        """
+        fixed, few = self._fixed, few_labels(view.visible)
         hops: tuple[int, ...] = (fixed["num_hops"],) if "num_hops" in fixed else HOPS
-        fewest, most, seconds = STEPS_FEW_LABELS if few_labels(view.visible) else STEPS_MANY_LABELS
+        fewest, most, seconds = STEPS_FEW_LABELS if few else STEPS_MANY_LABELS
         for students in STUDENTS:
-            costs = self._costs(view, nodes, kind, students)
+            costs = expected_costs(view, nodes, kind, self._bilevel(nodes, students=students))
             if fewest * costs.iteration <= seconds:
                 break
-        within = max(fewest, min(most, int(seconds / costs.iteration)))
-        wanted = fixed.get("iterations", within)
-        least = costs.seconds(starts=1, iterations=0)
+        wanted = fixed.get("iterations", max(fewest, min(most, int(seconds / costs.iteration))))
         for tried in dict.fromkeys((hops, hops[:1])):
             base = costs.seconds(starts=len(tried), iterations=1) - costs.iteration
-            affordable = int((self.budget - base) / costs.iteration)
+            iterations = max(0, min(wanted, int((self.budget - base) / costs.iteration)))
             # Rather one start and many outer steps than several starts and few.
-            if affordable >= wanted // 2 or tried == hops[:1]:
+            if iterations >= wanted // 2:
                 break
-        iterations = wanted if "iterations" in fixed else max(0, min(wanted, affordable))
-        if iterations < LEAST_ITERATIONS and "iterations" not in fixed:
+        if iterations < LEAST_ITERATIONS:
             iterations = 0
-        rate = Bilevel.feature_lr
-        if iterations and not few_labels(view.visible) and "iterations" not in fixed:
-            rate *= min(MOST_RATE, most / iterations)
-        return Plan(tried, iterations, students, rate, least, costs.seconds(len(tried), iterations))
+        feature_lr = Bilevel.feature_lr
+        if iterations and not few and "iterations" not in fixed:
+            feature_lr *= min(MOST_RATE, most / iterations)
+        # Settings that are fixed replace those that were chosen.
+        method = self._bilevel(
+            nodes, iterations=iterations, students=students, feature_lr=feature_lr
+        )
+        plan = Plan(
+            tried,
+            method.iterations,
+            method.students,
+            method.feature_lr,
+            least_seconds=costs.seconds(starts=1, iterations=0),
+            expected_seconds=costs.seconds(len(tried), method.iterations),
+            least_seconds_with_steps=costs.seconds(starts=1, iterations=LEAST_ITERATIONS),
+        )
+        return plan, costs
+
+    def _shortage(self, plan: Plan) -> str | None:
+        """Why there are no outer steps, or that the budget is exceeded; ``None`` where it is enough."""
+        budget = f"the budget of {self.budget:g} s"
+        if "iterations" in self._fixed:
+            return (
+                f"{budget} is exceeded: with {plan.iterations} outer steps everything is expected to"
+                f" take {plan.expected_seconds:.0f} s on one core or GPU"
+                if plan.expected_seconds > self.budget
+                else None
+            )
+        if plan.iterations:
+            return None
+        why = f"more than {budget}, and runs anyway"
+        if plan.least_seconds <= self.budget:
+            why = f"and {budget} leaves time for fewer than {LEAST_ITERATIONS} steps"
+        return (
+            "without outer steps: everything else is expected to take"
+            f" {plan.least_seconds:.0f} s on one core or GPU, {why}; a budget of"
+            f" {math.ceil(plan.least_seconds_with_steps)} s allows them"
+        )
 
     def run(self, ctx: Context) -> list[CondensationResult]:
         """One condensed graph per seed."""
@@ -259,14 +278,10 @@ class Automatic(Condenser):
         checkpoint, view = ctx.view.checkpoint, replace(ctx.view, watch=None, checkpoint=None)
         # Too few nodes for the classes is an error of the user's, not of a candidate.
         class_budget(view.visible.train_strata, view.visible.num_classes, nodes)
-        plan = self._plan(view, nodes, device.type)
-        if plan.least_seconds > self.budget:
-            logger.warning(
-                "budget must be at least %.0f s for pseudo-labels, one start and the final comparison,"
-                " got %.3g s; they run anyway, without outer steps.",
-                plan.least_seconds,
-                self.budget,
-            )
+        plan, _ = self.expected(view, nodes, device.type)
+        shortage = self._shortage(plan)
+        if shortage is not None:
+            logger.warning("%s.", shortage)
         ctx = replace(ctx, view=view)
         # Candidates run side by side: what they share is computed before.
         if ctx.cluster is None:
@@ -309,7 +324,7 @@ class Automatic(Condenser):
             for tried, start in zip(outcomes, starts, strict=True)
         ]
         everyone = [one for group in finalists for one in group]
-        scores = run_tasks(ctx, [partial(_compared, one.made) for one in everyone])
+        scores = run_tasks(ctx, [partial(final_score, one.made) for one in everyone])
         for one, score in zip(everyone, scores, strict=True):
             one.validation["final"] = score
         return [
@@ -345,15 +360,15 @@ class Automatic(Condenser):
             together = replace(ctx, seeds=[ctx.seeds[i] for i in group])
             try:
                 made = method.run(together, [begun[i] for i in group], known)
+                outcomes: Sequence[Outcome] = [
+                    Candidate(method, one, None, validated(one)) for one in made
+                ]
             except RUN_ERRORS as error:
-                found[group[0]] = Failed(method, reason_of(error))
+                outcomes = [Failed(method, reason_of(error))]
                 if len(group) > 1:
                     # A graph that fails must not take the others with it.
-                    for i in group:
-                        found |= self._learn(ctx, plan, known, {i: starts[i]})
-                continue
-            for i, one in zip(group, made, strict=True):
-                found[i] = Candidate(method, one, None, validated(one))
+                    outcomes = [_made(method, ctx.seeds[i], known, begun[i], ctx) for i in group]
+            found |= zip(group, outcomes, strict=True)
         return found
 
     def _result(
@@ -371,11 +386,9 @@ class Automatic(Condenser):
                 f"{chosen.method.name} validated best: nothing that was learned beat a choice of real"
                 " nodes"
             )
-        if plan.least_seconds > self.budget:
-            notes.append(
-                f"without outer steps: everything else is expected to take {plan.least_seconds:.0f} s"
-                f" on one core or GPU, more than the budget of {self.budget:g} s"
-            )
+        shortage = self._shortage(plan)
+        if shortage is not None:
+            notes.append(shortage)
         found = {
             "chosen": named(chosen.method),
             "plan": asdict(plan) | {"hops": list(plan.hops)},
@@ -417,8 +430,8 @@ def _made(
     return outcome
 
 
-def _compared(made: CondensationResult, ctx: Context) -> float:
-    """The task: the score of a finalist by networks that chose nothing."""
+def final_score(made: CondensationResult, ctx: Context) -> float:
+    """The task: the score of a finalist by networks that chose nothing before."""
     y, device = made.y, ctx.device
     if y.ndim == 1:
         # Class shares; rows of zeros where there is no label.

@@ -6,9 +6,18 @@ core of a current server, or of a data-center GPU.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from gcsr.data.views import CondensingView, trained_places, validation_part
 from gcsr.engines.bilevel.real_loss import BATCH_NODES, BATCHES, MOST_NUMBERS
-from gcsr.methods.bilevel import COMPARISONS, QUICK, QUICK_HIDDEN, QUICK_NETWORKS, Bilevel
+from gcsr.methods.bilevel import (
+    COMPARISONS,
+    QUICK,
+    QUICK_HIDDEN,
+    QUICK_NETWORKS,
+    Bilevel,
+    labeler_of,
+)
 from gcsr.starts import consistent
 from gcsr.starts.clusters import PROJECTED
 
@@ -34,140 +43,134 @@ MESSAGES = {"cpu": 4e9, "cuda": 5e11}
 FLOAT = 4
 
 
+@dataclass(frozen=True)
 class Costs:
-    """Expected seconds and bytes of the automatic mode on a graph.
+    """Expected seconds of the parts of the automatic mode on a graph, and the bytes it holds.
 
-    Args:
-        view: what may be seen.
-        nodes: of the condensed graph.
-        kind: ``cpu`` or ``cuda``.
+    Attributes:
         method: settings of bilevel condensation.
-        labeler: whether pseudo-labels are trained.
+        labels: pseudo-labels; 0 where none are trained.
+        smoothing: what the pseudo-labeler propagates before it is trained, a part of ``labels``.
+        herding: the selection of nodes by Herding.
+        start: one clustered start.
+        comparison: networks trained on the condensed graph and validated on the real one.
+        preparation: features that are propagated and cut into minibatches before the first outer step.
+        iteration: one outer step.
+        held: bytes of the largest moment: the pseudo-labeler's draws, or minibatches and a window.
     """
 
-    def __init__(
-        self, view: CondensingView, nodes: int, kind: str, method: Bilevel, *, labeler: bool
-    ) -> None:
-        visible, validation = view.visible, view.validation
-        self.method, self._nodes, self.labeler = method, nodes, labeler
-        self._speed, self._elements = SPEED[kind], ELEMENTS[kind]
-        self._large_elements = LARGE_ELEMENTS[kind]
-        self._prepared, self._messages = PREPARED[kind], MESSAGES[kind]
-        self._epoch, self._outer_step = EPOCH[kind], OUTER_STEP[kind]
-        self._tall = min(1 + nodes / TALL, SLOWEST) if kind == "cpu" else 1.0
-        self._all, self._features = visible.num_nodes, int(visible.x.shape[1])
-        self._learned = method.learned_columns(self._features)
-        self._classes = visible.num_classes
-        self._edges = int(visible.adjacency.nnz) + self._all
-        # Of very many nodes a random part is read.
-        self._train = trained_places(visible).numel()
-        self._validated = validation_part(validation).nodes.numel()
-        self._known = min(self._all, visible.most_rows)
-        degree = self._edges / max(1, self._all)
-        filled = visible.filled / max(1, self._all)
-        sparse = kind == "cpu" and 10 * filled < self._features
-        # Work per row of the features, and of propagated ones.
-        self._row = SPARSE_FACTOR * filled if sparse else self._features / LARGE
-        propagated = min(self._features, filled * degree)
-        self._propagated_row = SPARSE_FACTOR * propagated if sparse else self._features / LARGE
-        self._large = visible.is_large
-        self._scan = self._all * self._features / SCANNED if sparse else 0.0
-        known = int(validation.x.shape[0])
-        self._scored = min(known, self._validated * degree)
-        # Training nodes and their neighbors.
-        self._trained_on = min(self._all, self._train * degree)
-        self._reached = min(self._all, min(BATCH_NODES, self._all) * degree)
+    method: Bilevel
+    labels: float
+    smoothing: float
+    herding: float
+    start: float
+    comparison: float
+    preparation: float
+    iteration: float
+    held: int
 
     def seconds(self, starts: int, iterations: int) -> float:
         """Everything, for so many starts and outer steps."""
-        total = self.labels if self.labeler else 0.0
-        # Wide features are projected before they are grouped.
-        start = 1400.0 * self._known * min(self._features, 2 * PROJECTED) / self._speed
-        total += self._herding() + starts * (start + self.comparison())
+        total = self.labels + (self.herding + starts * (self.start + self.comparison))
         # Random, Herding, the start and the result are compared at the end.
-        total += 4 * self.comparison()
+        total += 4 * self.comparison
         if iterations:
-            total += COMPARISONS * self.comparison() + iterations * self.iteration
+            total += COMPARISONS * self.comparison + iterations * self.iteration
             total += self.preparation
         return total
 
-    @property
-    def iteration(self) -> float:
-        """One outer step."""
-        m = self.method
-        width = m.students * m.hidden_channels
-        # New students train without a gradient, one at a time.
-        steps = m.window + m.burn_in / (3 * max(1, (m.longest - m.burn_in) // m.window))
-        products = 12 * steps * self._nodes * self._learned * width
-        elements = PASSES * steps * self._learned * width
-        real = 6 * self._reached * self._propagated_row * width * self._learned / self._features
-        # Hidden units of condensed and of real nodes, with their gradients.
-        hidden = width * (12 * steps * self._nodes + 6 * self._reached)
-        work = (self._tall * products + real) / self._speed + elements / self._elements
-        return work + hidden / self._large_elements + self._outer_step
 
-    @property
-    def held(self) -> int:
-        """Bytes of the largest moment: the pseudo-labeler's draws, or minibatches and a window."""
-        nodes = self._known if self.labeler else self._train
-        batches = min(BATCHES, -(-nodes // BATCH_NODES))
-        reached = batches * self._reached * min(self._features, self._propagated_row * LARGE)
-        reached = min(reached, MOST_NUMBERS)
-        learned = self.method.held_bytes(self._nodes, self._learned, self._classes)
-        columns = consistent.columns_read(self._all, self._features)
-        rows = self._train + min(consistent.POOL, self._all - self._train)
-        drawn = (6 * self._all + consistent.DRAWS * rows) * columns
-        held = FLOAT * int(reached) + learned if self.method.iterations else 0
-        return max(held, FLOAT * drawn if self.labeler else 0)
+def expected_costs(  # noqa: PLR0915 - one formula after the other
+    view: CondensingView, nodes: int, kind: str, method: Bilevel
+) -> Costs:
+    """The costs of condensing what may be seen to ``nodes`` nodes; ``kind`` is ``cpu`` or ``cuda``."""
+    visible, validation = view.visible, view.validation
+    speed, large_elements = SPEED[kind], LARGE_ELEMENTS[kind]
+    tall = min(1 + nodes / TALL, SLOWEST) if kind == "cpu" else 1.0
+    everyone, features = visible.num_nodes, int(visible.x.shape[1])
+    learned = method.learned_columns(features)
+    edges = int(visible.adjacency.nnz) + everyone
+    # Of very many nodes a random part is read.
+    train = trained_places(visible).numel()
+    validated = validation_part(validation).nodes.numel()
+    known = min(everyone, visible.most_rows)
+    degree = edges / max(1, everyone)
+    filled = visible.filled / max(1, everyone)
+    sparse = kind == "cpu" and 10 * filled < features
+    # Work per row of the features, and of propagated ones.
+    row = SPARSE_FACTOR * filled if sparse else features / LARGE
+    propagated = min(features, filled * degree)
+    propagated_row = SPARSE_FACTOR * propagated if sparse else features / LARGE
+    scan = everyone * features / SCANNED if sparse else 0.0
+    scored = min(int(validation.x.shape[0]), validated * degree)
+    # Training nodes and their neighbors.
+    trained_on = min(everyone, train * degree)
+    reached = min(everyone, min(BATCH_NODES, everyone) * degree)
 
-    @property
-    def smoothing(self) -> float:
-        """What the pseudo-labeler propagates before it is trained."""
-        columns = consistent.columns_read(self._all, self._features)
-        hops = (consistent.DRAWS + 1) * consistent.HOPS
-        return hops * columns * (0.5 * self._edges + 3 * self._all) / self._large_elements
-
-    @property
-    def preparation(self) -> float:
-        """Features that are propagated and cut into minibatches before the first outer step."""
-        return self._all * self._features / self._prepared
-
-    @property
-    def labels(self) -> float:
-        """Pseudo-labels."""
-        columns = consistent.columns_read(self._all, self._features)
-        rows = min(self._train, consistent.LABELED) + consistent.UNLABELED
+    # The pseudo-labeler.
+    columns = consistent.columns_read(everyone, features)
+    hops = (consistent.DRAWS + 1) * consistent.HOPS
+    smoothing = hops * columns * (0.5 * edges + 3 * everyone) / large_elements
+    labels = 0.0
+    labeler = labeler_of(method, visible)
+    if labeler is not None and not (method.pseudo_labels == "auto" and visible.is_large):
+        rows = min(train, consistent.LABELED) + consistent.UNLABELED
         epochs = consistent.RECIPE.epochs
-        trained = epochs * (6 * consistent.COMPARED * rows + self._validated)
+        trained = epochs * (6 * consistent.COMPARED * rows + validated)
         trained *= consistent.NETWORKS * consistent.HIDDEN * columns
-        seconds = self.smoothing + trained / self._speed + 10 * epochs * self._epoch
-        if self.method.pseudo_labels != "auto":
-            return seconds
-        seconds = 0.0 if self._large else seconds
+        labels = smoothing + trained / speed + 10 * epochs * EPOCH[kind]
+    if labeler is not None and method.pseudo_labels == "auto":
         # GCNs that are compared with it: five for 200 epochs, validated every second epoch.
-        work = 64 * self._row * (6000 * self._trained_on + 1000 * self._scored)
-        return seconds + work / self._speed + 200 * self._epoch
+        work = 64 * row * (6000 * trained_on + 1000 * scored)
+        labels = labels + work / speed + 200 * EPOCH[kind]
 
-    def _herding(self) -> float:
-        rows = self._trained_on
-        work = 64 * self._row * (600 * rows + 200 * self._scored)
-        activations = 64 * 100 * 15 * (rows + self._scored)
-        # 100 epochs, three products with the edges each.
-        messages = 64 * 300 * self._edges * rows / max(1, self._all) / self._messages
-        seconds = work / self._speed + activations / self._large_elements + messages
-        return seconds + self._scan + 100 * self._epoch
+    # Herding: 100 epochs, three products with the edges each.
+    work = 64 * row * (600 * trained_on + 200 * scored)
+    activations = 64 * 100 * 15 * (trained_on + scored)
+    messages = 64 * 300 * edges * trained_on / max(1, everyone) / MESSAGES[kind]
+    herding = work / speed + activations / large_elements + messages + scan + 100 * EPOCH[kind]
 
-    def comparison(self) -> float:
-        """Networks trained on the condensed graph and validated on the real one."""
-        epochs, validations = QUICK.epochs, QUICK.epochs // QUICK.validate_every
-        width = QUICK_NETWORKS * QUICK_HIDDEN
-        small = epochs * 6 * self._tall * self._nodes * self._features
-        real = validations * 2 * self._scored * self._row
-        weights = epochs * 10 * self._features * width
-        activations = validations * 4 * self._scored * width
-        return (
-            width * (small + real) / self._speed
-            + weights / self._elements
-            + activations / self._large_elements
-            + epochs * self._epoch
-        )
+    # A comparison.
+    epochs, validations = QUICK.epochs, QUICK.epochs // QUICK.validate_every
+    width = QUICK_NETWORKS * QUICK_HIDDEN
+    small = epochs * 6 * tall * nodes * features
+    real = validations * 2 * scored * row
+    comparison = (
+        width * (small + real) / speed
+        + epochs * 10 * features * width / ELEMENTS[kind]
+        + validations * 4 * scored * width / large_elements
+        + epochs * EPOCH[kind]
+    )
+
+    # An outer step.
+    width = method.students * method.hidden_channels
+    # New students train without a gradient, one at a time.
+    life = max(1, (method.longest - method.burn_in) // method.window)
+    steps = method.window + method.burn_in / (3 * life)
+    products = 12 * steps * nodes * learned * width
+    elements = PASSES * steps * learned * width
+    real = 6 * reached * propagated_row * width * learned / features
+    # Hidden units of condensed and of real nodes, with their gradients.
+    hidden = width * (12 * steps * nodes + 6 * reached)
+    work = (tall * products + real) / speed + elements / ELEMENTS[kind]
+    iteration = work + hidden / large_elements + OUTER_STEP[kind]
+
+    # Bytes of minibatches and a window, and of the pseudo-labeler's draws.
+    batches = min(BATCHES, -(-(known if labeler is not None else train) // BATCH_NODES))
+    numbers = min(batches * reached * min(features, propagated_row * LARGE), MOST_NUMBERS)
+    window = method.held_bytes(nodes, learned, visible.num_classes)
+    pooled = train + min(consistent.POOL, everyone - train)
+    drawn = (6 * everyone + consistent.DRAWS * pooled) * columns
+    held = FLOAT * int(numbers) + window if method.iterations else 0
+    return Costs(
+        method,
+        labels=labels,
+        smoothing=smoothing,
+        herding=herding,
+        # Wide features are projected before they are grouped.
+        start=1400.0 * known * min(features, 2 * PROJECTED) / speed,
+        comparison=comparison,
+        preparation=everyone * features / PREPARED[kind],
+        iteration=iteration,
+        held=max(held, FLOAT * drawn if labeler is not None else 0),
+    )

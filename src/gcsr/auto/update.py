@@ -13,28 +13,21 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from gcsr.auto.automatic import (
-    FINAL_NETWORKS,
-    FINAL_SEED,
-    LEAST_ITERATIONS,
-    STEPS_MANY_LABELS,
-    Automatic,
-)
+from gcsr.auto.automatic import LEAST_ITERATIONS, STEPS_MANY_LABELS, Automatic, final_score
 from gcsr.data.arrays import FEATURE_SCALINGS
 from gcsr.data.condensed import CondensedGraph
 from gcsr.data.graph import Graph
 from gcsr.data.interop import graph_of, recordable_options
 from gcsr.data.objects import described
 from gcsr.data.views import CondensingView, VisibleGraph
-from gcsr.engines.iterates import QuickScore
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.methods.base import RESOURCE, Condenser
-from gcsr.methods.bilevel import QUICK, QUICK_HIDDEN, Bilevel, known_labels
+from gcsr.methods.bilevel import Bilevel, known_labels
 from gcsr.outofcore.estimate import Work
 from gcsr.starts.sample import Start, class_budget
 from gcsr.training.fit import topology_of
@@ -112,14 +105,14 @@ class Update(Condenser):
         iterations: outer steps; by default a fourth of those of condensing anew.
     """
 
-    name: ClassVar[str] = "update"
-    summary: ClassVar[str] = "bilevel condensation from an earlier condensed graph"
-    same_on_every_device: ClassVar[bool] = False
-    beyond_training_nodes: ClassVar[bool] = True
-    exact_class_budget: ClassVar[bool] = False
-    multi_label: ClassVar[bool] = True
-    works_in_blocks: ClassVar[bool] = Bilevel.works_in_blocks
-    includes: ClassVar[tuple[type[Condenser], ...]] = (Bilevel,)
+    name = "update"
+    summary = "bilevel condensation from an earlier condensed graph"
+    same_on_every_device = False
+    beyond_training_nodes = True
+    exact_class_budget = False
+    multi_label = True
+    works_in_blocks = Bilevel.works_in_blocks
+    includes = (Bilevel,)
 
     previous: CondensedGraph = field(metadata=RESOURCE)
     iterations: Whole | None = None
@@ -139,7 +132,7 @@ class Update(Condenser):
         """One condensed graph per seed."""
         view, device = ctx.view, ctx.device
         self._require_fits(view)
-        plan = Automatic(nodes=ctx.nodes)._plan(view, ctx.nodes, device.type)
+        plan, _ = Automatic(nodes=ctx.nodes).expected(view, ctx.nodes, device.type)
         steps = max(LEAST_ITERATIONS, plan.iterations // SHARE_OF_STEPS)
         steps = steps if self.iterations is None else self.iterations
         method = Bilevel(
@@ -150,17 +143,16 @@ class Update(Condenser):
             # The start and the last iterate are compared below.
             iterate="last",
         )
-        old = _Old.of(self.previous, view.visible.num_classes, device)
+        old = PreviousNodes.of(self.previous, view.visible.num_classes, device)
         kept, added = old.fitted(view.visible, ctx.nodes)
         new: list[Start | None] = [None for _ in ctx.seeds]
         if added.any():
             new = [*method.starts(ctx, known_labels(method, ctx), added)]
         starts = [old.start(kept, one) for one in new]
         made = method.run(ctx, starts)
-        score = QuickScore(view.validation, device)
         learned = {"kept": int(kept.sum()), "added": added.tolist(), "iterations": steps}
         return [
-            self._best(start, one, score, learned) for start, one in zip(starts, made, strict=True)
+            self._best(ctx, start, one, learned) for start, one in zip(starts, made, strict=True)
         ]
 
     def _require_fits(self, view: CondensingView) -> None:
@@ -182,7 +174,7 @@ class Update(Condenser):
         )
 
     def _best(
-        self, start: Start, made: CondensationResult, score: QuickScore, learned: dict[str, Any]
+        self, ctx: Context, start: Start, made: CondensationResult, learned: dict[str, Any]
     ) -> CondensationResult:
         """The result, its start or the previous graph, whichever validates best."""
         small, device = self.previous, start.x.device
@@ -201,31 +193,23 @@ class Update(Condenser):
             x, a, y = (one.float().to(device) for one in (small.x, small.adjacency, shares))
             finalists["previous graph"] = replace(made, x=x, adjacency=a, y=y)
         finalists["updated"] = made
-        validation = {
-            name: score.score(
-                *(one.x.float(), one.adjacency.float(), one.y.float()),
-                *(FINAL_NETWORKS, FINAL_SEED),
-                hidden_channels=QUICK_HIDDEN,
-                recipe=QUICK,
-            )
-            for name, one in finalists.items()
-        }
+        validation = {name: final_score(one, ctx) for name, one in finalists.items()}
         # Of equals what was learned.
         chosen = max(reversed(finalists), key=validation.__getitem__)
-        notes = made.notes
+        notes, before = made.notes, small.provenance.get("history")
         if chosen != "updated":
             notes = (*notes, f"no outer step validated better than the {chosen}")
         details = {
             **made.details,
             "update": {**learned, "chosen": chosen, "validation": validation},
-            "history": [*_list(small.provenance.get("history")), record(small)],
+            "history": [*(before if isinstance(before, list) else []), record(small)],
             **({"leaks_test_labels": True} if small.leaks_test_labels else {}),
         }
         return replace(finalists[chosen], notes=notes, details=details)
 
 
 @dataclass(frozen=True, eq=False)
-class _Old:
+class PreviousNodes:
     """Labeled nodes of the previous graph: features as networks see them, class shares, strata."""
 
     x: Tensor
@@ -233,8 +217,8 @@ class _Old:
     strata: Tensor
 
     @classmethod
-    def of(cls, small: CondensedGraph, num_classes: int, device: torch.device) -> _Old:
-        # A' = I while learning: features are those after a hop on the previous A'.
+    def of(cls, small: CondensedGraph, num_classes: int, device: torch.device) -> PreviousNodes:
+        """Of a previous graph. A' = I while learning: features are those after a hop on its A'."""
         x = topology_of(small.adjacency.float()).normalized(small.x.float())[small.labeled]
         shares = _padded(small.targets.float(), num_classes)[small.labeled]
         strata = torch.zeros(len(x)) if small.multi_label else shares.argmax(1)
@@ -292,10 +276,6 @@ def redundant(x: Tensor, count: int) -> Tensor:
 
 def _padded(shares: Tensor, num_classes: int) -> Tensor:
     return torch.nn.functional.pad(shares, (0, num_classes - int(shares.shape[1])))
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 def content_hash(small: CondensedGraph) -> str:

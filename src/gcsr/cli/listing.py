@@ -100,6 +100,8 @@ def _explained(method: type[Condenser]) -> str:
             texts.append(head)
         entries = found | entries  # a method's own text replaces that of its base class
     top = f"{method.name}: {method.summary}\nsettings: {_texts(method)}"
+    if method.reference:
+        top += f"\nfrom {method.reference}"
     if method.delegates:
         others = ", ".join(other.name for other in method.delegates)
         top += f"\nand any setting of {others}, which is then not up for choice"

@@ -6,7 +6,7 @@ import heapq
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,6 +14,7 @@ import torch
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, lobpcg
 
+from gcsr.utils.errors import Bounds, PositiveShare, Whole
 from gcsr.utils.progress import Progress
 
 STAGE = "contracting"
@@ -273,19 +274,13 @@ def coarse_weights(weights: sp.csr_array, groups: np.ndarray) -> sp.csr_array:
 STALLED = 2
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Rules:
-    """How far and by what a graph is contracted.
+    """How far and by what a graph is contracted; see :class:`gcsr.Coarsening`."""
 
-    Attributes:
-        directions: how many of the smoothest directions count (K).
-        levels: how many levels may contract neighborhoods.
-        reduction: the largest share of its nodes that a level may remove.
-    """
-
-    directions: int = 10
-    levels: int = 10
-    reduction: float = 0.99
+    directions: Annotated[int, Bounds(least=2)] = 10
+    levels: Whole = 10
+    reduction: PositiveShare = 0.99
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ class DirectStep(OuterStep):
 
     Args:
         params: what is learned; updated in place.
-        rates: a learning rate for each, a number or one per graph.
+        lrs: a learning rate for each, a number or one per graph.
         loss: differentiable in ``params``.
         learned: from an iteration to the places in ``params`` that it changes; by default all.
     """
@@ -29,12 +29,12 @@ class DirectStep(OuterStep):
     def __init__(
         self,
         params: Sequence[Tensor],
-        rates: Sequence[float | Tensor],
+        lrs: Sequence[float | Tensor],
         loss: Loss,
         learned: Callable[[int], Sequence[int]] | None = None,
     ) -> None:
-        self.x, self.params, self._rates, self._loss = params[0], params, rates, loss
-        self._adams = [Adam((p,), rate) for p, rate in zip(params, rates, strict=True)]
+        self.x, self.params, self._lrs, self._loss = params[0], params, lrs, loss
+        self._adams = [Adam((p,), lr) for p, lr in zip(params, lrs, strict=True)]
         everything = range(len(params))
         self._learned = learned or (lambda iteration: everything)
 
@@ -51,8 +51,8 @@ class DirectStep(OuterStep):
         losses = self._loss(iteration, given)
         gradients = torch.autograd.grad(losses.sum(), [given[place] for place in places])
         for place, gradient in zip(places, gradients, strict=True):
-            adam, rate = self._adams[place], self._rates[place]
-            adam.rate = rate if lr_scale is None else rate * lr_scale
+            adam, lr = self._adams[place], self._lrs[place]
+            adam.lr = lr if lr_scale is None else lr * lr_scale
             adam.step((gradient,))
         return losses.detach()
 

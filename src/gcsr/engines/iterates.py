@@ -14,7 +14,6 @@ from gcsr.models.base import Prepared
 from gcsr.models.registry import testing_model
 from gcsr.outofcore.real import real_graph
 from gcsr.training.fit import TrainingRecipe, fit, topology_of
-from gcsr.utils.progress import Watch
 
 QUICK = TrainingRecipe(epochs=200, validate_every=10)
 QUICK_RUNS = 2
@@ -26,12 +25,6 @@ def epochs_to_compare(epochs: int) -> frozenset[int]:
     """Every tenth of a run and, because gradient matching is often best early, powers of two."""
     tenths = range(0, epochs, max(1, epochs // 10))
     return frozenset(tenths) | {1 << power for power in range(epochs.bit_length())}
-
-
-def loss_curves(losses: Tensor, iterations: int) -> list[dict[str, Any]]:
-    """The losses ``(iterations, graphs)`` of every graph, thinned, for its provenance."""
-    every = max(1, iterations // CURVE_POINTS)
-    return [{"every": every, "values": recorded(one)} for one in losses[::every].T]
 
 
 def recorded(values: Tensor) -> list[float | None]:
@@ -117,11 +110,16 @@ class QuickScore:
         self, validation: Target, device: torch.device, *, networks: int = QUICK_RUNS, seed: int = 0
     ) -> None:
         self.networks, self.seed = networks, seed
+        read, model = validation_part(validation), testing_model("gcn")
+        # What validating reads does not depend on the number of hidden channels.
         self.validate, self.labels = _PREPARED.get(
             validation,
             validation,
             str(device),
-            lambda: _prepared(validation_part(validation), device),
+            lambda: (
+                real_graph(read, device).prepared(model, read.nodes),
+                read.labels.to(device),
+            ),
         )
         self.features = int(validation.x.shape[1])
 
@@ -170,28 +168,35 @@ class QuickScore:
         ).validation
 
 
-def _prepared(validation: Target, device: torch.device) -> tuple[Prepared, Tensor]:
-    """What validating reads, and the labels. It does not depend on the number of hidden channels."""
-    prepared = real_graph(validation, device).prepared(testing_model("gcn"), validation.nodes)
-    return prepared, validation.labels.to(device)
-
-
 # Several starts and iterates of a run are scored.
 _PREPARED: ViewCache[tuple[Prepared, Tensor]] = ViewCache()
 
 
 class BestValidated(Best):
-    """Keeps, for every graph, the iterate with the best :class:`QuickScore`."""
+    """Keeps, for every graph, the iterate with the best :class:`QuickScore`.
+
+    ``score`` replaces it: from the number of a graph and its X', A' and Y' to a validation accuracy.
+    """
 
     measure = "validation"
 
-    def __init__(self, validation: Target, device: torch.device, *, latest: bool = False) -> None:
+    def __init__(
+        self,
+        validation: Target,
+        device: torch.device,
+        *,
+        latest: bool = False,
+        score: Callable[[int, Tensor, Tensor, Tensor], float] | None = None,
+    ) -> None:
         super().__init__(latest=latest)
-        self._quick = QuickScore(validation, device)
+        self.quick, self._score = QuickScore(validation, device), score
 
     def score(self, x: Tensor, a: Tensor, y: Tensor) -> Tensor:
         """Validation accuracy of every graph."""
-        found = [self._quick(*graph) for graph in zip(x, a, y, strict=True)]
+        found = [
+            self.quick(*graph) if self._score is None else self._score(g, *graph)
+            for g, graph in enumerate(zip(x, a, y, strict=True))
+        ]
         return torch.tensor(found, dtype=torch.float64)
 
 
@@ -210,30 +215,20 @@ def comparison(
     """
     if view.watch is None:
         return best
-    watch = in_order(view.watch)
+    watch, last = view.watch, -1
     validated = best if isinstance(best, BestValidated) else BestValidated(view.validation, device)
 
     def compare(iteration: int, iterate: Sequence[Tensor]) -> None:
+        nonlocal last
         if best is not None:
             best(iteration, iterate)
-        if validated is best or iteration % every == 0:
+        # A run that was rolled back repeats iterations.
+        if iteration > last and (validated is best or iteration % every == 0):
             scores = validated.scores[-1][1] if validated is best else validated.score(*iterate[:3])
+            last = iteration
             watch(iteration, dict(zip(seeds, scores.tolist(), strict=True)))
 
     return compare
-
-
-def in_order(watch: Watch) -> Watch:
-    """Calls ``watch`` at most once per iteration: a run that was rolled back repeats some."""
-    last = -1
-
-    def once(iteration: int, scores: Mapping[int, float]) -> None:
-        nonlocal last
-        if iteration > last:
-            last = iteration
-            watch(iteration, scores)
-
-    return once
 
 
 # -- Which entries of A' become edges for layers that ignore edge weights -----------------------------

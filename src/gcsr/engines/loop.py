@@ -15,7 +15,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from gcsr.engines.iterates import Best, comparison, loss_curves
+from gcsr.engines.iterates import CURVE_POINTS, Best, comparison, recorded
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.utils.checkpoint import CheckpointLog, State
 from gcsr.utils.devices import free_memory_bytes, within_memory
@@ -301,9 +301,11 @@ def learn(
     ctx: Context,
     step: OuterStep,
     iterations: int,
-    iterate: Callable[[], tuple[Tensor, ...]],
+    iterate: Callable[[int], tuple[Tensor, ...]],
     best: Best | None,
     *,
+    loss: str = "matching_loss",
+    part: Sequence[int] = (),
     compare_at: Container[int] | None = None,
     watch_every: int = 1,
     unit: str = "iteration",
@@ -313,9 +315,12 @@ def learn(
 
     Args:
         ctx, step, iterations: what runs.
-        iterate: X', A', Y' of every graph as they are now, and what the method adds.
+        iterate: X', A', Y' of every graph as they are now, before an iteration, and what the method
+            adds.
         best: compares iterates at ``compare_at``, by default ten times; ``None``: the last one is
             returned.
+        loss: the provenance key of the losses.
+        part: names this part of the checkpoint; by default the seeds.
         watch_every: see :func:`~gcsr.engines.iterates.comparison`.
         unit: the method's word for an iteration.
         options: those of :func:`optimize`.
@@ -323,23 +328,24 @@ def learn(
     view, seeds = ctx.view, ctx.seeds
     if compare_at is None:
         compare_at = range(0, iterations, max(1, iterations // COMPARISONS))
-    guard = DivergenceGuard(best, view.checkpoint, seeds, ctx.device, unit)
+    guard = DivergenceGuard(best, view.checkpoint, part or seeds, ctx.device, unit)
     compare = comparison(best, view, seeds, ctx.device, every=watch_every)
     losses = optimize(
         step,
         iterations,
         progress=ctx.progress,
         guard=guard,
-        compare=None if compare is None else lambda i: compare(i, iterate()),
+        compare=None if compare is None else lambda i: compare(i, iterate(i)),
         compare_at=compare_at,
         **options,
     )
+    every = max(1, iterations // CURVE_POINTS)
     details: list[dict[str, Any]] = [
-        {"matching_loss": curve} for curve in loss_curves(losses, iterations)
+        {loss: {"every": every, "values": recorded(one)}} for one in losses[::every].T
     ]
     if best is not None:
         details = [one | {best.measure: best.curve(g)} for g, one in enumerate(details)]
-    found = best.kept if best is not None else iterate()
+    found = best.kept if best is not None else iterate(iterations)
     return Learned(found, losses, details, [guard.notes(g) for g in range(len(seeds))])
 
 

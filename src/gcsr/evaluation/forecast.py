@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import torch
 
 from gcsr.auto.automatic import Automatic
-from gcsr.auto.costs import Costs
+from gcsr.auto.costs import expected_costs
 from gcsr.data.graph import Graph
 from gcsr.data.views import CondensingView, View, known_nodes
 from gcsr.engines.bilevel.engine import CHECK_EVERY
@@ -103,7 +103,7 @@ def forecast(
         few = replace(QUICK, epochs=epochs)
         quick.score(x, identity, targets, networks, 0, hidden_channels=QUICK_HIDDEN, recipe=few)
 
-    costs = Costs(condensing, nodes, device.type, Bilevel(nodes=nodes), labeler=False)
+    costs = expected_costs(condensing, nodes, device.type, Bilevel(nodes=nodes))
     trial = Trial(testing_model("gcn"), graph, device, recipe, 0)
     prepared = trial.model.prepare(x, topology_of(identity))
     small = Batch(prepared, targets, range(1))
@@ -116,7 +116,7 @@ def forecast(
         trainings = [Training(quickly, QUICK.epochs, QUICK.validate_every)]
         trainings += [Training(partial(train, one), recipe.epochs, 1) for one in (small, whole)]
         brief, *each = projected(trainings, device)
-        slowdown = brief / costs.comparison()
+        slowdown = brief / costs.comparison
         condense = condenser.estimate(graph, device.type).seconds
         if isinstance(condenser, Automatic):
             condense *= slowdown
@@ -152,13 +152,13 @@ def _automatic_seconds(
     visible, device, nodes = view.visible, torch.device("cpu"), start.x.shape[0]
     plan, costs = condenser.expected(view, nodes, device.type)
     method = replace(costs.method, iterations=plan.iterations)
-    labels = slowdown * costs.labels if costs.labeler else 0.0
+    labels = slowdown * costs.labels
     steps = 0.0
     if plan.iterations:
         steps = slowdown * (plan.iterations * costs.iteration + costs.preparation)
     rest = slowdown * plan.expected_seconds - labels - steps
 
-    if costs.labeler and slowdown * costs.smoothing < LONGEST_START:
+    if costs.labels and slowdown * costs.smoothing < LONGEST_START:
         labeler = labeler_of(method, visible)
         names = compared(visible) if labeler == "auto" else (str(labeler),)
 
@@ -169,7 +169,7 @@ def _automatic_seconds(
     # Two checks of the losses are waited for.
     first = slowdown * (2 * CHECK_EVERY * costs.iteration + costs.preparation)
     if plan.iterations and method.structure == "none" and first < 2 * LONGEST_START:
-        read = torch.arange(visible.num_nodes) if costs.labeler else visible.train
+        read = torch.arange(visible.num_nodes) if costs.labels else visible.train
         read = known_nodes(visible, read)
         shares = torch.full((read.numel(), visible.num_classes), 1 / visible.num_classes)
         known = LabelShares(read, shares)

@@ -23,6 +23,7 @@ from gcsr.distributed.pool import Cluster, connected
 from gcsr.engines.iterates import QuickScore, choose_edges
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.methods.distributed import condense_spread
+from gcsr.methods.registry import methods
 from gcsr.outofcore.estimate import Estimate, Work, estimate
 from gcsr.training.expert_recipe import ExpertRequest
 from gcsr.utils.checkpoint import Checkpoint, opened
@@ -47,37 +48,14 @@ logger = logging.getLogger(__name__)
 VERSIONED = ("torch", "torch_geometric", "numpy", "scipy", "safetensors")
 
 
-def library_versions() -> dict[str, str]:
-    """Of this library, of Python, and of what else can change a result."""
+def code_versions() -> dict[str, str]:
+    """What ties a number to its code: versions of what can change it, and a hash of this library."""
     return {
         "gcsr": __version__,
         "python": platform.python_version(),
         **{name: version(name) for name in VERSIONED},
+        "source": source_hash(),
     }
-
-
-def code_versions() -> dict[str, str]:
-    """What ties a measured number to its code: all versions and a hash of this library's source."""
-    return library_versions() | {"source": source_hash()}
-
-
-def _with_edges(
-    made: CondensationResult, view: CondensingView, seed: int, device: torch.device
-) -> CondensationResult:
-    """The same result with the edges for unweighted layers in its details, where A' has weights."""
-    small = CondensedGraph(
-        made.x,
-        made.adjacency,
-        made.y,
-        view.visible.num_classes,
-        multi_label=view.visible.multi_label,
-    )
-    if not small.has_weights or not view.validation.nodes.numel():
-        return made
-    quick = QuickScore(view.validation, device)
-    x, adjacency, targets = (p.to(device) for p in (small.x, small.adjacency, small.targets))
-    chosen = choose_edges(x, adjacency, targets, quick, seed)
-    return replace(made, details={**made.details, UNWEIGHTED_EDGES: chosen})
 
 
 # Metadata of a field that bounds memory or disk: no part of how a result came about.
@@ -98,6 +76,8 @@ class Condenser(ABC):
 
     name: ClassVar[str]
     summary: ClassVar[str]
+    # The paper that it is from.
+    reference: ClassVar[str] = ""
     # Increased whenever the same settings give another result; checkpoints of other revisions are
     # refused, and results contain their revision.
     revision: ClassVar[int] = 1
@@ -290,7 +270,22 @@ class Condenser(ABC):
         if target.type == "cuda":
             torch.cuda.reset_peak_memory_stats(target)
         began = time.perf_counter()
-        with opened(checkpoint, self._run_of(view, nodes, seeds, target)) as log:
+        others = {name: value for name, value in self.revisions.items() if name != self.name}
+        # What must be equal for a run to continue from a checkpoint.
+        identity = {
+            "method": self.name,
+            "revision": self.revision,
+            **{f"revision of {name}": value for name, value in others.items()},
+            **self.settings,
+            "nodes": nodes,
+            "seeds": list(seeds),
+            "dataset": view.source.name,
+            "data": view.source.content_hash,
+            "setting": "inductive" if view.source.inductive else "transductive",
+            "device": arithmetic(target),
+            **{name: value for name, value in code_versions().items() if name != "source"},
+        }
+        with opened(checkpoint, identity) as log:
             with suitable_threads(view.visible.x.numel(), target):
                 made = self.run(
                     Context(replace(view, checkpoint=log), nodes, seeds, target, progress, cluster)
@@ -301,20 +296,21 @@ class Condenser(ABC):
                     f"run of {self.name!r} must return a list with one CondensationResult per seed"
                     f" ({len(seeds)}), got {kinds}.",
                 )
-                made = [
-                    _with_edges(result, view, seed, target)
+                graphs = [
+                    self._finished(view, result, seed, target, context or {})
                     for result, seed in zip(made, seeds, strict=True)
                 ]
-            seconds = time.perf_counter() - began
-            measured: dict[str, Any] = {"graphs_together": len(seeds)}
+            measured: dict[str, Any] = {
+                "seconds": time.perf_counter() - began,
+                "graphs_together": len(seeds),
+            }
             if log is not None:
-                seconds = log.seconds
-                measured |= log.measured
-        measured = {"seconds": seconds / len(seeds), **measured}
-        return [
-            self._with_provenance(view, result, seed, target, measured, context or {})
-            for result, seed in zip(made, seeds, strict=True)
-        ]
+                measured |= {"seconds": log.seconds} | log.measured
+        measured["seconds"] /= len(seeds)
+        measured["peak_memory_bytes"] = peak_memory_bytes(target)
+        for small in graphs:
+            small.provenance["measured"] = measured | small.provenance["measured"]
+        return graphs
 
     def _seen(self, source: Graph | CondensingView) -> CondensingView:
         """The view of a graph, without test labels unless these settings need them."""
@@ -331,38 +327,14 @@ class Condenser(ABC):
             )
         if view.visible.disk is not None:
             self._require_blocks()
-        require(
-            self.multi_label or not view.visible.multi_label,
-            f"method must be auto, bilevel, herding, kcenter or random for a multi-label graph, got"
-            f" {self.name!r}.",
-        )
+        if view.visible.multi_label:
+            self._require_trait("multi_label", "for a multi-label graph", ".")
         return view
 
     @property
     def revisions(self) -> dict[str, int]:
         """Of this method, and of those that it may run."""
         return {one.name: one.revision for one in (type(self), *(self.includes or self.delegates))}
-
-    def _run_of(
-        self, view: CondensingView, nodes: int, seeds: Sequence[int], device: torch.device
-    ) -> dict[str, Any]:
-        """What must be equal for a run to continue from a checkpoint."""
-        others = {
-            f"revision of {one.name}": one.revision for one in self.includes or self.delegates
-        }
-        return {
-            "method": self.name,
-            "revision": self.revision,
-            **others,
-            **self.settings,
-            "nodes": nodes,
-            "seeds": list(seeds),
-            "dataset": view.source.name,
-            "data": view.source.content_hash,
-            "setting": "inductive" if view.source.inductive else "transductive",
-            "device": arithmetic(device),
-            **library_versions(),
-        }
 
     def estimate(self, graph: Graph, kind: str = "cpu") -> Estimate:
         """Expected seconds (an order of magnitude), memory and disk space of condensing a graph.
@@ -390,48 +362,58 @@ class Condenser(ABC):
 
     def _require_blocks(self) -> None:
         """Refuse a graph that stays on disk where these settings need it in memory."""
-        require(
-            self.works_in_blocks,
-            "method must be auto, bilevel, clusters, gcsr, herding, kcenter, mtt or random for a graph"
-            f" on disk, got {self.name!r}; or load it with a larger memory=BYTES.",
+        self._require_trait(
+            "works_in_blocks", "for a graph on disk", "; or load it with a larger memory=BYTES."
         )
 
-    def _with_provenance(
+    def _require_trait(self, trait: str, purpose: str, end: str) -> None:
+        """Refuse a method whose class variable ``trait`` is false."""
+        if not getattr(self, trait):
+            *able, last = sorted(name for name, one in methods().items() if getattr(one, trait))
+            raise InputError(
+                f"method must be {', '.join(able)} or {last} {purpose}, got {self.name!r}{end}"
+            )
+
+    def _finished(
         self,
         view: CondensingView,
         made: CondensationResult,
         seed: int,
         device: torch.device,
-        measured: dict[str, Any],
         context: dict[str, Any],
     ) -> CondensedGraph:
-        x, adjacency, y = made.x.cpu(), made.adjacency.cpu(), made.y.cpu()
-        source = view.source
-        nodes = int(x.shape[0])
-        classes, multi_label = view.visible.num_classes, view.visible.multi_label
-        bare = CondensedGraph(x, adjacency, y, classes, multi_label=multi_label)
-        # On an inductive graph every visible label is a training label: nothing can leak.
-        leaks = self.leaks_test_labels and not source.inductive
+        """A result with its provenance, and with edges for unweighted layers where A' has weights."""
+        visible, source = view.visible, view.source
+        small = CondensedGraph(
+            made.x.cpu(),
+            made.adjacency.cpu(),
+            made.y.cpu(),
+            visible.num_classes,
+            multi_label=visible.multi_label,
+        )
+        edges: dict[str, Any] = {}
+        if small.has_weights and view.validation.nodes.numel():
+            quick = QuickScore(view.validation, device)
+            x, a, targets = (p.to(device) for p in (small.x, small.adjacency, small.targets))
+            edges = {UNWEIGHTED_EDGES: choose_edges(x, a, targets, quick, seed)}
         provenance = {
             "method": self.name,
             "revision": self.revision,
             "revisions": self.revisions,
             "settings": self.settings,
             "seed": seed,
-            "nodes": nodes,
-            "ratio": nodes / view.visible.num_nodes,
-            "leaks_test_labels": leaks,
+            "nodes": small.num_nodes,
+            "ratio": small.num_nodes / visible.num_nodes,
+            # On an inductive graph every visible label is a training label: nothing can leak.
+            "leaks_test_labels": self.leaks_test_labels and not source.inductive,
             "dataset": asdict(source),
             "notes": [*view.notes, *made.notes],
             "versions": code_versions(),
             "device": device.type,
-            "bytes": {"original": source.visible_bytes, "condensed": bare.stored_bytes},
-            "measured": {
-                **measured,
-                "peak_memory_bytes": peak_memory_bytes(device),
-                **made.measured,
-            },
+            "bytes": {"original": source.visible_bytes, "condensed": small.stored_bytes},
+            "measured": made.measured,
             **made.details,
+            **edges,
             **context,
         }
-        return replace(bare, provenance=provenance)
+        return replace(small, provenance=provenance)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
 
-from gcsr.data.views import CondensingView, ViewCache, VisibleGraph, known_nodes, parts_read
+from gcsr.data.views import ViewCache, VisibleGraph, known_nodes, parts_read
 from gcsr.engines.bilevel.engine import CHECK_EVERY, BilevelSchedule, BilevelStep
 from gcsr.engines.bilevel.real_loss import BATCH_NODES, BATCHES, STUDENT_MODELS, RealLoss
-from gcsr.engines.bilevel.window import InnerAdam
-from gcsr.engines.iterates import BestValidated, comparison, loss_curves
-from gcsr.engines.loop import DivergenceGuard, advance_together, optimize, reason_of
+from gcsr.engines.iterates import BestValidated
+from gcsr.engines.loop import advance_together, learn, reason_of
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.engines.structure import SelfExpressiveStructure
 from gcsr.equations.prior import class_prior
@@ -37,7 +36,7 @@ from gcsr.starts.sample import (
 from gcsr.training.classification import targets_of
 from gcsr.training.fit import TrainingRecipe
 from gcsr.utils.devices import make_generator
-from gcsr.utils.errors import Count, InputError, Rate, Weight, Whole, require, require_one_of
+from gcsr.utils.errors import Count, InputError, Whole, require, require_one_of
 
 PseudoLabels = Literal["auto", "none", "consistent", "gcn", "appnp"]
 # Below this share of labeled nodes, pseudo-labels of the others are worth training for.
@@ -54,7 +53,7 @@ FLOAT = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bilevel(Condenser):
+class Bilevel(BilevelSchedule, Condenser):
     """Truncated backpropagation through the training of students on the condensed graph.
 
     The outer loss is that of the students on the real graph: true labels of training nodes and, where
@@ -85,33 +84,24 @@ class Bilevel(Condenser):
         expert_seed: seed of the pseudo-labeler.
     """
 
-    name: ClassVar[str] = "bilevel"
-    summary: ClassVar[str] = "features and labels learned through the training of students"
-    revision: ClassVar[int] = 4
+    name = "bilevel"
+    summary = "features and labels learned through the training of students"
+    reference = 'Feng, Vedantam and Kempe, "Embarrassingly Simple Dataset Distillation", ICLR 2024'
+    revision = 4
     # Dropout of the pseudo-labeler is another draw on another device.
-    same_on_every_device: ClassVar[bool] = False
-    beyond_training_nodes: ClassVar[bool] = True
+    same_on_every_device = False
+    beyond_training_nodes = True
     # Labels are learned too: a node may end in another class than it began in.
-    exact_class_budget: ClassVar[bool] = False
-    multi_label: ClassVar[bool] = True
-    works_in_blocks: ClassVar[bool] = True
+    exact_class_budget = False
+    multi_label = True
+    works_in_blocks = True
 
     num_hops: Whole = 1
     init: Literal["clusters", "sample"] = "clusters"
     pseudo_labels: PseudoLabels = "auto"
     structure: Literal["none", "self-expressive"] = "none"
     models: str = "gcn"
-    iterations: Whole = 100
-    students: Count = 4
-    hidden_channels: Count = 64
-    window: Count = 20
-    burn_in: Whole = 40
-    longest: Count = 200
     max_columns: Count = 4096
-    feature_lr: Rate = 0.02
-    label_lr: Weight = 0.02
-    student_lr: Rate = 0.01
-    student_weight_decay: Weight = 5e-4
     iterate: Literal["best-val", "last"] = "best-val"
     expert_seed: Whole = 0
 
@@ -239,7 +229,8 @@ class Bilevel(Condenser):
         classes[known.nodes] = known.shares.argmax(1).cpu()
         correlation = real_graph(visible, device).class_correlation(classes, visible.num_classes)
         correlation = correlation.cpu()
-        priors = [class_prior(correlation, _targets(start).argmax(1).cpu()) for start in starts]
+        targets = [start.targets for start in starts if start.targets is not None]
+        priors = [class_prior(correlation, one.argmax(1).cpu()) for one in targets]
         history = torch.eye(x.shape[1]).to(x).repeat(x.shape[0], 1, 1)
         unit = x.square().sum(-1).mean(-1).view(-1, 1, 1)
         structure = SelfExpressiveStructure(ALPHA * unit, BETA * unit, TAU, GAMMA)
@@ -255,25 +246,33 @@ class Bilevel(Condenser):
         columns: Tensor | None = None,
     ) -> list[CondensationResult]:
         view, seeds = ctx.view, ctx.seeds
-        schedule = BilevelSchedule(
-            iterations=self.iterations,
-            students=self.students,
-            hidden_channels=self.hidden_channels,
-            window=self.window,
-            burn_in=self.burn_in,
-            longest=self.longest,
-            feature_lr=self.feature_lr,
-            label_lr=self.label_lr,
-            inner=InnerAdam(self.student_lr, self.student_weight_decay),
-        )
         initial = torch.stack([start.x for start in starts])
         x = initial.clone() if columns is None else initial[..., columns.to(initial.device)]
-        y = torch.stack([_targets(start) for start in starts])
-        step = BilevelStep(x, y, schedule, real, seeds, structure, view.visible.multi_label)
-        edges = structure is not None
-        keys = [(edges, start) for start in starts]
-        best = None if self.iterate == "last" else BestIterate(view, x.device, keys)
-        offer = None if best is None else comparison(best, view, seeds, x.device)
+        y = torch.stack([start.targets for start in starts if start.targets is not None])
+        step = BilevelStep(x, y, self, real, seeds, structure, view.visible.multi_label)
+        best: BestValidated | None = None
+        if self.iterate == "best-val":
+
+            def score(g: int, x: Tensor, a: Tensor, y: Tensor) -> float:
+                networks = range(QUICK_NETWORKS)
+                quickly = partial(
+                    kept.quick.score,
+                    x,
+                    a,
+                    y,
+                    networks,
+                    0,
+                    hidden_channels=QUICK_HIDDEN,
+                    recipe=QUICK,
+                )
+                if kept.scores:
+                    return quickly()
+                # The first iterate is the start, which the automatic mode has scored before.
+                key = (structure is not None, starts[g])
+                return _START_SCORES.get(view.visible, view.validation, key, quickly)
+
+            # Of equals the latest is kept: its outer loss is lower, and few validation nodes often tie.
+            best = kept = BestValidated(view.validation, x.device, latest=True, score=score)
 
         def iterate(iteration: int) -> tuple[Tensor, Tensor, Tensor]:
             """X', A' and Y' now; the start is as it is, with labels that nothing was taken from."""
@@ -282,32 +281,28 @@ class Bilevel(Condenser):
             )
             return now, step.adjacency(), y if iteration == 0 else step.targets()
 
-        name = seeds if structure is None else [*seeds, -1]
-        guard = DivergenceGuard(best, view.checkpoint, name, x.device)
-        every = max(1, -(-self.iterations // COMPARISONS))
-        losses = optimize(
+        made = learn(
+            ctx,
             step,
             self.iterations,
-            guard=guard,
-            progress=ctx.progress,
+            iterate,
+            best,
+            loss="real_loss",
+            part=seeds if structure is None else [*seeds, -1],
+            compare_at=range(0, self.iterations, max(1, -(-self.iterations // COMPARISONS))),
             check_every=CHECK_EVERY,
-            compare=None if offer is None else lambda i: offer(i, iterate(i)),
-            compare_at=frozenset(range(0, self.iterations, every)),
         )
-        found = iterate(self.iterations) if best is None else best.kept
-        curves = loss_curves(losses, self.iterations)
         results = []
         for g in range(len(seeds)):
             details = {
-                "real_loss": curves[g],
-                **({} if best is None else {best.measure: best.curve(g)}),
+                **made.details[g],
                 "bilevel": {"structure": "none" if structure is None else "self-expressive"},
                 **({} if known.provenance is None else {"pseudo_labels": known.provenance}),
                 **parts_read(view, known.nodes),
             }
-            features, a, shares = (part[g] for part in found)
+            features, a, shares = (part[g] for part in made.iterate)
             order = shares.argmax(1).sort(stable=True).indices  # nodes in blocks by class
-            notes = (*starts[g].notes, *guard.notes(g))
+            notes = (*starts[g].notes, *made.notes[g])
             if real is not None and real.note is not None:
                 notes = (*notes, real.note)
             a = a[order][:, order]
@@ -336,50 +331,20 @@ def known_labels(method: Bilevel, ctx: Context) -> LabelShares:
     if labeler is None:
         nodes = known_nodes(visible, visible.train)
         return LabelShares(nodes, targets_of(visible.labels[nodes], visible.num_classes).to(device))
-    make = partial(_shares, method.expert_seed)
+    seed, device = method.expert_seed, ctx.device
     if ctx.cluster is None:
-        return make(labeler, ctx)
+        return class_shares(ctx.view, labeler, seed=seed, device=device, progress=ctx.progress)
     names = compared(visible) if labeler == "auto" else (labeler,)
-    return best_labels(run_units(ctx, [partial(make, name) for name in names]))
+    return best_labels(run_units(ctx, [partial(_labeled, seed, name) for name in names]))
 
 
-def _shares(seed: int, labeler: str, ctx: Context) -> LabelShares:
+def _labeled(seed: int, labeler: str, ctx: Context) -> LabelShares:
+    """The task: the pseudo-labels of one labeler."""
     return class_shares(ctx.view, labeler, seed=seed, device=ctx.device, progress=ctx.progress)
 
 
 # The automatic mode scores the starts before it optimizes one of them.
 _START_SCORES: ViewCache[float] = ViewCache()
-
-
-class BestIterate(BestValidated):
-    """Keeps, for every graph, the iterate on which quickly trained GCNs validate best.
-
-    Of equals the latest is kept: its outer loss is lower, and few validation nodes often tie.
-    """
-
-    def __init__(
-        self, view: CondensingView, device: torch.device, starts: Sequence[Hashable]
-    ) -> None:
-        super().__init__(view.validation, device, latest=True)
-        self._data, self._starts = (view.visible, view.validation), starts
-
-    def score(self, x: Tensor, a: Tensor, y: Tensor) -> Tensor:
-        """Validation accuracy of every graph."""
-        options: dict[str, Any] = {"hidden_channels": QUICK_HIDDEN, "recipe": QUICK}
-        networks, found = range(QUICK_NETWORKS), []
-        for g, graph in enumerate(zip(x, a, y, strict=True)):
-            score = partial(self._quick.score, *graph, networks, 0, **options)
-            if self.scores:
-                found.append(score())
-            else:
-                # The first iterate is the start, which the automatic mode has scored before.
-                found.append(_START_SCORES.get(*self._data, self._starts[g], score))
-        return torch.tensor(found, dtype=torch.float64)
-
-
-def _targets(start: Start) -> Tensor:
-    assert start.targets is not None
-    return start.targets
 
 
 def better(plain: CondensationResult, structured: CondensationResult) -> CondensationResult:

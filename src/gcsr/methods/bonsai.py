@@ -11,15 +11,13 @@ r"""Bonsai: a real subgraph whose nodes represent the training nodes (Gupta et a
 
 Nothing is learned. Nodes without a training label are context: their rows are in the result, their
 labels are not.
-
-Reference: Gupta et al., "Bonsai: Gradient-free Graph Condensation for Node Classification", ICLR 2025.
 """
 
 from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 import scipy.sparse as sp
@@ -56,14 +54,18 @@ class Bonsai(Condenser):
         overselect: how many times more nodes are taken before PageRank removes some.
     """
 
-    name: ClassVar[str] = "bonsai"
-    revision: ClassVar[int] = 2
-    summary: ClassVar[str] = "a real subgraph of representative training nodes and their neighbors"
+    name = "bonsai"
+    revision = 2
+    summary = "a real subgraph of representative training nodes and their neighbors"
+    reference = (
+        'Gupta et al., "Bonsai: Gradient-free Graph Condensation for Node Classification", '
+        "ICLR 2025"
+    )
     # Nodes near the chosen ones have no label.
-    exact_class_budget: ClassVar[bool] = False
-    seed_matters: ClassVar[bool] = False
+    exact_class_budget = False
+    seed_matters = False
     # Of two nodes that are equally near either may be found first.
-    same_on_every_device: ClassVar[bool] = False
+    same_on_every_device = False
 
     bytes: Count | None = None
     neighbors: Count = 5

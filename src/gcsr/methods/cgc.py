@@ -20,7 +20,7 @@ Class Partition", WWW 2025.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import torch
 from torch import Tensor
@@ -50,10 +50,14 @@ class CGCX(Condenser):
         grouping: ``k-means``, or ``spectral`` clustering as the authors use, which is slower.
     """
 
-    name: ClassVar[str] = "cgc-x"
-    summary: ClassVar[str] = "centers of groups of propagated training rows, weighted by confidence"
+    name = "cgc-x"
+    summary = "centers of groups of propagated training rows, weighted by confidence"
+    reference = (
+        'Gao et al., "Rethinking and Accelerating Graph Condensation: A Training-Free Approach '
+        'with Class Partition", WWW 2025'
+    )
     # A row that is as near to two centers may join either.
-    same_on_every_device: ClassVar[bool] = False
+    same_on_every_device = False
 
     temperature: Rate = 1.0
     augment: Weight = 0.5
@@ -111,8 +115,8 @@ class CGC(CGCX):
             alpha only scales X'.
     """
 
-    name: ClassVar[str] = "cgc"
-    summary: ClassVar[str] = "centers of groups of training rows, with edges between similar ones"
+    name = "cgc"
+    summary = "centers of groups of training rows, with edges between similar ones"
 
     threshold: Annotated[float, Bounds(least=-1.0, most=1.0)] = 0.8
     alpha: Rate = 1.0

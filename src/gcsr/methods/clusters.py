@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 
@@ -37,13 +36,13 @@ class Clusters(Condenser):
         expert_seed: the pseudo-labeler's seed.
     """
 
-    name: ClassVar[str] = "clusters"
-    revision: ClassVar[int] = 3
-    summary: ClassVar[str] = "class-wise centers of all visible nodes, labeled by pseudo-labels"
+    name = "clusters"
+    revision = 3
+    summary = "class-wise centers of all visible nodes, labeled by pseudo-labels"
     # Dropout of the pseudo-labeler is another draw on another device.
-    same_on_every_device: ClassVar[bool] = False
-    beyond_training_nodes: ClassVar[bool] = True
-    works_in_blocks: ClassVar[bool] = True
+    same_on_every_device = False
+    beyond_training_nodes = True
+    works_in_blocks = True
 
     num_hops: Whole = 1
     pseudo_labels: Labeler = "consistent"

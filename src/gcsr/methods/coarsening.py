@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
 
 import numpy as np
 import torch
@@ -25,7 +24,7 @@ from gcsr.methods.base import Condenser
 from gcsr.outofcore.estimate import Work
 from gcsr.starts.sample import class_budget
 from gcsr.utils.devices import make_generator
-from gcsr.utils.errors import Bounds, PositiveShare, Whole, require
+from gcsr.utils.errors import require
 from gcsr.utils.parallel import part_of
 from gcsr.utils.progress import Progress
 
@@ -34,7 +33,7 @@ UNSETTLED = 1e-4
 
 
 @dataclass(frozen=True, kw_only=True)
-class Coarsening(Condenser):
+class Coarsening(Rules, Condenser):
     """Neighborhoods contracted so that the smoothest signals on the graph change least.
 
     Super-nodes without a label (see ``labels``) stay in the result as unlabeled context.
@@ -50,16 +49,14 @@ class Coarsening(Condenser):
         weights: whether edges keep their summed weights; otherwise all weigh one.
     """
 
-    name: ClassVar[str] = "coarsening"
-    summary: ClassVar[str] = "neighborhoods contracted with little loss of smooth signals"
+    name = "coarsening"
+    summary = "neighborhoods contracted with little loss of smooth signals"
+    reference = 'Huang et al., "Scaling Up Graph Neural Networks Via Graph Coarsening", KDD 2021'
     # Labels fall where the training nodes fall.
-    exact_class_budget: ClassVar[bool] = False
+    exact_class_budget = False
     # Only where an iterative eigensolver starts is random.
-    seed_matters: ClassVar[bool] = False
+    seed_matters = False
 
-    directions: Annotated[int, Bounds(least=2)] = 10
-    levels: Whole = 10
-    reduction: PositiveShare = 0.99
     projection: Projection = "auto"
     labels: Labels = "pure"
     weights: bool = False
@@ -88,7 +85,7 @@ class Coarsening(Condenser):
             nodes,
             np.asarray(visible.train),
             np.asarray(view.validation.nodes) if whole else np.empty(0, np.int64),
-            Rules(self.directions, self.levels, self.reduction),
+            self,
             make_generator(seed, "smooth directions"),
             progress,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 from torch import Tensor
 
@@ -11,7 +11,7 @@ from gcsr.engines.gradient.learners import ClassMeans, Network
 from gcsr.engines.loop import PRECISIONS
 from gcsr.engines.result import Context
 from gcsr.methods.gradient_matching import GradientCondenser, StructuredGradientCondenser
-from gcsr.methods.kcenter import KCenterStart
+from gcsr.methods.selection import KCenterStart
 from gcsr.starts.sample import Start
 from gcsr.utils.errors import Count, Rate, Whole
 
@@ -31,7 +31,7 @@ class DistributionCondenser(KCenterStart, GradientCondenser):
     same as in gradient matching; only what is compared differs.
     """
 
-    weighs_classes: ClassVar[bool] = False
+    weighs_classes = False
 
     model: str = "sgc"
     feature_lr: Rate = 0.1
@@ -53,8 +53,9 @@ class DM(DistributionCondenser):
     With the default ``model="sgc"`` the match does not depend on the network.
     """
 
-    name: ClassVar[str] = "dm"
-    summary: ClassVar[str] = "distribution matching of features under random networks (WACV 2023)"
+    name = "dm"
+    summary = "distribution matching of features under random networks (WACV 2023)"
+    reference = 'Zhao and Bilen, "Dataset Condensation with Distribution Matching", WACV 2023'
 
     epochs: Whole = 300
     outer: Count = 1
@@ -65,8 +66,9 @@ class DM(DistributionCondenser):
 class GCDMX(DistributionCondenser):
     """Class means are matched while a network trains on the condensed graph; A' = I."""
 
-    name: ClassVar[str] = "gcdm-x"
-    summary: ClassVar[str] = "distribution matching of features along training (2022)"
+    name = "gcdm-x"
+    summary = "distribution matching of features along training (2022)"
+    reference = 'Liu et al., "Graph Condensation via Receptive Field Distribution Matching", 2022'
 
     epochs: Whole = 60
     outer: Count = 5
@@ -77,9 +79,10 @@ class GCDMX(DistributionCondenser):
 class GCDM(DistributionCondenser, StructuredGradientCondenser):
     """GCDM-X with generated edges: the first ten of every thirty epochs train the generator."""
 
-    name: ClassVar[str] = "gcdm"
-    summary: ClassVar[str] = "distribution matching with generated edges (2022)"
-    period: ClassVar[int] = 30
+    name = "gcdm"
+    summary = "distribution matching with generated edges (2022)"
+    reference = 'Liu et al., "Graph Condensation via Receptive Field Distribution Matching", 2022'
+    period = 30
 
     epochs: Whole = 60
     outer: Count = 5

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -38,8 +38,12 @@ class GCSR(TrajectoryCondenser):
         tau, gamma: how much of P and Z_h is kept per iteration (Eq. 14-15).
     """
 
-    name: ClassVar[str] = "gcsr"
-    summary: ClassVar[str] = "trajectory matching with a self-expressive structure (KDD 2024)"
+    name = "gcsr"
+    summary = "trajectory matching with a self-expressive structure (KDD 2024)"
+    reference = (
+        'Liu, Zeng and Zheng, "Graph Data Condensation via Self-expressive Graph Structure '
+        'Reconstruction", KDD 2024'
+    )
 
     prior: Prior = "predicted"
     regularizer: Regularizer = "prior"
@@ -48,7 +52,7 @@ class GCSR(TrajectoryCondenser):
     tau: Share = 0.9
     gamma: Share = 0.5
 
-    works_in_blocks: ClassVar[bool] = True
+    works_in_blocks = True
 
     def _check(self) -> None:
         super()._check()

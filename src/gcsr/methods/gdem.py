@@ -17,8 +17,6 @@ has a non-negative A' that networks normalize, here
 .. math:: A'_{ij} = \max(S'_{ij}, 0) / \sqrt{S'_{ii} S'_{jj}}, \quad i \ne j,
 
 whose normalization is S' where S' is the normalization of any graph.
-
-Reference: Liu et al., "Graph Distillation with Eigenbasis Matching", ICML 2024.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -75,10 +73,11 @@ class GDEM(Condenser):
         iterate: ``best-val``: the iterate on which quickly trained GCNs validate best; or ``last``.
     """
 
-    name: ClassVar[str] = "gdem"
-    summary: ClassVar[str] = "features and eigenvectors that match those of the real graph"
+    name = "gdem"
+    summary = "features and eigenvectors that match those of the real graph"
+    reference = 'Liu et al., "Graph Distillation with Eigenbasis Matching", ICML 2024'
     # Where eigenvalues coincide, any basis of their space may be found.
-    same_on_every_device: ClassVar[bool] = False
+    same_on_every_device = False
 
     eigenpairs: Count | None = None
     low_share: Share = 0.9
@@ -138,12 +137,12 @@ class GDEM(Condenser):
             turn = iteration % (self.eigen_steps + self.feature_steps)
             return [1] if turn < self.eigen_steps else [0]
 
-        def iterate() -> tuple[Tensor, ...]:
+        def iterate(_: int) -> tuple[Tensor, ...]:
             a = torch.stack([spectral_adjacency(u, real.values) for u in vectors])
             return x, a, targets.expand(len(starts), -1, -1)
 
-        rates = (self.feature_lr * feature_unit(x, self.units), self.eigen_lr)
-        step = DirectStep((x, vectors), rates, loss, learned)
+        lrs = (self.feature_lr * feature_unit(x, self.units), self.eigen_lr)
+        step = DirectStep((x, vectors), lrs, loss, learned)
         best = None if self.iterate == "last" else BestValidated(ctx.view.validation, ctx.device)
         made = learn(ctx, step, self.iterations, iterate, best, check_every=CHECK_EVERY)
         return [

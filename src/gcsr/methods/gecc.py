@@ -7,15 +7,13 @@ by k-means or, with m > 1, fuzzy c-means,
 
 Of several restarts the one with the least objective plus :math:`b \sum_j (n_j - \bar n)^2` is kept,
 where :math:`n_j` rows are nearest to center j. X' are the centers and A' = I.
-
-Reference: Gong et al., "Scalable Graph Condensation with Evolving Capabilities", 2025.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from torch import Tensor
@@ -45,10 +43,11 @@ class GECC(Condenser):
         balance: b, the weight of unequal groups in this comparison.
     """
 
-    name: ClassVar[str] = "gecc"
-    summary: ClassVar[str] = "centers of groups of training rows of a weighted sum of hops"
+    name = "gecc"
+    summary = "centers of groups of training rows of a weighted sum of hops"
+    reference = 'Gong et al., "Scalable Graph Condensation with Evolving Capabilities", 2025'
     # A row that is as near to two centers may join either.
-    same_on_every_device: ClassVar[bool] = False
+    same_on_every_device = False
 
     gamma: HopWeight = 0.0
     alpha: HopWeight = 0.5

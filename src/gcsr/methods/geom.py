@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -33,10 +32,14 @@ class GEOM(SnapshotCondenser):
         knowledge: weight of the loss of the trained expert on the condensed graph.
     """
 
-    name: ClassVar[str] = "geom"
-    summary: ClassVar[str] = "trajectory matching with a curriculum and soft labels (ICML 2024)"
-    exact_class_budget: ClassVar[bool] = False
-    root: ClassVar[bool] = True
+    name = "geom"
+    summary = "trajectory matching with a curriculum and soft labels (ICML 2024)"
+    reference = (
+        'Zhang et al., "Navigating Complexity: Toward Lossless Graph Condensation via '
+        'Expanding Window Matching", ICML 2024'
+    )
+    exact_class_budget = False
+    root = True
 
     model: str = "gcn"
     num_hops: Whole = 2

@@ -119,7 +119,7 @@ class AlternatingCondenser(Condenser):
         identity = torch.eye(ctx.nodes).to(step.x).expand(graphs, -1, -1)
         targets = step.classes.targets.repeat(graphs, 1, 1)
 
-        def iterate() -> tuple[Tensor, ...]:
+        def iterate(_: int) -> tuple[Tensor, ...]:
             learned = step.adjacency()
             return step.x, identity if learned is None else self._returned(learned), targets
 
@@ -168,7 +168,7 @@ class GradientCondenser(AlternatingCondenser):
             whose neighborhoods are large.
     """
 
-    revision: ClassVar[int] = 2
+    revision = 2
     # Whether networks on the real graph see its edges.
     real_edges: ClassVar[bool] = True
     # Whether a class counts by its share of the condensed nodes; otherwise all count the same.

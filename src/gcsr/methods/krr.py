@@ -10,15 +10,13 @@ from it in closed form:
 Rows t are training rows of :math:`\hat A^k X`. They are propagated once over all that may be seen. The
 authors propagate over the whole graph and then once more within the kernel, over the edges among
 training (or among test) nodes alone.
-
-Reference: Wang et al., "Fast Graph Condensation with Structure-based Neural Tangent Kernel", WWW 2024.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -71,12 +69,16 @@ class KRR(Condenser):
         iterate: ``best-val``: the iterate on which quickly trained GCNs validate best; or ``last``.
     """
 
-    name: ClassVar[str] = "krr"
-    summary: ClassVar[str] = "features and labels learned by ridge regression with a tangent kernel"
+    name = "krr"
+    summary = "features and labels learned by ridge regression with a tangent kernel"
+    reference = (
+        'Wang et al., "Fast Graph Condensation with Structure-based Neural Tangent Kernel", '
+        "WWW 2024"
+    )
     # Classes are learned too.
-    exact_class_budget: ClassVar[bool] = False
+    exact_class_budget = False
     # Labels are numbers that differ in their last bit.
-    same_on_every_device: ClassVar[bool] = False
+    same_on_every_device = False
 
     num_hops: Whole = 2
     blocks: Count = 2
@@ -130,17 +132,17 @@ class KRR(Condenser):
                     part.copy_(torch.rand(part.shape, generator=generator))
 
         def loss(iteration: int, params: Sequence[Tensor]) -> Tensor:
-            at = self._drawn(len(rows), iteration, seeds).to(device)
-            predicted = self._predicted(rows[at].double(), *params)
+            at = self.drawn(len(rows), iteration, seeds).to(device)
+            predicted = self.predicted(rows[at].double(), *params)
             return (predicted.softmax(-1) - known[at]).square().mean((-2, -1))
 
-        rate = self.feature_lr * feature_unit(x, self.units)
+        feature_lr = self.feature_lr * feature_unit(x, self.units)
         scale = self._scale_notes(x, rows)
 
-        def iterate() -> tuple[Tensor, ...]:
+        def iterate(_: int) -> tuple[Tensor, ...]:
             return x, torch.stack([self.adjacency(one) for one in x]), self.targets(y), y
 
-        step = DirectStep((x, y), (rate, self.label_lr), loss)
+        step = DirectStep((x, y), (feature_lr, self.label_lr), loss)
         best = None if self.iterate == "last" else BestValidated(ctx.view.validation, ctx.device)
         made = learn(ctx, step, self.iterations, iterate, best, check_every=CHECK_EVERY)
         x, adjacency, targets, y = made.iterate
@@ -170,7 +172,7 @@ class KRR(Condenser):
             " large as the real features: init='uniform' is for standardized features",
         )
 
-    def _drawn(self, count: int, iteration: int, seeds: Sequence[int]) -> Tensor:
+    def drawn(self, count: int, iteration: int, seeds: Sequence[int]) -> Tensor:
         """Which training rows a step predicts: all ``(count,)``, or some for each graph."""
         if count <= self.batch:
             return torch.arange(count)
@@ -194,7 +196,7 @@ class KRR(Condenser):
         joined[..., above[0], above[1]] = found
         return joined + joined.mT
 
-    def _predicted(self, rows: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    def predicted(self, rows: Tensor, x: Tensor, y: Tensor) -> Tensor:
         """The ridge regression's outputs for real rows."""
         mean = None
         if self.neighbors:
@@ -210,7 +212,7 @@ class KRR(Condenser):
         rows = rows_by_hop(validation, validation.nodes, self.num_hops, x.device)[-1]
         labels = validation.labels.to(x.device)
         right = [
-            (self._predicted(part.double(), x, y).argmax(-1) == known).sum(-1)
+            (self.predicted(part.double(), x, y).argmax(-1) == known).sum(-1)
             for part, known in zip(rows.split(ROWS), labels.split(ROWS), strict=True)
         ]
         total = torch.stack(right).sum(0) if right else torch.zeros(len(x))

@@ -28,14 +28,14 @@ M = TypeVar("M", bound="type[Condenser]")
 BUILT_IN = {
     "random": "gcsr.methods.selection:Random",
     "herding": "gcsr.methods.selection:Herding",
-    "kcenter": "gcsr.methods.kcenter:KCenter",
+    "kcenter": "gcsr.methods.selection:KCenter",
     "coarsening": "gcsr.methods.coarsening:Coarsening",
     "dcg": "gcsr.methods.gcond:DCG",
     "gcond-x": "gcsr.methods.gcond:GCondX",
     "gcond": "gcsr.methods.gcond:GCond",
     "sfgc": "gcsr.methods.sfgc:SFGC",
-    "sgdd": "gcsr.methods.sgdd:SGDD",
-    "mtt": "gcsr.methods.mtt:MTT",
+    "sgdd": "gcsr.methods.gcond:SGDD",
+    "mtt": "gcsr.methods.trajectory_matching:MTT",
     "gcsr": "gcsr.methods.gcsr:GCSR",
     "doscond": "gcsr.methods.gcond:DosCond",
     "dm": "gcsr.methods.dm:DM",
@@ -62,15 +62,24 @@ ALIASES = {
     "eta1": "student_lr",
     "eta2": "feature_lr",
 }
-# Settings that are gone, with the methods that had them.
+# Settings that were removed, by method. Automatic once chose settings of trajectory matching.
+_OF_CLUSTERS = ("tempered", "grouping", "soft_labels", "class_means", "draw")
+_OF_TRAJECTORIES = (
+    *("alpha", "beta", "tau", "gamma", "prior", "regularizer", "model", "units", "dtype"),
+    *("student_steps", "expert_steps", "max_start", "experts", "expert_epochs", "expert_lr"),
+    *("expert_weight_decay", "expert_memory", "expert_disk"),
+)
+_OF_MATCHING = ("window", "class_means", "draw")
 REMOVED: dict[str, tuple[str, ...]] = {
-    "window": ("gcsr", "mtt", "sfgc"),
-    "class_means": ("gcsr", "mtt", "sfgc", "auto"),
-    "draw": ("gcsr", "mtt", "sfgc", "clusters", "auto"),
-    "tempered": ("auto",),
-    "grouping": ("auto",),
-    "soft_labels": ("auto",),
+    "auto": (*_OF_CLUSTERS, *_OF_TRAJECTORIES),
+    "bilevel": (*_OF_CLUSTERS, *_OF_TRAJECTORIES),
+    "gcsr": _OF_MATCHING,
+    "mtt": _OF_MATCHING,
+    "sfgc": _OF_MATCHING,
+    "clusters": ("draw",),
 }
+# Of the setting `window` that was removed; methods that have one now count steps or epochs by it.
+_REMOVED_WINDOWS = ("fixed", "expanding")
 
 
 def register(method: M) -> M:
@@ -167,9 +176,8 @@ def known_setting(
     new = new_name(key, chosen.name)
     require(new not in kinds, f"{given} is called {new} since version 0.1.")
     require(
-        chosen.name not in REMOVED.get(key, ()),
-        f"{given} was a setting of {chosen.name} until version 0.1; it did not improve results, leave"
-        " it out.",
+        new not in REMOVED.get(chosen.name, ()),
+        f"{given} was removed in version 0.1: {chosen.name} has no such setting; leave it out.",
     )
     of_auto = {f.name for f in fields(method("auto"))} - {"nodes", "ratio", "fixed"}
     require(
@@ -191,6 +199,8 @@ def build(name: str, settings: Mapping[str, Any]) -> Condenser:
     for given, value in settings.items():
         key = known_setting(chosen, given)
         require(key not in named and key not in fixed, f"{given} is given twice.")
+        if key == "window":
+            _require_kept(value)
         (named if key in own else fixed)[key] = value
     if fixed:
         named["fixed"] = tuple(sorted(fixed.items()))
@@ -200,8 +210,17 @@ def build(name: str, settings: Mapping[str, Any]) -> Condenser:
 # -- Settings as people write them: text to the type of a method's field ------------------------------
 
 
+def _require_kept(window: Any) -> None:
+    require(
+        not isinstance(window, str) or window not in _REMOVED_WINDOWS,
+        f"window={window} was removed in version 0.1: window is an integer now; leave it out.",
+    )
+
+
 def value_of(key: str, text: str, kind: Any) -> Any:
     """What ``text`` means as a value of a field of that kind."""
+    if key == "window":
+        _require_kept(text)
     choices = kinds_of(kind)
     for choice in choices:
         parse = _READ[choice][1] if choice in _READ else str

@@ -1,11 +1,12 @@
-"""Methods that select training nodes: their base classes, Random and Herding."""
+"""Methods that select training nodes, and the starts of methods that begin at such nodes."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from functools import partial
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -16,11 +17,18 @@ from gcsr.methods.base import Condenser
 from gcsr.models.gcn import GCN
 from gcsr.outofcore.estimate import Work
 from gcsr.outofcore.real import real_graph
-from gcsr.starts.sample import Pick, block_labels, class_budget, pick_training_rows
+from gcsr.starts.sample import (
+    Pick,
+    Start,
+    block_labels,
+    class_budget,
+    pick_training_rows,
+    propagated_features,
+)
 from gcsr.training.fit import TrainingRecipe, fit_on_real
 from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import Count, Weight
-from gcsr.utils.parallel import part_of
+from gcsr.utils.parallel import part_of, run_jobs_on
 from gcsr.utils.progress import Progress, silent
 
 Layer = Literal["scores", "hidden"]
@@ -85,8 +93,8 @@ class SelectionCondenser(Condenser):
     Of a multi-label graph they are chosen among all training nodes together.
     """
 
-    multi_label: ClassVar[bool] = True
-    works_in_blocks: ClassVar[bool] = True
+    multi_label = True
+    works_in_blocks = True
 
     @abstractmethod
     def _picker(
@@ -116,8 +124,8 @@ class SelectionCondenser(Condenser):
 class Random(SelectionCondenser):
     """A class-balanced random subset of the training nodes, and the edges among them."""
 
-    name: ClassVar[str] = "random"
-    summary: ClassVar[str] = "a random subset of the training nodes, class by class"
+    name = "random"
+    summary = "a random subset of the training nodes, class by class"
 
     def _work(self, nodes: int) -> Work:
         return Work(nodes)
@@ -136,9 +144,9 @@ class EmbeddedSelection(SelectionCondenser):
         weight_decay, epochs, hidden_channels: of that GCN.
     """
 
-    revision: ClassVar[int] = 2
+    revision = 2
     # The GCN's dropout is drawn on the device, and one node more or less like another decides.
-    same_on_every_device: ClassVar[bool] = False
+    same_on_every_device = False
 
     weight_decay: Weight = 5e-4
     epochs: Count = 600
@@ -194,7 +202,83 @@ def herd(embeddings: Tensor, count: int) -> Tensor:
 class Herding(EmbeddedSelection):
     """Real training nodes, chosen so that their mean stays near the mean of their class."""
 
-    name: ClassVar[str] = "herding"
-    summary: ClassVar[str] = "training nodes whose mean embedding is that of their class"
+    name = "herding"
+    summary = "training nodes whose mean embedding is that of their class"
+    reference = 'Welling, "Herding Dynamical Weights to Learn", ICML 2009'
 
     _choose = staticmethod(herd)
+
+
+def k_center(embeddings: Tensor, count: int) -> Tensor:
+    """Indices of ``count`` rows such that no row is far from all of them (Sener and Savarese, 2018).
+
+    The first is the row nearest the mean; each further one is the row whose distance to the nearest
+    chosen row is largest. Ties go to the first row; no row is chosen twice.
+    """
+    if count > embeddings.shape[0]:
+        raise ValueError(f"{count} rows cannot be chosen from {embeddings.shape[0]}")
+    rows = embeddings.double()
+    distance = torch.full((rows.shape[0],), torch.inf, dtype=rows.dtype, device=rows.device)
+    chosen: list[int] = []
+    newest = int((rows - rows.mean(0)).square().sum(1).argmin()) if count else -1
+    while len(chosen) < count:
+        chosen.append(newest)
+        distance = torch.minimum(distance, (rows - rows[newest]).square().sum(1))
+        # Rows that tie with a chosen one also have distance zero; below zero is never the largest.
+        distance[newest] = -1.0
+        newest = int(distance.argmax())
+    return torch.tensor(chosen, dtype=torch.long)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KCenter(EmbeddedSelection):
+    """Real training nodes, chosen so that no node of their class is far from all of them."""
+
+    name = "kcenter"
+    summary = "training nodes that cover the embeddings of their class"
+    reference = (
+        'Sener and Savarese, "Active Learning for Convolutional Neural Networks: A Core-Set '
+        'Approach", ICLR 2018'
+    )
+
+    _choose = staticmethod(k_center)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KCenterStart(Condenser):
+    """Settings of methods that may begin at training nodes which K-Center chooses class by class.
+
+    Args:
+        selection: ``kcenter``, on the hidden units of a GCN trained with ``embedding_weight_decay``
+            for ``embedding_epochs``; or ``random`` training nodes.
+    """
+
+    # As in :class:`EmbeddedSelection`.
+    same_on_every_device = False
+
+    selection: Literal["kcenter", "random"] = "kcenter"
+    embedding_epochs: Count = 600
+    embedding_weight_decay: Weight = 5e-4
+
+    def _k_center_starts(
+        self, ctx: Context, labels: Tensor, hops: int, dtype: torch.dtype
+    ) -> list[Start]:
+        """Rows of the chosen nodes after ``hops`` of message passing."""
+        visible = ctx.view.visible
+        features = propagated_features(visible, hops, ctx.device, dtype)
+
+        def start(seed: int, progress: Progress) -> Start:
+            embeddings = embed_training_nodes(
+                ctx.view,
+                layer="hidden",
+                seed=seed,
+                device=ctx.device,
+                weight_decay=self.embedding_weight_decay,
+                epochs=self.embedding_epochs,
+                progress=progress,
+            ).cpu()
+            pick = picked_by(k_center, embeddings, visible)
+            generator = make_generator(seed, "initial rows")
+            return pick_training_rows(features, visible, labels, generator, pick)
+
+        return run_jobs_on(ctx.device, [partial(start, seed) for seed in ctx.seeds], ctx.progress)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,7 +16,7 @@ from gcsr.engines.iterates import Best
 from gcsr.engines.loop import PRECISIONS
 from gcsr.engines.result import Context
 from gcsr.equations.gntk import KernelTarget, kernel_error
-from gcsr.methods.kcenter import KCenterStart
+from gcsr.methods.selection import KCenterStart
 from gcsr.methods.trajectory_matching import TrajectoryCondenser
 from gcsr.models.sparse import SparseTopology
 from gcsr.starts.sample import Start
@@ -75,9 +75,13 @@ class SFGC(SnapshotCondenser):
         gntk_draws: over how many draws of such nodes its error is averaged.
     """
 
-    name: ClassVar[str] = "sfgc"
-    summary: ClassVar[str] = "structure-free trajectory matching with a kernel's choice (2023)"
-    ITERATES: ClassVar[tuple[str, ...]] = ("gntk", "last", "best-val")
+    name = "sfgc"
+    summary = "structure-free trajectory matching with a kernel's choice (2023)"
+    reference = (
+        'Zheng et al., "Structure-free Graph Condensation: From Large-scale Graphs to '
+        'Condensed Graph-free Data", NeurIPS 2023'
+    )
+    ITERATES = ("gntk", "last", "best-val")
 
     iterate: str = "gntk"
     gntk_ridge: Rate = 1.0

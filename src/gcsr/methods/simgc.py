@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -85,11 +85,10 @@ class SimGC(StructuredCondenser):
         validate_every: epochs between two iterates that ``best-val`` compares.
     """
 
-    name: ClassVar[str] = "simgc"
-    summary: ClassVar[str] = (
-        "a frozen teacher and class statistics, with generated edges (ECML 2024)"
-    )
-    beyond_training_nodes: ClassVar[bool] = True
+    name = "simgc"
+    summary = "a frozen teacher and class statistics, with generated edges (ECML 2024)"
+    reference = 'Xiao et al., "Simple Graph Condensation", ECML PKDD 2024'
+    beyond_training_nodes = True
 
     epochs: Whole = 1500
     feature_lr: Rate = 0.05

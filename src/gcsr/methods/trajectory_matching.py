@@ -1,4 +1,4 @@
-"""The base class of methods that match trajectories."""
+"""The base class of methods that match trajectories, and MTT, which adds nothing to it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class TrajectoryCondenser(Condenser):
         dtype: the precision of features, experts, students and, if it is ``float64``, the result.
     """
 
-    revision: ClassVar[int] = 3
+    revision = 3
     ITERATES: ClassVar[tuple[str, ...]] = ("last", "best-val")
 
     num_hops: Whole = 2
@@ -227,9 +227,9 @@ class TrajectoryCondenser(Condenser):
             logits,
         )
 
-        def iterate() -> tuple[Tensor, ...]:
+        def iterate(_: int) -> tuple[Tensor, ...]:
             with torch.no_grad():
-                _, adjacency = structure.topology(SyntheticFeatures(x), state)
+                adjacency = structure.topology(SyntheticFeatures(x), state)[1]
             return x, adjacency, step.current_targets()
 
         schedules = [make_generator(seed, "expert schedule") for seed in ctx.seeds]
@@ -259,7 +259,7 @@ class TrajectoryCondenser(Condenser):
         for g, start in enumerate(starts):
             details = made.details[g] | start.provenance
             if self._matching.learn_student_lr:
-                details["learned_student_rate"] = recorded(step.student_lr)[g]
+                details["learned_student_lr"] = recorded(step.student_lr)[g]
             results.append(
                 CondensationResult(
                     x[g],
@@ -281,7 +281,7 @@ class TrajectoryCondenser(Condenser):
             epochs=self.expert_epochs,
             kept_epochs=kept,
             trained_epochs=self.expert_epochs if self._needs_predictions else kept,
-            rate=self.expert_lr,
+            lr=self.expert_lr,
             weight_decay=self.expert_weight_decay,
             seed=self.expert_seed,
             snapshot_every=self._snapshot_every,
@@ -299,3 +299,21 @@ class TrajectoryCondenser(Condenser):
             self.expert_memory,
             self.expert_disk,
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MTT(TrajectoryCondenser):
+    """Trajectory matching with A' = I and rows sampled without message passing (``num_hops=0``).
+
+    ``num_hops`` above 0 is the GCSR paper's ablation "message-passing initialization only".
+    """
+
+    name = "mtt"
+    summary = "trajectory matching of features alone (the paper's ablation)"
+    reference = (
+        'Cazenavette et al., "Dataset Distillation by Matching Training Trajectories", CVPR 2022'
+    )
+
+    works_in_blocks = True
+
+    num_hops: Whole = 0

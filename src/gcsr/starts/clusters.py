@@ -159,18 +159,18 @@ def cluster_start(
         k = min(wanted, members.numel())
         if grouping == "bisection":
             groups = balanced_bisection(own if multi_label else x, k, generator)
-            centers = _means(x, groups, k)
+            centers = _centers(x, groups, k)
         elif callable(grouping):
             centers, groups = grouping(x, k, generator)
         else:
             seen = spectral_rows(x, k) if grouping == "spectral" else x
             centers, groups = k_means(seen, k, generator)
             if seen is not x:
-                centers = _means(x, groups, k)
+                centers = _centers(x, groups, k)
         if confidence is not None:
-            centers = _centers(x, groups, centers, confidence[members].to(x.device))
+            centers = _centers(x, groups, k, centers, confidence[members].to(x.device))
         centers, groups = centers.to(shares.device), groups.to(shares.device)
-        known = _means(own, groups, centers.shape[0])
+        known = _centers(own, groups, centers.shape[0])
         missing = wanted - centers.shape[0]
         if missing:
             x = dense(x)
@@ -215,7 +215,7 @@ def k_means(x: Tensor, k: int, generator: torch.Generator) -> tuple[Tensor, Tens
     if is_sparse(x):
         narrow, middle = narrow - middle @ directions, torch.zeros_like(middle)
     _, groups = _lloyd(narrow, narrow[begin].clone())
-    return _centers(x, groups, take_rows(x, begin)) + middle, groups
+    return _centers(x, groups, k, take_rows(x, begin)) + middle, groups
 
 
 def spectral_rows(x: Tensor, k: int) -> Tensor:
@@ -248,7 +248,7 @@ def _lloyd(x: Tensor, centers: Tensor) -> tuple[Tensor, Tensor]:
     groups = torch.zeros(x.shape[0], dtype=torch.int64, device=x.device)
     for _ in range(ROUNDS):
         groups = (squares - 2 * x @ centers.T + centers.square().sum(1)).argmin(1)
-        moved = _centers(x, groups, centers)
+        moved = _centers(x, groups, len(centers), centers)
         if torch.equal(moved, centers):
             break
         centers = moved
@@ -256,26 +256,27 @@ def _lloyd(x: Tensor, centers: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _centers(
-    x: Tensor, groups: Tensor, otherwise: Tensor, confidence: Tensor | None = None
+    x: Tensor,
+    groups: Tensor,
+    count: int,
+    otherwise: Tensor | None = None,
+    confidence: Tensor | None = None,
 ) -> Tensor:
     """The mean row of every group, weighted by the softmax of ``confidence`` within the group.
 
-    Where a group is empty, it is its row of ``otherwise``.
+    Where a group is empty, it is its row of ``otherwise``, by default the mean of all rows.
     """
-    inside = torch.nn.functional.one_hot(groups, otherwise.shape[0]).to(x.device, x.dtype)
+    if otherwise is None:
+        otherwise = _column_mean(x).expand(count, -1)
+    inside = torch.nn.functional.one_hot(groups, count).to(x.device, x.dtype)
     if confidence is not None:
         # The most confident row of a group weighs one, so that no group's weights all vanish.
-        most = confidence.new_full((otherwise.shape[0],), -torch.inf)
+        most = confidence.new_full((count,), -torch.inf)
         most = most.scatter_reduce(0, groups, confidence, "amax")
         inside = inside * (confidence - most[groups]).exp().to(x.dtype)[:, None]
     counts = inside.sum(0)[:, None]
     sums = transposed_matmul(x, inside).T if is_sparse(x) else inside.T @ x
     return torch.where(counts > 0, sums / counts.where(counts > 0, 1), otherwise)
-
-
-def _means(values: Tensor, groups: Tensor, count: int) -> Tensor:
-    """The mean row of every group; of all rows where a group is empty."""
-    return _centers(values, groups, _column_mean(values).expand(count, -1))
 
 
 # Several methods may begin at the same starts.
@@ -302,7 +303,6 @@ def class_centers(
     # With soft labels and with hard ones the centers are the same.
     settings = (method.num_hops, labeler, method.tempered, method.grouping, method.expert_seed)
     same = (*settings, str(device), dtype, *budget.tolist())
-    unlabeled = bool((view.visible.labels < 0).any())
 
     @cache
     def propagated() -> Tensor | SparseRows:
@@ -313,9 +313,8 @@ def class_centers(
         features = propagated()
         shares, generator = labels.shares.to(device, dtype), make_generator(seed, "clusters")
         found = cluster_start(features, shares, budget, generator, method.grouping)
-        return replace(
-            found, temperature=labels.temperature, labeler=labeler if unlabeled else None
-        )
+        known = labels.provenance
+        return replace(found, provenance={} if known is None else {"pseudo_labels": known})
 
     starts = []
     for seed in ctx.seeds:

@@ -22,7 +22,7 @@ from gcsr.models.base import Dropout, Params, Prepared, init_batch
 from gcsr.models.mlp import MLP
 from gcsr.outofcore.real import real_graph
 from gcsr.starts.sample import taken
-from gcsr.training.fit import Run, TrainingRecipe, scores_of
+from gcsr.training.fit import Run, TrainingRecipe, logits_of, scores_of
 from gcsr.utils.devices import make_generator
 from gcsr.utils.progress import Progress, silent
 
@@ -56,7 +56,7 @@ def consistent_prediction(
     progress: Progress = silent,
 ) -> Tensor:
     """Mean class probabilities of some visible nodes, or of all; some must be without a label."""
-    material = _Material(view, seed, device)
+    material = LabelerInputs(view, seed, device)
     visible, validation = view.visible, view.validation
     model = MLP(HIDDEN)
     weights = [make_generator(seed, f"weights of consistent {i}") for i in range(NETWORKS)]
@@ -76,54 +76,53 @@ def consistent_prediction(
         partial(material.loss, model),
         lambda params: scores_of(model, params, validated, labels, at_once=NETWORKS),
     )
-    for epoch in range(1, RECIPE.epochs + 1):
-        run.step()
-        if epoch % RECIPE.validate_every == 0 or epoch == RECIPE.epochs:
-            run.validate()
-        progress("training pseudo-labelers", epoch, RECIPE.epochs)
+    run.train(
+        lambda epoch: progress("training pseudo-labelers", epoch, RECIPE.epochs), restart=False
+    )
     everyone = Prepared(material.undropped if nodes is None else material.smoothed(nodes))
-    with torch.no_grad():
-        predicted = [
-            model.logits(tuple(p[i : i + 1] for p in run.best), everyone)[0].softmax(-1)
-            for i in range(NETWORKS)
-        ]
+    predicted = [one[0].softmax(-1) for one in logits_of(model, run.best, everyone, at_once=1)]
     return torch.stack(predicted).mean(0)
 
 
-class _Material:
+class LabelerInputs:
     """Training data: the nodes of the epochs, and their features for several draws of dropped rows."""
 
-    def __init__(self, view: CondensingView, seed: int, device: torch.device) -> None:
+    def __init__(
+        self,
+        view: CondensingView,
+        seed: int,
+        device: torch.device,
+        *,
+        draws: int = DRAWS,
+        dropout: float = RECIPE.dropout,
+    ) -> None:
         self.visible, self.device = view.visible, device
         self.generator = make_generator(seed, "consistent teachers")
         random = torch.Generator(device).manual_seed(
             make_generator(seed, "dropout of consistent teachers").initial_seed()
         )
-        self.units, self.words = Dropout(RECIPE.dropout, random), Dropout(DROPPED_COLUMNS, random)
+        self.units, self.words = Dropout(dropout, random), Dropout(DROPPED_COLUMNS, random)
         nodes, features = self.visible.num_nodes, int(self.visible.x.shape[1])
         self.columns = varied_columns_of(self.visible, columns_read(nodes, features))
-        self._real = real_graph(self.visible, device)
+        # Smoothed features of some nodes, or of all; rows may have weights.
+        self.smoothed = partial(real_graph(self.visible, device).smoothed, self.columns, HOPS)
         unlabeled = (self.visible.labels < 0).nonzero().flatten()
         pooled = torch.randperm(unlabeled.numel(), generator=self.generator)[:POOL]
         train = self.visible.train[trained_places(self.visible)]
-        self._rows = torch.cat([train, unlabeled[pooled]]).to(device)
+        self.rows = torch.cat([train, unlabeled[pooled]]).to(device)
         self._pooled = pooled.numel()
         labels = self.visible.labels[train]
         targets = torch.nn.functional.one_hot(labels, self.visible.num_classes)
         self.targets = targets.to(device, torch.float32)
-        self._draws = []
-        for _ in range(DRAWS):
+        self.draws = []
+        for _ in range(draws):
             kept = torch.rand((nodes, 1), generator=self.generator) >= DROPPED
-            self._draws.append(self.smoothed(self._rows, kept.float() / (1 - DROPPED)))
+            self.draws.append(self.smoothed(self.rows, kept.float() / (1 - DROPPED)))
 
     @cached_property
     def undropped(self) -> Tensor:
         """Smoothed features of every node."""
         return self.smoothed(None)
-
-    def smoothed(self, nodes: Tensor | None, weights: Tensor | None = None) -> Tensor:
-        """Smoothed features of some nodes, or of all."""
-        return self._real.smoothed(self.columns, HOPS, nodes, weights)
 
     def logits(self, model: MLP, params: Params, rows: Tensor) -> Tensor:
         """Scores of some rows. Each call and each network drops its own columns and hidden units."""
@@ -138,14 +137,14 @@ class _Material:
         Cross-entropy of labeled nodes, and the distance of every draw from a sharper mean of them.
         """
         # A minibatch: rows of the compared draws, labeled nodes first in each.
-        drawn = torch.randperm(DRAWS, generator=self.generator)[:COMPARED].tolist()
+        drawn = torch.randperm(len(self.draws), generator=self.generator)[:COMPARED].tolist()
         count = self.targets.shape[0]
         labeled = torch.randperm(count, generator=self.generator)[:LABELED]
         size = (min(UNLABELED, self._pooled),)
         unlabeled = count + torch.randint(self._pooled, size, generator=self.generator)
         rows = torch.cat([labeled, unlabeled]).to(self.device)
         logits = torch.stack(
-            [self.logits(model, params, self._draws[draw][rows]) for draw in drawn], 1
+            [self.logits(model, params, self.draws[draw][rows]) for draw in drawn], 1
         )
         known, unknown = logits.split([labeled.numel(), unlabeled.numel()], dim=2)
         targets = self.targets[labeled.to(self.device)]

@@ -101,7 +101,7 @@ def class_shares(
         visible,
         view.validation,
         key,
-        lambda: _train_labeler(view, labeler, seed, device, tempered, everyone, progress),
+        lambda: train_labeler(view, labeler, seed, device, tempered, everyone, progress),
     )
 
 
@@ -121,7 +121,7 @@ def best_labels(found: Sequence[LabelShares]) -> LabelShares:
 _PREDICTIONS: ViewCache[LabelShares] = ViewCache()
 
 
-def _train_labeler(
+def train_labeler(
     view: CondensingView,
     labeler: str,
     seed: int,
@@ -130,6 +130,7 @@ def _train_labeler(
     everyone: bool,
     progress: Progress,
 ) -> LabelShares:
+    """What :func:`class_shares` returns for one labeler, trained anew."""
     visible = view.visible
     view = replace(view, validation=validation_part(view.validation))
     nodes = torch.arange(visible.num_nodes)
@@ -139,7 +140,9 @@ def _train_labeler(
         nodes = known_nodes(visible, nodes)
         wanted = torch.cat([nodes, checked])
         checked = torch.arange(nodes.numel(), wanted.numel())
-    predict = consistent_prediction if labeler == "consistent" else partial(_networks, labeler)
+    predict = (
+        consistent_prediction if labeler == "consistent" else partial(network_prediction, labeler)
+    )
     predicted = predict(view, seed=seed, device=device, nodes=wanted, progress=progress)
     temperature, validation = None, {}
     # Validation nodes of an inductive graph are not among the predicted ones.
@@ -175,7 +178,7 @@ def best_temperature(shares: Tensor, labels: Tensor) -> float:
     return float(found[min(range(len(found)), key=losses.__getitem__)])
 
 
-def _networks(
+def network_prediction(
     name: str,
     view: CondensingView,
     *,

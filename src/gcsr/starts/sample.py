@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -56,27 +56,15 @@ JITTER = 1e-3
 class Start:
     """Initial features, and the training nodes they were sampled from.
 
-    ``targets`` are class shares ``(n', C)`` of nodes that are means of several. ``temperature`` is
-    that of the predictions they are made from; ``labeler`` is the name of the pseudo-labeler, or
-    ``None``.
+    ``targets`` are class shares ``(n', C)`` of nodes that are means of several. ``provenance`` says
+    how pseudo-labels of them were made.
     """
 
     x: Tensor
     nodes: Tensor
     notes: tuple[str, ...] = ()
     targets: Tensor | None = None
-    temperature: float | None = None
-    labeler: str | None = None
-
-    @property
-    def provenance(self) -> dict[str, Any]:
-        """For the provenance."""
-        found: dict[str, Any] = {}
-        if self.temperature is not None:
-            found["teacher_temperature"] = self.temperature
-        if self.labeler is not None:
-            found["pseudo_labels"] = {"labeler": self.labeler, "temperature": self.temperature}
-        return found
+    provenance: dict[str, Any] = field(default_factory=dict)
 
 
 def propagated_features(

@@ -15,19 +15,16 @@ BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 class Adam:
     """Adam on tensors with a leading dimension of graphs.
 
-    ``rate`` is a number, or a tensor with one rate per graph that broadcasts over each parameter.
+    ``lr`` is a number, or a tensor with one number per graph that broadcasts over each parameter.
     """
 
-    def __init__(self, params: Params, rate: float | Tensor) -> None:
-        self.params, self.rate = params, rate
+    def __init__(self, params: Params, lr: float | Tensor) -> None:
+        self.params, self.lr = params, lr
         self.first = tuple(torch.zeros_like(p) for p in params)
         self.second = tuple(torch.zeros_like(p) for p in params)
         self.count = params[0].new_zeros((params[0].shape[0], 1, 1))
-
-    @property
-    def buffers(self) -> tuple[Tensor, ...]:
-        """Everything a step changes."""
-        return (*self.params, *self.first, *self.second, self.count)
+        # Everything a step changes.
+        self.buffers = (*self.params, *self.first, *self.second, self.count)
 
     def reset(self) -> None:
         """As if no step had been taken."""
@@ -42,7 +39,7 @@ class Adam:
             gradients = tuple(g.nan_to_num(0, 0, 0) for g in gradients)
         self.count += one
         late = (1 - BETA2**self.count).sqrt()
-        size = self.rate * one * late / (1 - BETA1**self.count)
+        size = self.lr * one * late / (1 - BETA1**self.count)
         epsilon = EPSILON * late
         if allowed is not None:
             # Before a graph's first step both are 0/0.

@@ -18,6 +18,8 @@ from gcsr.utils.devices import arithmetic
 from gcsr.version import __version__
 
 Optimizer = Literal["adam", "sgd"]
+# Names of fields in the keys of stored experts.
+STORED_NAMES = {"optimizer": "optimiser", "lr": "rate"}
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class ExpertRecipe:
     epochs: int
     trained_epochs: int
     kept_epochs: int
-    rate: float
+    lr: float
     weight_decay: float
     seed: int
     snapshot_every: int = 1
@@ -112,7 +114,7 @@ def expert_key(request: ExpertRequest, visible: VisibleGraph, device: torch.devi
     head = {
         "model": [f"{kind.__module__}.{kind.__qualname__}", repr(sorted(vars(model).items()))],
         "recipe": {
-            "optimiser" if name == "optimizer" else name: value  # keys of stored experts stay
+            STORED_NAMES.get(name, name): value
             for name, value in asdict(recipe).items()
             if name not in ("trained_epochs", "kept_epochs")
             and (value or name not in ("curriculum", "final"))

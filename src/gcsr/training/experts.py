@@ -173,9 +173,9 @@ class ExpertTrainer:
         self.device = device
         self.features, self.classes = int(visible.x.shape[1]), visible.num_classes
         self.rows = TrainingRows(self.model, visible, device, self.dtype)
-        self._ranks: Tensor | None = None
+        self.ranks: Tensor | None = None
         if self.recipe.curriculum is not None:
-            self._ranks = difficulty_ranks(request, visible, device)
+            self.ranks = difficulty_ranks(request, visible, device)
 
     @property
     def group_size(self) -> int:
@@ -187,13 +187,13 @@ class ExpertTrainer:
         weights = sum(p.numel() for p in self.initial(range(1)))
         return max(1, GROUP_BUDGET // (5 * weights + self.rows.activations))
 
-    def _weights(self, epoch: int) -> Tensor | None:
+    def weights(self, epoch: int) -> Tensor | None:
         """Of the training nodes: 0 for those that are too difficult yet, equal for the others."""
-        if self._ranks is None or self.recipe.curriculum is None:
+        if self.ranks is None or self.recipe.curriculum is None:
             return None
-        nodes = self._ranks.numel()
+        nodes = self.ranks.numel()
         taken = max(1, int(self.recipe.curriculum.share(epoch) * nodes))
-        return ((self._ranks < taken).to(self.dtype) * (nodes / taken)).unsqueeze(-1)
+        return ((self.ranks < taken).to(self.dtype) * (nodes / taken)).unsqueeze(-1)
 
     def initial(self, experts: range) -> Params:
         """Weights before the first epoch."""
@@ -219,25 +219,25 @@ class ExpertTrainer:
     def step(self, state: TrainingState, epoch: int) -> None:
         """One full-batch step, in place."""
         recipe = self.recipe
-        rate = recipe.rate
+        lr = recipe.lr
         middle = recipe.epochs // 2
         if recipe.restart and epoch >= middle:
-            rate /= 10
+            lr /= 10
         if recipe.restart and epoch == middle:
             for moment in (*state.first, *state.second):
                 moment.zero_()
             state.steps = 0
         state.steps += 1
         params = tuple(p.detach().requires_grad_() for p in state.params)
-        gradients = self.rows.gradients(params, self._weights(epoch))
+        gradients = self.rows.gradients(params, self.weights(epoch))
         with torch.no_grad():
             for i, (p, g) in enumerate(zip(state.params, gradients, strict=True)):
                 decayed = g.add(p, alpha=recipe.weight_decay)
                 if recipe.optimizer == "sgd":
-                    p.sub_(decayed, alpha=rate)
+                    p.sub_(decayed, alpha=lr)
                 else:
                     moments = state.first[i], state.second[i]
-                    adam_step(p, decayed, *moments, lr=rate, steps=state.steps)
+                    adam_step(p, decayed, *moments, lr=lr, steps=state.steps)
 
 
 def difficulty_ranks(request: ExpertRequest, visible: VisibleGraph, device: torch.device) -> Tensor:

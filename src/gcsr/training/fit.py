@@ -144,24 +144,9 @@ def fit(
             model, params, validate, validation_labels, at_once=networks_at_once(model, validate)
         ),
     )
-    step, score = run.step, run.validate
     captured = device.type == "cuda" and recipe.epochs > RECORDED_EPOCHS
     generators = [] if dropout is None else [dropout.generator]
-    for epoch in range(recipe.epochs):
-        if epoch == WARM_EPOCHS and captured:
-            step = record(run.step, generators)
-            score = record(run.validate) if recipe.validate_every <= WARM_EPOCHS else run.validate
-        if epoch == recipe.epochs // 2 and epoch > 0:
-            run.restart()
-        last = epoch == recipe.epochs - 1
-        due = epoch % recipe.validate_every == recipe.validate_every - 1 or last
-        for work in (step, score) if due else (step,):
-            if epoch < WARM_EPOCHS and captured:
-                warm_up(work, 1)
-            else:
-                work()
-        if on_epoch is not None:
-            on_epoch(epoch + 1)
+    run.train(on_epoch, recorded=generators if captured else None)
     return Fitted(run.best, run.best_accuracy, run.best_epoch)
 
 
@@ -210,7 +195,7 @@ class Run:
         loss: Callable[[Params], Tensor],
         score: Callable[[Params], Tensor],
     ) -> None:
-        self.params, self._loss, self._score = params, loss, score
+        self.params, self._recipe, self._loss, self._score = params, recipe, loss, score
         device, batch = params[0].device, params[0].shape[0]
         self.cuda = device.type == "cuda"
         self.best = tuple(p.detach().clone() for p in params)
@@ -221,12 +206,45 @@ class Run:
         if self.cuda:
             # A recorded epoch reads its rate from the device.
             self._rate = torch.tensor(recipe.lr, device=device)
-        self._weight_decay = recipe.weight_decay
         self._first, self._second = (
             [torch.zeros_like(p, memory_format=torch.preserve_format) for p in params]
             for _ in range(2)
         )
         self._steps = [torch.zeros((), dtype=torch.float32, device=device) for _ in params]
+
+    def train(
+        self,
+        on_epoch: Callable[[int], None] | None = None,
+        *,
+        restart: bool = True,
+        recorded: list[torch.Generator] | None = None,
+    ) -> None:
+        """Every epoch, and the validations among them.
+
+        ``restart``: from the middle on with a fresh Adam at a tenth of the rate. Where generators are
+        given, an epoch is ``recorded`` as a CUDA graph after the first ones, and replayed.
+        """
+        epochs, every = self._recipe.epochs, self._recipe.validate_every
+        step, score = self.step, self.validate
+        for epoch in range(epochs):
+            if epoch == WARM_EPOCHS and recorded is not None:
+                step = record(self.step, recorded)
+                score = record(self.validate) if every <= WARM_EPOCHS else self.validate
+            if restart and epoch == epochs // 2 and epoch > 0:
+                for tensor in (*self._first, *self._second, *self._steps):
+                    tensor.zero_()
+                if isinstance(self._rate, Tensor):
+                    self._rate.mul_(0.1)
+                else:
+                    self._rate /= 10
+            due = epoch % every == every - 1 or epoch == epochs - 1
+            for work in (step, score) if due else (step,):
+                if epoch < WARM_EPOCHS and recorded is not None:
+                    warm_up(work, 1)
+                else:
+                    work()
+            if on_epoch is not None:
+                on_epoch(epoch + 1)
 
     def step(self) -> None:
         """One epoch of training."""
@@ -240,7 +258,7 @@ class Run:
                 self._second,
                 self._steps,
                 lr=self._rate,
-                weight_decay=self._weight_decay,
+                weight_decay=self._recipe.weight_decay,
             )
         self._epoch.add_(1)
 
@@ -255,15 +273,6 @@ class Run:
         self.best_epoch.copy_(torch.where(better, self._epoch, self.best_epoch))
         for p, kept in zip(self.params, self.best, strict=True):
             kept.copy_(torch.where(better.view(-1, *[1] * (p.ndim - 1)), p.detach(), kept))
-
-    def restart(self) -> None:
-        """A fresh Adam at a tenth of the rate."""
-        for tensor in (*self._first, *self._second, *self._steps):
-            tensor.zero_()
-        if isinstance(self._rate, Tensor):
-            self._rate.mul_(0.1)
-        else:
-            self._rate /= 10
 
 
 def networks_at_once(model: Model, prepared: Prepared) -> int:

@@ -33,6 +33,7 @@ from gcsr.models.mlp import MLP
 from gcsr.training.adam import Adam
 from gcsr.training.classification import probabilities
 from gcsr.utils.devices import capture, make_generator
+from gcsr.utils.errors import Count, Rate, Weight, Whole
 
 # How often losses are checked and states are kept; on CUDA a check waits for the device.
 CHECK_EVERY = 10
@@ -40,31 +41,20 @@ CHECK_EVERY = 10
 NO_SHARE, CERTAIN = 1e-12, 1e-6
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class BilevelSchedule:
-    """Settings of the outer loop.
+    """The settings of :class:`gcsr.Bilevel` that the outer loop and its students need."""
 
-    Args:
-        iterations: outer steps.
-        students: networks in training per condensed graph.
-        hidden_channels: their hidden units.
-        window: training steps that are differentiated.
-        burn_in: first steps of a new student, which are not differentiated: those gradients are noise.
-        longest: steps after which a student is replaced.
-        feature_lr: Adam's rate for X', in standard deviations of each column of the initial X'.
-        label_lr: Adam's rate for the logits of Y'.
-        inner: how students are trained.
-    """
-
-    iterations: int
-    students: int
-    hidden_channels: int
-    window: int
-    burn_in: int
-    longest: int
-    feature_lr: float
-    label_lr: float
-    inner: InnerAdam
+    iterations: Whole = 100
+    students: Count = 4
+    hidden_channels: Count = 64
+    window: Count = 20
+    burn_in: Whole = 40
+    longest: Count = 200
+    feature_lr: Rate = 0.02
+    label_lr: Weight = 0.02
+    student_lr: Rate = 0.01
+    student_weight_decay: Weight = 5e-4
 
     def replaced_at(self, iteration: int) -> list[int]:
         """Which students are replaced in an iteration: each is kept for the same number of iterations.
@@ -88,7 +78,7 @@ class BilevelStep(OuterStep):
     Args:
         x: initial X', ``(graphs, n', d)``.
         y: initial class shares, ``(graphs, n', C)``.
-        schedule: settings of the loop.
+        schedule: settings of the loop; a :class:`gcsr.Bilevel` is one.
         real: the outer loss; ``None`` where no step will be taken.
         seeds: of the graphs; they determine the students' initial weights.
         structure: the closed form of GCSR and its state, or ``None`` for A' = I.
@@ -119,26 +109,32 @@ class BilevelStep(OuterStep):
         # New students train alone until they are old enough.
         self._newcomers = Students.zeros(graphs, 1, widths, x)
         self._model = MLP(schedule.hidden_channels)
-        # Rates as they are now, and before the cosine.
-        feature_lr = schedule.feature_lr * column_unit(x)
+        # The standard deviation of every column, at least a tenth of their mean. Of one node per class,
+        # all alike, it is their size, which is all there is to go by.
+        deviation = (x - x.mean(1, keepdim=True)).square().mean(1, keepdim=True).sqrt()
+        mean = deviation.mean(2, keepdim=True)
+        mean = torch.where(mean > 0, mean, x.square().mean((1, 2), keepdim=True).sqrt())
+        # Learning rates as they are now, and before the cosine.
+        feature_lr = schedule.feature_lr * torch.maximum(deviation, 0.1 * mean)
         label_lr = torch.full_like(x[:, :1, :1], schedule.label_lr)
-        self._rates = ((feature_lr.clone(), feature_lr), (label_lr.clone(), label_lr))
-        self._x_adam = Adam((x,), self._rates[0][0])
-        self._y_adam = Adam((self.logits,), self._rates[1][0])
+        self._lrs = ((feature_lr.clone(), feature_lr), (label_lr.clone(), label_lr))
+        self._x_adam = Adam((x,), self._lrs[0][0])
+        self._y_adam = Adam((self.logits,), self._lrs[1][0])
         self._upstream = tuple(torch.zeros_like(p) for p in self.students.params)
         self._recorded: dict[str, Callable[[], None]] = {}
         # What is recorded reads what was recorded before it: all of it, or nothing.
         self._records = x.is_cuda and structure is None
 
     @cached_property
-    def _windows(self) -> tuple[Window, Window]:
+    def windows(self) -> tuple[Window, Window]:
         """Steps that are differentiated, and the first ones of new students, which are not.
 
         Their memory is taken when a first step is.
         """
         plan = self.schedule
-        burn_in = Window(self._newcomers, plan.inner, plan.burn_in, keep=False)
-        return Window(self.students, plan.inner, plan.window), burn_in
+        adam = InnerAdam(plan.student_lr, plan.student_weight_decay)
+        burn_in = Window(self._newcomers, adam, plan.burn_in, keep=False)
+        return Window(self.students, adam, plan.window), burn_in
 
     def buffers(self) -> tuple[Tensor, ...]:
         """Everything that a step changes."""
@@ -152,11 +148,11 @@ class BilevelStep(OuterStep):
     def __call__(self, iteration: int, lr_scale: Tensor | None = None) -> Tensor:
         """Take a step; returns the mean real loss of every graph's students."""
         for student in self.schedule.replaced_at(iteration):
-            self._renew(iteration, student)
+            self.renew(iteration, student)
         share = self.schedule.lr_share(iteration)
-        for rate, full in self._rates:
-            rate.copy_(full * share if lr_scale is None else full * share * lr_scale)
-        self._run("window", lambda: self._windows[0].advance(self.small_graph()))
+        for lr, full in self._lrs:
+            lr.copy_(full * share if lr_scale is None else full * share * lr_scale)
+        self._run("window", lambda: self.windows[0].advance(self.small_graph()))
         if self.real is None:
             raise RuntimeError("a step needs a real loss")
         losses, gradients = self.real.losses_and_gradients(self.students, iteration)
@@ -165,13 +161,14 @@ class BilevelStep(OuterStep):
         self._run("update", self._update)
         return losses.nanmean(1)
 
-    def _renew(self, iteration: int, student: int) -> None:
+    def renew(self, iteration: int, student: int) -> None:
+        """Replace a student of every graph by a new one after its burn-in."""
         for graph, seed in enumerate(self._seeds):
             generator = make_generator(seed, f"student {student} of iteration {iteration}")
             features, classes = int(self.x.shape[-1]), int(self.logits.shape[-1])
             weights = self._model.init(features, classes, generator)
             self._newcomers.replace(graph, 0, weights)
-        self._run("burn-in", lambda: self._windows[1].advance(self.small_graph()))
+        self._run("burn-in", lambda: self.windows[1].advance(self.small_graph()))
         self.students.take(student, self._newcomers)
 
     def _update(self) -> None:
@@ -209,7 +206,7 @@ class BilevelStep(OuterStep):
     def outer_gradients(self, upstream: tuple[Tensor, ...]) -> tuple[Tensor, Tensor, Tensor | None]:
         """Gradients of X' and of the logits of Y', and the A' that was used."""
         small = self.small_graph()
-        g_u, g_p, g_y = self._windows[0].adjoint(small, upstream, balanced)
+        g_u, g_p, g_y = self.windows[0].adjoint(small, upstream, balanced)
         g_logits = logits_gradient(small.y, g_y, self._multi_label)
         if self._structure is None:
             return g_u, g_logits, None
@@ -267,12 +264,3 @@ def label_logits(targets: Tensor, multi_label: bool = False, *, learned: bool = 
     if not learned:
         return targets.clamp_min(NO_SHARE).log()
     return (0.9 * targets + 0.1 / targets.shape[-1]).log()
-
-
-def column_unit(x: Tensor) -> Tensor:
-    """Standard deviation of every column of X', ``(graphs, 1, d)``, at least a tenth of their mean."""
-    deviation = (x - x.mean(1, keepdim=True)).square().mean(1, keepdim=True).sqrt()
-    mean = deviation.mean(2, keepdim=True)
-    # One node per class, all alike: their size is all there is to go by.
-    mean = torch.where(mean > 0, mean, x.square().mean((1, 2), keepdim=True).sqrt())
-    return torch.maximum(deviation, 0.1 * mean)

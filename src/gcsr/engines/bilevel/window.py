@@ -113,11 +113,6 @@ class SmallGraph:
     y: Tensor
     multi_label: bool = False
 
-    @property
-    def terms(self) -> int:
-        """What the loss is the mean over: nodes, or nodes and labels."""
-        return int(self.y.shape[1] * (self.y.shape[2] if self.multi_label else 1))
-
 
 class _Track:
     """Values of one weight tensor over a window, and their adjoints, in memory that is taken once.
@@ -218,7 +213,8 @@ class Window:
         if small.p is not None:
             scores = small.p.unsqueeze(1) @ scores
         found = probabilities(scores + b2, small.multi_label)
-        d_output = (found - small.y.unsqueeze(1)) / small.terms
+        terms = small.y[0].numel() if small.multi_label else small.y.shape[1]
+        d_output = (found - small.y.unsqueeze(1)) / terms
         d_scores = d_output if small.p is None else small.p.mT.unsqueeze(1) @ d_output
         d_hidden = (d_scores @ w2.mT).transpose(1, 2).flatten(2).mul_(hidden > 0)
         g1, c1, g2, c2 = (track.gradient[t % len(track.gradient)] for track in self._tracks)
@@ -246,8 +242,9 @@ class Window:
         ``(graphs, S, n', C)``, to weights ``(graphs, S)``. Who weighs nothing may be anything, NaN
         included.
         """
-        students = self._count
-        (graphs, n, _), terms = small.u.shape, small.terms
+        students, (graphs, n, _) = self._count, small.u.shape
+        # What the loss is the mean over: nodes, or nodes and labels.
+        terms = small.y[0].numel() if small.multi_label else small.y.shape[1]
         bar_p = None if small.p is None else small.u.new_zeros((graphs, students, n, n))
         bar_y = small.u.new_zeros((graphs, students, *small.y.shape[1:]))
         r_d_hiddens: list[Tensor] = []

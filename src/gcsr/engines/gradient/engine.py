@@ -44,7 +44,7 @@ class LearnedStructure:
 
     generator: Generator | None = None
     params: Params = ()
-    rate: float = 0.0
+    lr: float = 0.0
     smoothness: float = 0.0
     term: TransportTerm | None = None
     period: int = 50
@@ -53,7 +53,7 @@ class LearnedStructure:
     def __post_init__(self) -> None:
         # The term has its own Adam: a new sample of the real graph resets the plan and this Adam.
         parts = (self.params, () if self.term is None else self.term.params)
-        self.adams = [Adam(params, self.rate) for params in parts if params]
+        self.adams = [Adam(params, self.lr) for params in parts if params]
 
     @property
     def weights(self) -> Params:
@@ -119,10 +119,10 @@ class AlternatingStep(OuterStep):
     def __call__(self, iteration: int, lr_scale: Tensor | None = None) -> Tensor:
         """Run an epoch; returns the mean loss of its outer steps."""
         if lr_scale is not None and lr_scale is not self._lr_scale:
-            self.feature_adam.rate = self.feature_lr * lr_scale
+            self.feature_adam.lr = self.feature_lr * lr_scale
             # Not that of the structure's term.
             for adam in self.structure.adams[:1]:
-                adam.rate = self.structure.rate * lr_scale
+                adam.lr = self.structure.lr * lr_scale
             self._lr_scale = lr_scale
             self._captured.clear()
         structural = self.structure.trains_in(iteration)
@@ -164,7 +164,7 @@ class AlternatingStep(OuterStep):
         with torch.no_grad():
             allowed = None
             if self.structure.term is not None and self.structure.term.guarded:
-                gradients, allowed = _clipped(loss, gradients)
+                gradients, allowed = clipped_gradients(loss, gradients)
                 self.skipped += 1 - allowed
                 loss = torch.where(allowed > 0, loss, 0)
             self.loss += loss
@@ -303,7 +303,7 @@ def label_roughness(adjacency: Tensor, targets: Tensor) -> Tensor:
     return own - joined
 
 
-def _clipped(loss: Tensor, gradients: Params) -> tuple[Params, Tensor]:
+def clipped_gradients(loss: Tensor, gradients: Params) -> tuple[Params, Tensor]:
     """Clipped gradients, and 1 for graphs whose gradients are finite, else 0."""
     squares = torch.stack([g.flatten(1).square().sum(1) for g in gradients]).sum(0)
     allowed = (torch.isfinite(squares) & torch.isfinite(loss)).to(loss.dtype)

@@ -38,6 +38,7 @@ class Matching:
         label_lr: the rate of SGD with momentum for the logits of Y'.
         knowledge: weight of the loss of the trained expert on the condensed graph.
         root: whether the loss is the distance instead of its square.
+        student_lr_step: the rate of SGD with momentum for a learned ``student_lr``.
     """
 
     iterations: int
@@ -50,11 +51,11 @@ class Matching:
     label_lr: float = 0.0
     knowledge: float = 0.0
     root: bool = False
+    student_lr_step: float = 1e-6
 
 
 # Of SGD on the student's learning rate (SFGC), and on the logits of Y'.
-RATE_LR, RATE_MOMENTUM = 1e-6, 0.5
-LABEL_MOMENTUM = 0.9
+STUDENT_LR_MOMENTUM, LABEL_MOMENTUM = 0.5, 0.9
 
 
 @dataclass(eq=False)
@@ -83,21 +84,21 @@ class Step:
     def __post_init__(self) -> None:
         self._adam = FusedAdam(self.x)
         self.student_lr = torch.full_like(self.x[:, 0, 0], self.matching.student_lr)
-        self._rate_velocity = torch.zeros_like(self.student_lr)
+        self._lr_velocity = torch.zeros_like(self.student_lr)
         self._label_velocity = None if self.logits is None else torch.zeros_like(self.logits)
         self.scale_lr(None)
 
     def scale_lr(self, lr_scale: Tensor | None) -> None:
         """Multiply every graph's rate for X'."""
-        rates = self.feature_lr if lr_scale is None else self.feature_lr * lr_scale
+        lr = self.feature_lr if lr_scale is None else self.feature_lr * lr_scale
         # Read from the device once, which a captured iteration cannot do.
-        self.lrs = rates.reshape(-1).expand(self.x.shape[0]).tolist()
+        self.lrs = lr.reshape(-1).expand(self.x.shape[0]).tolist()
 
     def buffers(self) -> tuple[Tensor, ...]:
         """Every tensor that an iteration changes."""
         labels = [t for t in (self.logits, self._label_velocity) if t is not None]
-        rates = (self._rate_velocity, self.student_lr)
-        return (self.x, *self.state, *self._adam.moments, *rates, *labels)
+        student = (self._lr_velocity, self.student_lr)
+        return (self.x, *self.state, *self._adam.moments, *student, *labels)
 
     def __call__(self, start: Params, goal: Params, teacher: Params = ()) -> Tensor:
         """Update everything; returns the loss of every graph."""
@@ -105,8 +106,8 @@ class Step:
         with torch.no_grad():
             self._adam.step(gradient, self.lrs)
             if self.matching.learn_student_lr:
-                self._rate_velocity.mul_(RATE_MOMENTUM).add_(others[0])
-                self.student_lr.sub_(self._rate_velocity, alpha=RATE_LR)
+                self._lr_velocity.mul_(STUDENT_LR_MOMENTUM).add_(others[0])
+                self.student_lr.sub_(self._lr_velocity, alpha=self.matching.student_lr_step)
             if self.logits is not None and self._label_velocity is not None:
                 self._label_velocity.mul_(LABEL_MOMENTUM).add_(others[-1])
                 self.logits.sub_(self._label_velocity, alpha=self.matching.label_lr)
@@ -124,15 +125,15 @@ class Step:
     ) -> tuple[Tensor, tuple[Tensor, ...], Tensor]:
         """The loss, gradients of X' (and a learned rate, and the logits of Y'), the A' used."""
         points = SyntheticFeatures.of(self.x)
-        rate = self.student_lr.detach()
-        learned = (rate.requires_grad_(),) if self.matching.learn_student_lr else ()
+        lr = self.student_lr.detach()
+        learned = (lr.requires_grad_(),) if self.matching.learn_student_lr else ()
         targets = self.targets
         if self.logits is not None:
             logits = self.logits.detach().requires_grad_()
             learned, targets = (*learned, logits), logits.softmax(-1)
         topology, adjacency = self.structure.topology(points, self.state)
         steps = self.matching.student_steps
-        inputs = MatchingInputs(points, topology, targets, start, goal, steps, rate.view(-1, 1, 1))
+        inputs = MatchingInputs(points, topology, targets, start, goal, steps, lr.view(-1, 1, 1))
         loss = self.student(inputs)
         if self.matching.root:
             loss = loss.clamp_min(torch.finfo(loss.dtype).tiny).sqrt()

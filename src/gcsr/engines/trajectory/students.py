@@ -27,7 +27,7 @@ class MatchingInputs:
         points, topology, targets: the condensed graphs: features, structure, class shares.
         start, goal: the expert's weights now and M epochs later.
         steps: N.
-        rate: the rate of the student's SGD, ``(graphs, 1, 1)``.
+        lr: the rate of the student's SGD, ``(graphs, 1, 1)``.
     """
 
     points: SyntheticFeatures
@@ -36,12 +36,12 @@ class MatchingInputs:
     start: Params
     goal: Params
     steps: int
-    rate: Tensor
+    lr: Tensor
 
     @property
     def step_size(self) -> Tensor:
-        """The rate over n': what multiplies a sum over nodes in place of their mean."""
-        return self.rate / self.points.x.shape[-2]
+        """The learning rate over n': what multiplies a sum over nodes in place of their mean."""
+        return self.lr / self.points.x.shape[-2]
 
 
 def dense_operator(topology: Topology) -> Tensor | None:
@@ -106,7 +106,7 @@ class AutogradStudent:
         for _ in range(inputs.steps):
             loss = cross_entropy(self.model.logits(params, prepared), inputs.targets).sum()
             gradients = torch.autograd.grad(loss, params, create_graph=True)
-            params = tuple(p - inputs.rate * g for p, g in zip(params, gradients, strict=True))
+            params = tuple(p - inputs.lr * g for p, g in zip(params, gradients, strict=True))
         return trajectory_distance(params, inputs.start, inputs.goal)
 
 
