@@ -319,6 +319,9 @@ class _Worker:
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
     """Processes that start in the block never see Ctrl-C: their parent does, and ends them."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows: a worker ignores it once it runs
+        yield
+        return
     resource_tracker.ensure_running()  # its own start would unblock interrupts
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -329,6 +332,7 @@ def _without_interrupts() -> Iterator[None]:
 
 def _serve(pipe: Connection, work: Work, threads: int, jobs: int) -> None:
     """In the worker: ask for groups and measure them until the pipe is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(threads)
     share_device(work.measurement.device, jobs)

@@ -73,17 +73,10 @@ def benchmark(
         ratio: Sizes as shares of the visible nodes.
         model: Test models at every size.
         more_model: Test models at the first size only.
-        seeds: Condensed graphs per cell.
-        runs: Networks per condensed graph.
-        epochs: Epochs of a test network.
         preset: Settings: default, paper or official.
         tune: Tune by validation accuracy, with so many trials per cell.
         set_: A setting of the given methods.
         out: The file of rows (.jsonl); tables and a page are beside it.
-        jobs: Processes that measure at the same time, on CUDA too.
-        time_limit: Begin no cell after so many seconds.
-        cell_limit: Give a cell up after so many seconds; the row says so.
-        retry: Measure failed cells again.
         keep_graphs: Keep condensed graphs in this folder, and take them from it.
         estimate: Print expected seconds and measure nothing.
     """
@@ -235,5 +228,5 @@ def _print_estimate(
     total = sum(seconds or 0 for _, seconds in found)
     print(
         f"about {total:,.0f} seconds in one process: those of rows of OUT where there are any, else an"
-        " order of magnitude on one CPU core; a GPU takes far less"
+        " order of magnitude on one reference core; a GPU takes far less"
     )

@@ -81,7 +81,6 @@ def privacy(
 
     Args:
         runs: Networks that are attacked, per graph.
-        shadows: Shadow networks of the likelihood-ratio attack.
     """
     from gcsr.analysis.privacy import COLUMNS
 
@@ -123,7 +122,6 @@ def robustness(
     Args:
         noise: symmetric, pair, features or edges; repeatable. [default: all]
         level: A share that is perturbed; repeatable. [default: 0.1, 0.3, 0.5]
-        graphs: Draws of the noise, each with its own condensed graph.
     """
     from gcsr.evaluation.robustness import LEVELS, NOISES
     from gcsr.methods.registry import build
@@ -181,13 +179,8 @@ def search(
     Configurations are trained on the condensed graph and scored on real validation nodes.
 
     Args:
-        trials: Number of configurations.
         assignments: Search model, hidden_channels, num_layers, dropout, lr or weight_decay
             (low..high, low..high:log or a,b,c) or fix it (a value); repeatable.
-        sampler: tpe (Optuna, extra tune), or random, which needs no Optuna.
-        finalists: How many of the best are trained on the whole graph.
-        compare: Train the same configurations also on the whole graph and on random nodes in as
-            many bytes: rank correlation, regret and seconds.
         runs: Networks per configuration.
         out: Write a page with plots to this file.
     """

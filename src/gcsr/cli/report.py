@@ -39,9 +39,6 @@ def report(
         compare: Several results of one dataset side by side.
         data: A dataset's name or a graph file; by default what RESULT was made from, if it is a known
             dataset that is here.
-        evaluate: Train networks on RESULT, on random nodes and on the whole graph.
-        tsne_nodes: At most so many real nodes in the map; 0: no map.
-        privacy: Also attack networks trained on RESULT (`gcsr privacy`).
     """
     require_writable([out])
     for path in results:

@@ -50,13 +50,10 @@ def tune(
         assignments: Search a setting (low..high, low..high:log or a,b,c) or fix it (a value);
             repeatable.
         trials: How many in all, those of a continued study included.
-        seconds: Begin no trial after that many seconds.
         study: Keeps every trial; the same command continues it.
             [default: DATA-METHOD-NODES.tune.sqlite]
-        graphs: Graphs per trial, of seeds SEED, SEED + 1, ...
         out: Condense with the best settings and write the graph to this file.
         plot: Draw the trials into this file (.png or .svg).
-        preset: What is not searched: default, paper or official.
     """
     paths = [] if out is None else output_paths(out, graphs)
 

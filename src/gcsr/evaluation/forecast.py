@@ -127,7 +127,7 @@ def forecast(
     evaluation = runs * each[0]
     sentence = decision(condense, evaluation, 0.0, *each, expected=True)
     if not isinstance(condenser, Automatic):
-        sentence += "; the seconds to condense are an order of magnitude, of one CPU core"
+        sentence += "; the seconds to condense are an order of magnitude, of one reference core"
     return Forecast(
         condense_seconds=condense,
         small_seconds=each[0],

@@ -197,9 +197,9 @@ def tune(
         space: ``paper``, ``wide``, a TOML file, or a mapping from names to dimensions, which are
             texts (``"0.1..10:log"``, ``"1,2"``), lists of choices, or values. By default what
             ``settings`` search or, if that is nothing, the paper's grid.
-        preset: what settings that are not searched are taken from.
+        preset: where settings that are not searched come from: ``default``, ``paper`` or ``official``.
         trials: how many there are in all, those of a continued study included.
-        seconds: no trial begins after that many.
+        seconds: no trial begins after so many seconds.
         study: a SQLite file that keeps every trial; the same call continues it.
         seed: of the proposals, and of the first graph of every trial.
         graphs: condensed graphs per trial, over which validation accuracy is averaged.
