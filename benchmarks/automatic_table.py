@@ -170,7 +170,7 @@ def difference(
 def against(known: dict[str, Row], cell: str, whole: str, reference: str = "whole") -> str:
     """:func:`difference` with its interval, and in a word."""
     found = difference(known, cell, whole, reference)
-    return "-" if found is None else f"{found} {found.word}"
+    return "-" if found is None else f"{found} {found.direction}"
 
 
 def verdicts(known: dict[str, Row]) -> list[str]:
@@ -184,7 +184,7 @@ def verdicts(known: dict[str, Row]) -> list[str]:
         for name, cells in graphs.items():
             found = difference(known, *cells, reference)
             if found is not None:
-                words[found.word].append(name)
+                words[found.direction].append(name)
         told = [
             f"{word} on {len(names)} ({'; '.join(names)})" for word, names in words.items() if names
         ]

@@ -14,9 +14,9 @@ from pathlib import Path
 from textwrap import fill
 
 from automatic_table import fewer_steps
+from gcsr.benchmarking.measurement import variant_of
 from gcsr.benchmarking.results import Case, Results, accuracy_of, markdown_table, short_name
 from gcsr.benchmarking.store import Row, Store, failed_row
-from gcsr.benchmarking.work import variant_of
 from gcsr.utils.formatting import counted
 
 RESULTS = Path(__file__).parents[1] / "results"

@@ -13,8 +13,8 @@ from shlex import join
 from typing import Any
 
 from gcsr.benchmarking.cells import PSEUDO_LABELS
+from gcsr.benchmarking.measurement import resplit, variant_of
 from gcsr.benchmarking.store import Store, failed_row
-from gcsr.benchmarking.work import resplit, variant_of
 from gcsr.data.graph import Graph
 from gcsr.datasets.loading import load
 from gcsr.evaluation.intervals import Accuracy

@@ -339,7 +339,7 @@ FAULTS = (
     # Evaluation and cost.
     Fault(
         "epochs are selected on test nodes",
-        "evaluation/trial.py",
+        "evaluation/tester.py",
         "self.validation = view.validation()",
         "self.validation = view.test()",
         ("tests/evaluate/test_protocol.py",),

@@ -11,7 +11,7 @@ from fuzz.containers import Archive, Safetensors
 from fuzz.target import FindingError, Target
 from fuzz.targets.small import file_bytes, small_condensed, written
 from gcsr import CondensedGraph, InputError, report
-from gcsr.benchmarking.work import load_graphs
+from gcsr.benchmarking.measurement import load_graphs
 from gcsr.cli.inspect import _rows
 from gcsr.reporting.report import condensed_files, known_dataset
 

@@ -16,7 +16,7 @@ import pytest
 import gcsr
 from gcsr.benchmarking import runner, store, work
 from gcsr.benchmarking.cells import Cell, Protocol
-from gcsr.benchmarking.work import Outcome, Taken
+from gcsr.benchmarking.measurement import Outcome, Taken
 from gcsr.cli.app import main
 from gcsr.methods.presets import preset_settings
 from gcsr.methods.selection import Random

@@ -15,7 +15,7 @@ from gcsr import CondensedGraph, InputError, TrainingRecipe, View
 from gcsr.data.sizes import real_bytes
 from gcsr.evaluation import cost as timing
 from gcsr.evaluation.cost import break_even, decision, random_subset, random_subsets, verdict
-from gcsr.evaluation.forecast import Training, begun, forecast, projected
+from gcsr.evaluation.forecast import TimedTraining, begun, forecast, projected
 from gcsr.evaluation.intervals import compare
 from helpers import planted_graph, with_other_test_labels
 
@@ -369,7 +369,7 @@ def test_few_epochs_are_projected(monkeypatch):
     clock = iter([at for number, took in enumerate(times) for at in (number, number + took)])
     monkeypatch.setattr("time.perf_counter", lambda: next(clock))
     counts: list[int] = []
-    found = projected([Training(counts.append, 600, 1)], torch.device("cpu"))
+    found = projected([TimedTraining(counts.append, 600, 1)], torch.device("cpu"))
     assert found == [pytest.approx(60.0)]
     assert counts == [1, 1, 2, 2, 2]
 

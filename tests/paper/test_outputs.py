@@ -14,7 +14,7 @@ import gcsr as library
 from gcsr.analysis.figures import figure_bytes
 from gcsr.benchmarking import work
 from gcsr.benchmarking.cells import Cell, Protocol, cell
-from gcsr.benchmarking.work import Outcome
+from gcsr.benchmarking.measurement import Outcome
 from gcsr.paper.experiments import Axis, Experiment, Line
 from gcsr.paper.figures import draw, write_outputs
 from gcsr.paper.tables import compare, csv_text, markdown, reasons, tally, verdict

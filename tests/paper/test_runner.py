@@ -19,8 +19,8 @@ from gcsr.benchmarking import runner, work
 from gcsr.benchmarking import work as data
 from gcsr.benchmarking.analyses import graph_statistics
 from gcsr.benchmarking.cells import Cell, Protocol, cell
+from gcsr.benchmarking.measurement import Outcome
 from gcsr.benchmarking.store import Store
-from gcsr.benchmarking.work import Outcome
 from gcsr.methods.base import Condenser
 from gcsr.paper.experiments import Experiment, Line, recall, reproduce
 from helpers import planted_graph

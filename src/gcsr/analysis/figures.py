@@ -69,11 +69,11 @@ def distribution_figure(analysis: Analysis) -> Figure:
     """Degrees and edge weights of both graphs."""
     figure, axes = _figure(2, 2, width=8.4, height=6.0)
     sides = (("original", analysis.original), ("condensed", analysis.condensed))
-    for row, (name, portrait) in zip(axes, sides, strict=True):
-        above = f" (above {portrait.threshold:g})" if portrait.threshold else ""
-        _bars(row[0], portrait.degrees)
+    for row, (name, side) in zip(axes, sides, strict=True):
+        above = f" (above {side.threshold:g})" if side.threshold else ""
+        _bars(row[0], side.degrees)
         row[0].set(title=f"degrees, {name}", xlabel=f"neighbors{above}", ylabel="nodes")
-        _bars(row[1], portrait.weights)
+        _bars(row[1], side.weights)
         row[1].set(title=f"weights, {name}", xlabel=f"weight{above}", ylabel="entries")
     return figure
 

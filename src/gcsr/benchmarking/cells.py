@@ -137,7 +137,7 @@ class Cell:
             return found | {"statistic": dict(self.settings)["statistic"]}
         found["graphs"] = protocol.graphs if self.condenses else 1
         if self.analysis:
-            found["look"] = self.analysis
+            found["analysis"] = self.analysis
         else:
             found |= {
                 "test": self.test,
@@ -164,6 +164,8 @@ class Cell:
             found["recipe"] = {
                 "rate" if name == "lr" else name: value for name, value in found["recipe"].items()
             }
+        if "analysis" in found:
+            found["look"] = found.pop("analysis")
         if "settings" in found:
             found["settings"] = recorded_settings(found["settings"], self.method)
         return found

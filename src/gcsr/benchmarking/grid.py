@@ -19,10 +19,10 @@ from gcsr.benchmarking.checks import (
     require_share,
     require_tables,
 )
+from gcsr.benchmarking.measurement import Data, Limits
 from gcsr.benchmarking.results import Results
 from gcsr.benchmarking.runner import measure
 from gcsr.benchmarking.store import Store, failed_row, prepare_folder, prepare_writable
-from gcsr.benchmarking.work import Data, Limits
 from gcsr.data.graph import Graph
 from gcsr.data.interop import described
 from gcsr.distributed.pool import Cluster

@@ -101,10 +101,9 @@ def _with_options(name: str, command: Callable[..., None]) -> Callable[..., None
     added += [("quiet", False, options.Quiet), ("verbose", False, options.Verbose)]
     parameters = []
     for field, default, hint in added:
-        plain, info = _declared(field, default, hint)
-        plural = library.get(f"{field}s")
-        info.help = helps.get(field) or info.help or library.get(field, plural)
-        annotation = Annotated[plain, info]
+        annotation = _declared(field, default, hint)
+        info = get_args(annotation)[1]
+        info.help = helps.get(field) or info.help or library.get(field) or library.get(f"{field}s")
         parameters.append(inspect.Parameter(field, kind, default=default, annotation=annotation))
     spelling = {one.name: _spelling(one.name, one.annotation) for one in parameters}
     # The library may have the option's name where the command has another.
@@ -148,17 +147,15 @@ def _spelling(name: str, annotation: Any) -> str:
     return next(text for text in declared if isinstance(text, str) and text.startswith("-"))
 
 
-def _declared(name: str, default: Any, hint: Any) -> tuple[Any, Any]:
-    """Type and declaration; a truth value that is false by default has no --no-... form."""
+def _declared(name: str, default: Any, hint: Any) -> Any:
+    """The annotation of an option; a truth value that is false by default has no --no-... form."""
     if get_origin(hint) is Annotated:
         plain, info = get_args(hint)
-        return plain, copy(info)
-    if bool in (hint, *get_args(hint)):
-        option = name.replace("_", "-")
-        return hint, typer.Option(
-            f"--{option}" if default is False else f"--{option}/--no-{option}"
-        )
-    return hint, typer.Option()
+        return Annotated[plain, copy(info)]
+    option = f"--{name.replace('_', '-')}"
+    both = option if default is False else f"{option}/--no-{name.replace('_', '-')}"
+    truth = bool in (hint, *get_args(hint))
+    return Annotated[hint, typer.Option(both) if truth else typer.Option()]
 
 
 _COMMANDS: dict[str, Callable[..., None]] = {

@@ -210,8 +210,8 @@ def _print_estimate(
     grid: Grid, out: Path, root: Path | None, download: bool, as_json: bool
 ) -> None:
     from gcsr.benchmarking.grid import estimate
+    from gcsr.benchmarking.measurement import Data
     from gcsr.benchmarking.store import Store
-    from gcsr.benchmarking.work import Data
 
     found = estimate(grid, Store(out), Data(root, download))
     lines = []

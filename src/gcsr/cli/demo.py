@@ -95,7 +95,7 @@ def demo(
     # A program that was called by its path is not on PATH.
     called = Path(sys.argv[0])
     program = str(called) if called.name == "gcsr" and not shutil.which("gcsr") else "gcsr"
-    print(f"look at it: {shlex.join([program, 'report', str(path), '--out', str(page)])}")
+    print(f"make a page of it: {shlex.join([program, 'report', str(path), '--out', str(page)])}")
 
 
 def _row(score: Score, condensing_seconds: float) -> dict[str, Any]:

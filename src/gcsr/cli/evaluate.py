@@ -30,7 +30,7 @@ def evaluate(
     data: options.MadeFrom = None,
     full: bool = False,
     pseudo_labels: bool = False,
-    training: options.Training = options.TEN_RUNS,
+    networks: options.NetworkOptions = options.TEN_RUNS,
     dropout: float | None = None,
     cluster: options.Cluster = None,
     memory: options.Memory = None,
@@ -65,12 +65,12 @@ def evaluate(
 
     from gcsr.evaluation.origin import require_origin, same_settings
 
-    given = training.arguments(cluster) | {"cluster": cluster, "metrics": metrics}
+    given = networks.arguments(cluster) | {"cluster": cluster, "metrics": metrics}
     if dropout is not None:
         given["recipe"] = replace(given["recipe"], dropout=dropout)
     small = [gcsr.CondensedGraph.load(path) for path in files or []]
     groups = same_settings(small)
-    with progress_bars(training.runs * max(1, len(small))) as progress:
+    with progress_bars(networks.runs * max(1, len(small))) as progress:
         graph = load_graph(data, loading, progress, memory=memory, made=small)
         given["progress"] = progress
         if full:

@@ -20,7 +20,7 @@ def cost(
     file: options.File,
     data: options.MadeFrom = None,
     sparsify: options.Rule = "auto",
-    training: options.Training = options.TRAINING,
+    networks: options.NetworkOptions = options.FIVE_RUNS,
     loading: options.Loading = options.LOADING,
     any_graph: options.AnyGraph = False,
     as_json: options.Json = False,
@@ -35,7 +35,7 @@ def cost(
     from gcsr.evaluation.sparsify import Sparsifier
 
     Sparsifier(rule=sparsify)
-    given = {"sparsify": sparsify, "check_origin": not any_graph, **training.arguments()}
+    given = {"sparsify": sparsify, "check_origin": not any_graph, **networks.arguments()}
     sheet: gcsr.CostSheet = on_file(gcsr.cost, file, data, loading, **given)
     if as_json:
         print_json(sheet.to_dict())
@@ -70,7 +70,7 @@ def privacy(
     file: options.File,
     data: options.MadeFrom = None,
     shadows: Annotated[int, typer.Option(min=4)] = 16,
-    training: options.Training = options.THREE_RUNS,
+    networks: options.NetworkOptions = options.THREE_RUNS,
     loading: options.Loading = options.LOADING,
     any_graph: options.AnyGraph = False,
     as_json: options.Json = False,
@@ -84,7 +84,7 @@ def privacy(
     """
     from gcsr.analysis.privacy import COLUMNS
 
-    given = {"shadows": shadows, "check_origin": not any_graph, **training.arguments()}
+    given = {"shadows": shadows, "check_origin": not any_graph, **networks.arguments()}
     found: gcsr.Privacy = on_file(gcsr.privacy, file, data, loading, **given)
     if as_json:
         print_json(found.to_dict())
@@ -111,7 +111,7 @@ def robustness(
     level: list[float] | None = None,
     assignments: options.Assignments = None,
     graphs: options.Count = 3,
-    training: options.Training = options.THREE_RUNS,
+    networks: options.NetworkOptions = options.THREE_RUNS,
     loading: options.Loading = options.LOADING,
     as_json: options.Json = False,
 ) -> None:
@@ -129,7 +129,7 @@ def robustness(
     settings = parse_settings(method, assignments)
     # Errors that do not depend on the data come before the data are read.
     build(method, {"nodes": nodes, "ratio": ratio, **settings})
-    given = training.arguments() | settings
+    given = networks.arguments() | settings
     with progress_bars() as progress:
         found = gcsr.robustness(
             load_graph(data, loading, progress),

@@ -119,20 +119,20 @@ class Loading:
     download: Download = True
 
     @property
-    def words(self) -> list[str]:
+    def arguments(self) -> list[str]:
         """The same on a command line."""
-        words = [] if self.features is None else ["--features", self.features]
-        words += ["--undirected"] if self.undirected else []
+        found = [] if self.features is None else ["--features", self.features]
+        found += ["--undirected"] if self.undirected else []
         if self.inductive is not None:
-            words.append("--inductive" if self.inductive else "--transductive")
-        return words if self.root is None else [*words, "--root", str(self.root)]
+            found.append("--inductive" if self.inductive else "--transductive")
+        return found if self.root is None else [*found, "--root", str(self.root)]
 
 
 LOADING = Loading()
 
 
 @dataclass(frozen=True)
-class Training:
+class NetworkOptions:
     """How networks are trained and tested.
 
     Args:
@@ -157,7 +157,7 @@ class Training:
         return given | {"recipe": recipe, "device": device}
 
 
-TRAINING, THREE_RUNS, TEN_RUNS = Training(), Training(runs=3), Training(runs=10)
+FIVE_RUNS, THREE_RUNS, TEN_RUNS = (NetworkOptions(runs=runs) for runs in (5, 3, 10))
 
 
 Cluster = Annotated[

@@ -137,7 +137,7 @@ def _winning_command(data: str, result: Tuning, loading: options.Loading, out: P
     """The ``gcsr condense`` that makes the best graph again."""
     from gcsr.tuning.space import text_of
 
-    asked = result.question
+    asked = result.spec
     words = ["gcsr", "condense", data, "--nodes", str(asked.nodes), "--method", asked.method]
     if asked.preset != "default":
         words += ["--preset", asked.preset]
@@ -146,7 +146,7 @@ def _winning_command(data: str, result: Tuning, loading: options.Loading, out: P
     words += ["--seed", str(asked.seed)]
     if asked.graphs > 1:
         words += ["--graphs", str(asked.graphs)]
-    return shlex.join([*words, *loading.words, "--out", str(out)])
+    return shlex.join([*words, *loading.arguments, "--out", str(out)])
 
 
 def _best(result: Tuning) -> str:
@@ -159,7 +159,7 @@ def _best(result: Tuning) -> str:
 
 
 def _print_result(result: Tuning, again: str) -> None:
-    asked = result.question
+    asked = result.spec
     pruned = sum(trial.state == "pruned" for trial in result.trials)
     best = _best(result)
     print(

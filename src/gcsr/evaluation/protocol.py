@@ -38,10 +38,10 @@ from gcsr.evaluation.origin import (
     require_origin,
     same_settings,
 )
-from gcsr.evaluation.trial import (
+from gcsr.evaluation.tester import (
     ModelChoice,
+    NetworkTester,
     Task,
-    Trial,
     require_unlabeled_nodes,
 )
 from gcsr.models.base import Model
@@ -275,8 +275,8 @@ def train(
         )
         return caller.module
     if real is not None:
-        trial = Trial(network, real, target, recipe, seed)
-        params = trial.train(trial.condensed_batches([small], 1)[0], recipe, silent).params
+        tester = NetworkTester(network, real, target, recipe, seed)
+        params = tester.train(tester.condensed_batches([small], 1)[0], recipe, silent).params
     else:
         x, adjacency, targets = (
             part.to(target, torch.float32) for part in (small.x, small.adjacency, small.targets)

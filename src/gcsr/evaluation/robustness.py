@@ -17,7 +17,7 @@ from gcsr.data.interop import graph_of
 from gcsr.data.views import View
 from gcsr.evaluation.intervals import Accuracy, Difference
 from gcsr.evaluation.protocol import check_numbers
-from gcsr.evaluation.trial import Batch, Measured, Trial
+from gcsr.evaluation.tester import Batch, Measured, NetworkTester
 from gcsr.methods.registry import build, known_setting
 from gcsr.methods.registry import method as find_method
 from gcsr.models.registry import testing_model
@@ -117,7 +117,7 @@ def robustness(
         require(fine, f"levels must be > 0 and <= 1, got {level!r}.")
     condenser = build(method, {"nodes": nodes, "ratio": ratio, **settings})
     target, recipe = pick_device(device), recipe or TrainingRecipe()
-    trial = Trial(testing_model(model, hidden_channels), real, target, recipe, seed)
+    tester = NetworkTester(testing_model(model, hidden_channels), real, target, recipe, seed)
     cases = [("none", 0.0), *((noise, float(level)) for noise in noises for level in levels)]
     rows = []
     for done, (noise, level) in enumerate(cases):
@@ -129,9 +129,9 @@ def robustness(
             small = condenser.condense(noisy, seed=seed + draw, device=target, progress=named)
             # Every draw has its own initial weights.
             networks = range(draw * runs, (draw + 1) * runs)
-            batches["condensed"] += trial.condensed_batches([small], runs, networks.start)
-            batches["whole"] += trial.real_batches(View(noisy).training(), networks)
-        scores = trial.percents(batches, named)
+            batches["condensed"] += tester.condensed_batches([small], runs, networks.start)
+            batches["whole"] += tester.real_batches(View(noisy).training(), networks)
+        scores = tester.percents(batches, named)
         found = {name: Accuracy.of(own, graphs) for name, own in scores.items()}
         # Both share the draws of the noise: differences are paired.
         each = np.subtract(scores["condensed"], scores["whole"]).reshape(graphs, -1).mean(1)
@@ -146,7 +146,7 @@ def robustness(
         settings=condenser.settings,
         graphs=graphs,
         rows=tuple(rows),
-        **trial.described(model, runs),
+        **tester.described(model, runs),
     )
 
 

@@ -63,7 +63,7 @@ def write_outputs(
         f"{stem}.csv": csv_text(experiment, compared, protocol).encode(),
     }
     if experiment.drawn:
-        drawing = portraits if experiment.analysis else draw
+        drawing = draw_graphs if experiment.analysis else draw
         try:
             figure = drawing(experiment, compared, protocol)
         except (KeyError, IndexError, TypeError, ValueError) as error:
@@ -193,7 +193,7 @@ def _error_bars(
 # -- Pictures of graphs -------------------------------------------------------------------------------
 
 
-def portraits(experiment: Experiment, compared: Sequence[Compared], protocol: Protocol) -> Figure:
+def draw_graphs(experiment: Experiment, compared: Sequence[Compared], protocol: Protocol) -> Figure:
     """A panel per method (and matrix), those with the leak and without it side by side."""
     pictures = list(_pictures(compared))
     columns = 3 if experiment.analysis == "adjacency" else max(1, len(pictures))

@@ -20,7 +20,8 @@ from gcsr.utils.formatting import counted
 OTHERS = "published"
 LEAD = (
     "Mean test accuracy in percent with half of its 95 % interval over condensed graphs. *: the best"
-    " method, and those that cannot be told from it. † leaks test labels and is compared with nothing."
+    " method, and those that are not distinguishable from it. † leaks test labels and is compared with"
+    " nothing."
 )
 
 

@@ -63,7 +63,7 @@ def _single_tiles(found: Result) -> Iterator[Tile]:
         reached = 100 * mean / of_whole if of_whole else 0.0
         yield ("Of the whole graph's", f"{reached:.1f} %", f"{of_whole:.1f} % whole")
         against = compare(own.evaluation.accuracy, random.evaluation.accuracy)
-        detail = f"points · {against.word} · {random.evaluation.mean:.1f} %"
+        detail = f"points · {against.direction} · {random.evaluation.mean:.1f} %"
         yield ("Less random nodes", f"{against.mean:+.1f}", detail)
     original = found.original_bytes
     smaller = f"of {byte_count(original)}" if original else ""

@@ -219,10 +219,10 @@ def _comparisons(scores: Sequence[Score]) -> Iterator[str]:
     less = [
         (one.name, compare(own, one.evaluation.accuracy)) for one in trained if one is not first
     ]
-    told = "; ".join(f"{name}: {found.word} ({found})" for name, found in less)
+    compared = "; ".join(f"{name}: {found.direction} ({found})" for name, found in less)
     yield (
         f"{first.name} less each other row, in points with the 95 % interval of the difference:"
-        f" {told}."
+        f" {compared}."
     )
     stds = ", ".join(f"{one.name} {one.evaluation.std:.1f}" for one in trained)
     yield f"Standard deviation over all runs, which papers report: {stds}."

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -79,9 +80,15 @@ class Trial:
 class Tuning:
     """The trials of a search."""
 
-    question: StudySpec
+    spec: StudySpec
     trials: Sequence[Trial]
     study: Path | None = None
+
+    @property
+    def question(self) -> StudySpec:
+        """The name of :attr:`spec` until version 0.3."""
+        warnings.warn("question is called spec now", DeprecationWarning, stacklevel=2)
+        return self.spec
 
     @property
     def ranked(self) -> list[Trial]:
@@ -108,7 +115,7 @@ class Tuning:
     @property
     def settings(self) -> dict[str, Value]:
         """Its settings, for :func:`gcsr.condense`: what was searched and what was fixed."""
-        return {**self.question.space.fixed, **self.best.settings}
+        return {**self.spec.space.fixed, **self.best.settings}
 
     def condense(
         self,
@@ -119,7 +126,7 @@ class Tuning:
         cluster: str | Cluster | None = None,
     ) -> list[CondensedGraph]:
         """Condense with the best settings; by default the graph that was searched on."""
-        spec = self.question
+        spec = self.spec
         condenser, preset = spec.condenser(self.best.settings)
         tuned = {
             "study": None if self.study is None else self.study.name,
@@ -127,7 +134,7 @@ class Tuning:
             "trial": self.best.number,
             "space": spec.space.to_dict(),
             "validation": self.score,
-            "judge": SCORER,
+            "scorer": SCORER,
             "content_hash": spec.graph.content_hash,
         }
         return condenser.condense_many(
@@ -150,7 +157,7 @@ class Tuning:
         """Everything as plain values."""
         complete = bool(self.ranked)
         return {
-            **self.question.identity(),
+            **self.spec.identity(),
             "study": None if self.study is None else str(self.study),
             "best": asdict(self.best) if complete else None,
             "settings": self.settings if complete else None,
@@ -330,7 +337,7 @@ class Search:
             trial.set_user_attr(NOTE, str(error).strip() or type(error).__name__)
             study.tell(trial, state=state.PRUNED)
         except BaseException:
-            # Ctrl-C may come when the score has just been told.
+            # Ctrl-C may come when the score has just been reported.
             study.tell(trial, state=state.FAIL, skip_if_finished=True)
             raise
 
@@ -425,7 +432,7 @@ def tuning_figure(tuning: Tuning) -> Figure:
     from matplotlib.figure import Figure  # noqa: PLC0415 - takes a second to import
     from matplotlib.ticker import MaxNLocator, NullFormatter  # noqa: PLC0415
 
-    spec, trials = tuning.question, tuning.trials
+    spec, trials = tuning.spec, tuning.trials
     columns = max(1, min(COLUMNS, len(spec.space.searched)))
     rows = -(-len(spec.space.searched) // columns)
     figure = Figure(figsize=(10, 3.2 + 2.4 * rows), layout="constrained")

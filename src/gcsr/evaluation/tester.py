@@ -71,17 +71,17 @@ class Task:
         """
         if not isinstance(self.model, Model):
             return self._module_scores(self.model, graph, device, networks, progress)
-        trial, labels = Trial(self.model, graph, device, self.recipe, self.seed), None
+        tester, labels = NetworkTester(self.model, graph, device, self.recipe, self.seed), None
         if self.graphs:
-            batches = trial.condensed_batches(self.graphs, self.runs)
+            batches = tester.condensed_batches(self.graphs, self.runs)
             batches = [batch for batch in batches if batch.networks.start in networks]
         elif self.labeler:
-            labels = PseudoLabels.of(trial, progress, self.labeler)
-            batches = labels.batches(trial, networks)
+            labels = PseudoLabels.of(tester, progress, self.labeler)
+            batches = labels.batches(tester, networks)
         else:
-            batches = trial.real_batches(trial.view.training(), networks)
-        found = trial.scores(batches, progress, metrics=self.metrics, models=self.models)
-        return found if labels is None else replace(found, pseudo_labels=labels.accuracies(trial))
+            batches = tester.real_batches(tester.view.training(), networks)
+        found = tester.scores(batches, progress, metrics=self.metrics, models=self.models)
+        return found if labels is None else replace(found, pseudo_labels=labels.accuracies(tester))
 
     def _module_scores(
         self,
@@ -157,7 +157,7 @@ class Batch:
         return [replace(self, networks=self.networks[i : i + size]) for i in starts]
 
 
-class Trial:
+class NetworkTester:
     """Trains networks on small or whole graphs; validates and tests them on the real one."""
 
     def __init__(
@@ -366,34 +366,34 @@ class PseudoLabels:
     shares: Tensor
 
     @classmethod
-    def of(cls, trial: Trial, progress: Progress, labeler: str) -> PseudoLabels:
+    def of(cls, tester: NetworkTester, progress: Progress, labeler: str) -> PseudoLabels:
         """Train the pseudo-labeler, whose seed is fixed, and predict every visible node."""
-        condensing = trial.view.condensing()
-        with suitable_threads(condensing.visible.x.numel(), trial.device):
+        condensing = tester.view.condensing()
+        with suitable_threads(condensing.visible.x.numel(), tester.device):
             found = class_shares(
                 condensing,
                 labeler,
                 seed=SEED,
-                device=trial.device,
+                device=tester.device,
                 tempered=True,
                 everyone=True,
                 progress=progress,
             )
         return cls(condensing.visible, found.shares)
 
-    def batches(self, trial: Trial, networks: range) -> list[Batch]:
+    def batches(self, tester: NetworkTester, networks: range) -> list[Batch]:
         """Networks trained on the whole graph with the shares as targets on every node."""
         visible = self.visible
         everyone = torch.arange(visible.num_nodes)
         target = Target(visible.x, visible.adjacency, everyone, visible.labels)
-        return trial.batches(trial.prepare(target), self.shares, networks)
+        return tester.batches(tester.prepare(target), self.shares, networks)
 
-    def accuracies(self, trial: Trial) -> dict[str, float]:
+    def accuracies(self, tester: NetworkTester) -> dict[str, float]:
         """Accuracy in percent of the most likely class on test and validation nodes.
 
         Asked for after all networks are trained: it reads the test labels.
         """
-        targets = {"test": trial.tested, "validation": trial.validation}
+        targets = {"test": tester.tested, "validation": tester.validation}
         predicted = self.shares.argmax(-1).cpu()
         return {
             name: 100 * float((predicted[target.nodes] == target.labels).double().mean())
