@@ -163,5 +163,5 @@ def _codes(compared: Sequence[Compared]) -> str:
             for row in number.rows:
                 found.setdefault(code_name(row), []).append(f"{one.line.dataset}, {one.line.label}")
     first, *others = sorted(found, key=lambda name: -len(found[name]))
-    told = [f"{name}: {'; '.join(dict.fromkeys(found[name]))}" for name in others]
-    return ". ".join([f"Code: {first}", *told]) + "."
+    others_too = [f"{name}: {'; '.join(dict.fromkeys(found[name]))}" for name in others]
+    return ". ".join([f"Code: {first}", *others_too]) + "."

@@ -142,9 +142,9 @@ def measured(row: Row | None) -> str:
     """Mean and deviation; how many graphs and runs where that is not 5 x 10."""
     if row is None:
         return "-"
-    said = [] if (row["graphs"], row["runs"]) == (5, 10) else [f"{row['graphs']} x {row['runs']}"]
-    said += [f"{part.removeprefix('epochs=')} epochs" for part in short_of(row)]
-    return with_deviation(row) + (f" ({', '.join(said)})" if said else "")
+    notes = [] if (row["graphs"], row["runs"]) == (5, 10) else [f"{row['graphs']} x {row['runs']}"]
+    notes += [f"{part.removeprefix('epochs=')} epochs" for part in short_of(row)]
+    return with_deviation(row) + (f" ({', '.join(notes)})" if notes else "")
 
 
 def short_of(row: Row) -> list[str]:
@@ -331,8 +331,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         print(
             "Test accuracy, seconds and outer steps of one graph by `budget` on one CPU core\n"
             "(`benchmarks/budgets.py` measures such rows; `results/bench/budget-cpu.json`; 5\n"
-            "trainings of a GCN; `±` is half of the 95 % interval over these runs). Without outer\n"
-            "steps the budget is less than everything else takes, and a warning says so.\n"
+            "trainings of a GCN; `±` is half of the 95 % interval over these runs). There are no\n"
+            "outer steps where everything else leaves too little of the budget for them; a warning\n"
+            "is shown where everything else alone takes more than the budget.\n"
         )
         print("\n".join(budget_section(json.loads(budgets.read_text()))))
     costs = cost_section(arguments.results / "cost")
@@ -340,10 +341,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         print("\n## What the automatic mode costs and saves\n")
         print(
             "`gcsr cost FILE --data DATA --json` of one graph each (`results/cost/`), random\n"
-            "subsets of the same bytes, on one CPU thread; `±` is half of the 95 % interval\n"
-            "over runs (of random subsets: over subsets). Break-even: after how many trainings\n"
-            "by the test protocol, which validates on the real graph after every epoch,\n"
-            "condensing has paid for itself.\n"
+            "subsets of the same bytes, on one CPU thread or, where the name says so, on an H200;\n"
+            "`±` is half of the 95 % interval over runs (of random subsets: over subsets). A file\n"
+            "that was condensed with pseudo-labels is compared fairly with the same GCN trained with\n"
+            "them on the whole graph, and with the pseudo-labels themselves. Break-even: after how\n"
+            "many trainings by the test protocol, which validates on the real graph after every\n"
+            "epoch, condensing has paid for itself.\n"
         )
         print("\n".join(costs))
     print(

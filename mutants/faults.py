@@ -339,7 +339,7 @@ FAULTS = (
     # Evaluation and cost.
     Fault(
         "epochs are selected on test nodes",
-        "evaluation/tester.py",
+        "evaluation/trial.py",
         "self.validation = view.validation()",
         "self.validation = view.test()",
         ("tests/evaluate/test_protocol.py",),

@@ -16,7 +16,7 @@ from gcsr.training.fit import Fitted
 from helpers import dense, plain_logits, planted_graph, with_other_test_labels
 
 # By name: gcsr.evaluate and gcsr.training.fit are functions as well as modules.
-tester = import_module("gcsr.evaluation.tester")
+tester = import_module("gcsr.evaluation.trial")
 training = import_module("gcsr.training.fit")
 RECIPE = TrainingRecipe(epochs=16, lr=0.02)
 QUICK = {"recipe": RECIPE, "hidden_channels": 16, "device": "cpu"}

@@ -18,7 +18,7 @@ from gcsr.starts.pseudo_labels import class_shares
 from gcsr.training.fit import fit
 from helpers import CPU, dense, plain_logits, planted_graph, with_other_test_labels
 
-tester = import_module("gcsr.evaluation.tester")
+tester = import_module("gcsr.evaluation.trial")
 RECIPE = TrainingRecipe(epochs=16, lr=0.02)
 QUICK = {"recipe": RECIPE, "hidden_channels": 16, "device": "cpu"}
 

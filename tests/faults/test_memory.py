@@ -14,7 +14,7 @@ from gcsr.data.views import View
 from gcsr.engines.loop import advance_together
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.evaluation import trial
-from gcsr.evaluation.tester import NetworkTester
+from gcsr.evaluation.trial import NetworkTester
 from gcsr.models.registry import condensing_model
 from gcsr.models.registry import testing_model as network
 from gcsr.training.expert_recipe import ExpertRecipe, ExpertRequest

@@ -15,14 +15,12 @@ from gcsr.data.condensed import CondensedGraph
 from gcsr.data.features import select_rows, take_rows
 from gcsr.data.graph import Graph
 from gcsr.data.views import Target, View
-from gcsr.evaluation.cost import random_batches, random_subsets
+from gcsr.evaluation.cost import RANDOM, SMALL, WHOLE, random_batches, random_subsets
 from gcsr.evaluation.intervals import Accuracy
 from gcsr.evaluation.origin import require_origin
-from gcsr.evaluation.protocol import check_numbers
-from gcsr.evaluation.tester import Measured, NetworkTester
-from gcsr.models.registry import testing_model
+from gcsr.evaluation.trial import Measured, NetworkTester
 from gcsr.training.fit import Fitted, TrainingRecipe
-from gcsr.utils.devices import make_generator, pick_device
+from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import require, require_integer
 from gcsr.utils.progress import Progress, ProgressOption, prefixed, shows_progress
 from gcsr.utils.safe_io import known
@@ -32,7 +30,6 @@ STATEMENT = (
     " private. Its features and labels are computed from real ones; a method that selects nodes copies"
     " them. An attack that fails here says nothing about a stronger one."
 )
-WHOLE, SMALL, RANDOM = "whole", "condensed", "random"
 NAMES = {WHOLE: "the whole graph", SMALL: "this file", RANDOM: "a random subset of its bytes"}
 COLUMNS = (
     "AUC, loss, %",
@@ -168,18 +165,14 @@ def privacy(
         hidden_channels, seed, device, check_origin, progress: as in :func:`gcsr.evaluate`.
     """
     real = require_origin([small], graph, check_origin)
-    check_numbers(real, runs, hidden_channels, "privacy")
     require_integer("shadows", shadows, 4)
-    network, target = testing_model(model, hidden_channels), pick_device(device)
-    recipe = recipe or TrainingRecipe()
-    members, others = _attacked(real, seed)
-    tester = NetworkTester(network, real, target, recipe, seed)
+    tester = NetworkTester.of("privacy", real, model, runs, recipe, hidden_channels, seed, device)
+    members, others = attacked_nodes(real, seed)
     view = tester.view
     asked = (_part(view.training(), members), _part(view.test(), others))
-    own = _shadow_scores(members, others, shadows, tester, progress)
+    own = shadow_scores(members, others, shadows, tester, progress)
 
-    itemsize = 2 if small.half else 4
-    subsets = random_subsets(view.condensing().visible, small.stored_bytes, itemsize, seed, runs)
+    subsets = random_subsets(small, view.condensing().visible, seed, runs)
     groups = {
         WHOLE: tester.real_batches(view.training(), range(runs)),
         SMALL: tester.condensed_batches([small], runs),
@@ -201,7 +194,7 @@ def privacy(
     )
 
 
-def _attacked(graph: Graph, seed: int) -> tuple[Tensor, Tensor]:
+def attacked_nodes(graph: Graph, seed: int) -> tuple[Tensor, Tensor]:
     """Places in the training and in the test set: equally many of every class."""
     generator = make_generator(seed, "attacked nodes")
     parts: tuple[list[Tensor], list[Tensor]] = ([], [])
@@ -242,7 +235,7 @@ def _scores(
     return torch.cat(phi, 1).nan_to_num().cpu(), torch.cat(right, 1).cpu()
 
 
-def _shadow_scores(
+def shadow_scores(
     members: Tensor, others: Tensor, shadows: int, tester: NetworkTester, progress: Progress
 ) -> tuple[Tensor, Tensor]:
     """Phi of every attacked node for every shadow network, and which of them it was trained on."""

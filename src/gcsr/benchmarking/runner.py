@@ -86,7 +86,7 @@ def measure(
         measurement = Measurement(protocol, target, bounds or {}, limits)
         runner = CellRunner(store, data, measurement, keep_graphs)
         if units is not None:
-            measured = _on_cluster(groups, runner, units)
+            measured = measure_on_cluster(groups, runner, units)
         elif jobs > 1 and len(groups) > 1:
             measured = _in_processes(groups, runner, min(jobs, len(groups)), progress)
         else:
@@ -139,7 +139,8 @@ def _here(waiting: Waiting, runner: CellRunner) -> Measured:
 # -- On a cluster: a group that shares condensed graphs is a unit of work -----------------------------
 
 
-def _on_cluster(waiting: Waiting, runner: CellRunner, cluster: Cluster) -> Measured:
+def measure_on_cluster(waiting: Waiting, runner: CellRunner, cluster: Cluster) -> Measured:
+    """Every cell once, as the units of the cluster finish."""
     running = dict[Unit, ClaimedCells]()
     # Put once per dataset; dropped with the last unit that reads it.
     graphs: dict[str, Shared] = {}

@@ -10,7 +10,14 @@ import typer
 
 from gcsr.cli import options
 from gcsr.cli.options import checked_device
-from gcsr.cli.output import print_json, print_table, progress_bars, remember_written
+from gcsr.cli.output import (
+    ROOT_OPTION,
+    in_options,
+    print_json,
+    print_table,
+    progress_bars,
+    remember_written,
+)
 from gcsr.utils.errors import InputError, require
 from gcsr.utils.formatting import counted
 
@@ -197,9 +204,9 @@ def _print_results(results: Results, files: Sequence[Path]) -> None:
         print_table(head, lines, head[1:], "average ranks")
         print(results.rank_sentence)
     for why, places in results.failures.items():
-        print(f"failed: {'; '.join(places)}: {why}")
+        print(in_options(f"failed: {'; '.join(places)}: {why}", ROOT_OPTION))
     for why in dict.fromkeys(results.faults):
-        print(f"not measured: {why}")
+        print(in_options(f"not measured: {why}", ROOT_OPTION))
     if results.missing:
         print(f"{counted(results.missing, 'cell')} not begun; the same command continues")
     for path in files:

@@ -51,7 +51,6 @@ def evaluate(
         dropout: Dropout while training, 0 to below 1. [default: the paper's, mostly 0]
         metrics: Also macro-F1, balanced accuracy, AUC and calibration error on the test nodes.
     """
-    require(dropout is None or 0 <= dropout < 1, f"dropout must be >= 0 and < 1, got {dropout}.")
     if full:
         require(not files, "--full trains on the whole graph; give no FILE with it.")
         require(data is not None, "--data is needed with --full: a dataset's name or a graph file.")

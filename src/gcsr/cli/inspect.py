@@ -44,7 +44,7 @@ def inspect(
     if as_json:
         print_json(described)
         return
-    _show([("file", str(file)), *_rows(described)])
+    _show([("file", str(file)), *described_rows(described)])
     if described["leaks_test_labels"]:
         print_leak()
 
@@ -64,7 +64,7 @@ def _show(rows: Sequence[tuple[str, str]]) -> None:
         screen.print(first, *(" " * margin + line for line in lines[1:]), sep="\n", soft_wrap=True)
 
 
-def _rows(described: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def described_rows(described: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Names and texts; the provenance of a file by another program may lack any part."""
     made: dict[str, Any] = described["provenance"]
     source = part(made, "dataset")
@@ -191,9 +191,6 @@ def _cost(made: dict[str, Any]) -> str:
 
 def _pairs(values: dict[str, Any]) -> str:
     """``key=value`` pairs, numbers to four digits."""
-    short = {
-        key: float(f"{value:.4g}") if isinstance(value, float) else value
-        for key, value in values.items()
-        if value not in (None, "")
-    }
-    return ", ".join(f"{key}={value}" for key, value in short.items()) or "?"
+    from gcsr.reporting.text import pairs
+
+    return pairs({key: one for key, one in values.items() if one not in (None, "")}, 4) or "?"

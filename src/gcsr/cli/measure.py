@@ -32,9 +32,6 @@ def cost(
     Args:
         sparsify: How FILE is sparsified where it is not yet: auto, threshold=0.05, top-k=8 or none.
     """
-    from gcsr.evaluation.sparsify import Sparsifier
-
-    Sparsifier(rule=sparsify)
     given = {"sparsify": sparsify, "check_origin": not any_graph, **networks.arguments()}
     sheet: gcsr.CostSheet = on_file(gcsr.cost, file, data, loading, **given)
     if as_json:
@@ -124,12 +121,8 @@ def robustness(
         level: A share that is perturbed; repeatable. [default: 0.1, 0.3, 0.5]
     """
     from gcsr.evaluation.robustness import LEVELS, NOISES
-    from gcsr.methods.registry import build
 
-    settings = parse_settings(method, assignments)
-    # Errors that do not depend on the data come before the data are read.
-    build(method, {"nodes": nodes, "ratio": ratio, **settings})
-    given = networks.arguments() | settings
+    given = networks.arguments() | parse_settings(method, assignments)
     with progress_bars() as progress:
         found = gcsr.robustness(
             load_graph(data, loading, progress),
@@ -189,17 +182,12 @@ def search(
 
     from gcsr.reporting.searched import CLOCK, NAMES, clock_row
     from gcsr.reporting.text import pairs
-    from gcsr.tuning.architecture import SAMPLERS, SETTINGS, Architectures
-    from gcsr.tuning.space import import_optuna
+    from gcsr.tuning.architecture import SETTINGS
     from gcsr.utils.devices import pick_device
 
-    require_one_of("sampler", sampler, SAMPLERS)
-    if sampler == "tpe":
-        import_optuna()
     changes = parse_dimensions(assignments)
     for name in changes:
         require_one_of("--set", name, SETTINGS)
-    Architectures.of(None, changes)
     found: gcsr.SearchResult = on_file(
         gcsr.search,
         file,

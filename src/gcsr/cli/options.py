@@ -119,13 +119,13 @@ class Loading:
     download: Download = True
 
     @property
-    def arguments(self) -> list[str]:
-        """The same on a command line."""
-        found = [] if self.features is None else ["--features", self.features]
-        found += ["--undirected"] if self.undirected else []
-        if self.inductive is not None:
-            found.append("--inductive" if self.inductive else "--transductive")
-        return found if self.root is None else [*found, "--root", str(self.root)]
+    def options(self) -> dict[str, object]:
+        """The same for :func:`~gcsr.utils.formatting.command_line`."""
+        hidden = {} if self.inductive is None else {"inductive": self.inductive}
+        if self.inductive is False:
+            hidden = {"transductive": True}
+        given = {"features": self.features, "undirected": self.undirected}
+        return {**given, **hidden, "root": self.root}
 
 
 LOADING = Loading()

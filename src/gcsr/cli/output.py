@@ -36,6 +36,8 @@ _WORD = re.compile(r"\w+")
 _CALL = re.compile(
     r"(?<![\w/\\.'\"=-])(?P<name>\w+)=(?P<value>'[^']*'|\w+|\.{3})(?![\w/\\=:-]|\.\w)"
 )
+# What reasons in rows may name.
+ROOT_OPTION = {"root": "--root"}
 # Names that the library has for the opposite of an option.
 _OTHERS = {"check_origin": "any_graph", "checkpoint": "no_checkpoint"}
 _written: list[Path] = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,8 +12,7 @@ from gcsr.cli import options
 from gcsr.cli.data import load_graph, output_paths, require_writable_folder, write_graphs
 from gcsr.cli.options import checked_device, parse_dimensions
 from gcsr.cli.output import print_json, print_table, progress_bars, remember_written, uninterrupted
-from gcsr.utils.errors import require
-from gcsr.utils.formatting import counted
+from gcsr.utils.formatting import command_line, counted, text_of
 from gcsr.utils.progress import Progress, Stages
 
 if TYPE_CHECKING:
@@ -58,15 +56,13 @@ def tune(
     paths = [] if out is None else output_paths(out, graphs)
 
     from gcsr.tuning.search import figure_format, open_search
-    from gcsr.tuning.space import import_optuna, space_for
+    from gcsr.tuning.space import space_for
     from gcsr.tuning.study import StudySpec
 
-    import_optuna()
     checked_device(device, cluster)
     if plot is not None:
         figure_format(plot)
         require_writable_folder("plot", plot.parent)
-    require(seconds is None or seconds > 0, f"seconds must be > 0, got {seconds}.")
     # Errors that do not depend on the data come before the data are read.
     searched = space_for(method, space, parse_dimensions(assignments))
     left: list[str] = []
@@ -99,7 +95,18 @@ def tune(
     if plot is not None:
         with uninterrupted():
             remember_written([result.plot(plot)])
-    again = _winning_command(data, result, loading, out or Path("best.safetensors"))
+    spec = result.spec
+    again = command_line(
+        *("gcsr", "condense", data),
+        nodes=spec.nodes,
+        method=spec.method,
+        preset=None if spec.preset == "default" else spec.preset,
+        set=result.settings,
+        seed=spec.seed,
+        graphs=spec.graphs if spec.graphs > 1 else None,
+        **loading.options,
+        out=out or "best.safetensors",
+    )
     files = [*paths, *([] if plot is None else [plot])]
     if as_json:
         print_json(result.to_dict() | {"command": again, "files": [str(file) for file in files]})
@@ -133,25 +140,7 @@ def _run(
     return search.result()
 
 
-def _winning_command(data: str, result: Tuning, loading: options.Loading, out: Path) -> str:
-    """The ``gcsr condense`` that makes the best graph again."""
-    from gcsr.tuning.space import text_of
-
-    asked = result.spec
-    words = ["gcsr", "condense", data, "--nodes", str(asked.nodes), "--method", asked.method]
-    if asked.preset != "default":
-        words += ["--preset", asked.preset]
-    for name, value in result.settings.items():
-        words += ["--set", f"{name}={text_of(value)}"]
-    words += ["--seed", str(asked.seed)]
-    if asked.graphs > 1:
-        words += ["--graphs", str(asked.graphs)]
-    return shlex.join([*words, *loading.arguments, "--out", str(out)])
-
-
 def _best(result: Tuning) -> str:
-    from gcsr.tuning.space import text_of
-
     best = result.best
     chosen = ", ".join(f"{name}={text_of(value)}" for name, value in best.settings.items())
     score = f"trial {best.number}, validation {100 * result.score:.2f} %"

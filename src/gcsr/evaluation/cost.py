@@ -9,6 +9,7 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +27,11 @@ from gcsr.evaluation.origin import (
     require_origin,
     used_pseudo_labels,
 )
-from gcsr.evaluation.protocol import check_numbers
 from gcsr.evaluation.sparsify import Sparsifier
-from gcsr.evaluation.tester import Batch, Measured, NetworkTester, PseudoLabels
-from gcsr.models.registry import testing_model
+from gcsr.evaluation.trial import Batch, Measured, NetworkTester, PseudoLabels
 from gcsr.starts.sample import class_budget
 from gcsr.training.fit import TrainingRecipe
-from gcsr.utils.devices import make_generator, pick_device
+from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import InputWarning
 from gcsr.utils.formatting import counted
 from gcsr.utils.parallel import single_threaded
@@ -267,14 +266,15 @@ class Subset:
 
 
 def random_subsets(
-    visible: VisibleGraph, budget: int, itemsize: int, seed: int, count: int
+    small: CondensedGraph, visible: VisibleGraph, seed: int, count: int
 ) -> list[Subset]:
-    """Subsets of several seeds; of all training nodes there is only one."""
-    first = random_subset(visible, budget, itemsize=itemsize, seed=seed)
+    """Subsets of as many bytes, of several seeds; of all training nodes there is only one."""
+    subset = partial(random_subset, visible, small.stored_bytes, itemsize=2 if small.half else 4)
+    first = subset(seed=seed)
     if first.target.nodes.numel() == visible.train.numel():
         return [first] * count
     others = range(seed + 1, seed + count)
-    return [first, *(random_subset(visible, budget, itemsize=itemsize, seed=s) for s in others)]
+    return [first, *(subset(seed=other) for other in others)]
 
 
 def random_subset(visible: VisibleGraph, budget: int, *, itemsize: int, seed: int) -> Subset:
@@ -327,7 +327,8 @@ def random_batches(tester: NetworkTester, subsets: Sequence[Subset]) -> list[Bat
     ]
 
 
-SMALL, RANDOM, WHOLE, PSEUDO = "condensed", "random", "whole", "whole with pseudo-labels"
+# What networks are trained on: pages and rows have these names.
+SMALL, RANDOM, WHOLE, PSEUDO = "condensed", "random", "whole", "pseudo"
 PROTOCOL, ALONE = "protocol", "alone"
 
 
@@ -354,12 +355,12 @@ def cost(
     random subset has a subset of its own.
     """
     graph = require_origin([small], graph, check_origin)
-    check_numbers(graph, runs, hidden_channels, "a cost sheet")
     sparsifier = Sparsifier(rule=sparsify, seed=seed)
-    recipe = recipe or TrainingRecipe()
-    target = pick_device(device)
     began = time.perf_counter()
-    tester = NetworkTester(testing_model(model, hidden_channels), graph, target, recipe, seed)
+    tester = NetworkTester.of(
+        "a cost sheet", graph, model, runs, recipe, hidden_channels, seed, device
+    )
+    recipe, target = tester.recipe, tester.device
     condensing = tester.view.condensing()
 
     sparsified, own = small, "sparsified"
@@ -377,8 +378,7 @@ def cost(
     }
     in_file = (own, "float16" if small.half else "float32")
 
-    itemsize = 2 if small.half else 4
-    subsets = random_subsets(condensing.visible, small.stored_bytes, itemsize, seed, runs)
+    subsets = random_subsets(small, condensing.visible, seed, runs)
     groups: dict[Any, list[Batch]] = {}
     # Forms that are the same graph are trained once.
     twins: dict[tuple[str, str], tuple[str, str]] = {}

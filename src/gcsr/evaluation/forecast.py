@@ -19,7 +19,7 @@ from gcsr.engines.bilevel.engine import CHECK_EVERY
 from gcsr.engines.iterates import QuickScore
 from gcsr.engines.result import Context
 from gcsr.evaluation.cost import break_even, decision
-from gcsr.evaluation.tester import Batch, NetworkTester
+from gcsr.evaluation.trial import Batch, NetworkTester
 from gcsr.methods.base import Condenser
 from gcsr.methods.bilevel import (
     QUICK,

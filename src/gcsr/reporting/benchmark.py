@@ -12,8 +12,7 @@ from markupsafe import Markup
 
 from gcsr.benchmarking.results import Results, accuracy_of, seconds_of, short_name
 from gcsr.benchmarking.store import Row
-from gcsr.reporting.charts import KINDS, Points, Series, line_chart
-from gcsr.reporting.page import Page, Panel, html, joined
+from gcsr.reporting.page import KINDS, Page, Panel, Points, Series, html, joined, line_chart
 from gcsr.utils.formatting import counted
 
 # The style of methods that are not among the best.

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gcsr.data.condensed import CondensedGraph, size_note
+from gcsr.evaluation.cost import RANDOM, SMALL, WHOLE
 from gcsr.evaluation.intervals import compare
 from gcsr.evaluation.origin import PSEUDO_LABELS_NOTE, used_pseudo_labels
 from gcsr.reporting import panels
-from gcsr.reporting.charts import heat_table
-from gcsr.reporting.page import Banner, Page, Panel, Tile, html
-from gcsr.reporting.results import RANDOM, SMALL, WHOLE, Result, Score
+from gcsr.reporting.page import Banner, Page, Panel, Tile, heat_table, html
+from gcsr.reporting.results import Result, Score
 from gcsr.reporting.text import NOTHING, command, decimal, number, seconds, text, written
 from gcsr.utils.errors import require
 from gcsr.utils.formatting import byte_count, counted

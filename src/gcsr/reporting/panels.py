@@ -13,19 +13,21 @@ from gcsr.analysis.analysis import ordered_matrices
 from gcsr.analysis.privacy import COLUMNS, STATEMENT
 from gcsr.analysis.statistics import GraphStatistics
 from gcsr.data.condensed import stored_matrix_bytes
-from gcsr.evaluation.cost import verdict
+from gcsr.evaluation.cost import RANDOM, SMALL, WHOLE, verdict
 from gcsr.evaluation.intervals import compare
-from gcsr.reporting.charts import (
+from gcsr.reporting.drawing import graph_data, heat_data, map_data, similarity_data
+from gcsr.reporting.page import (
     SMOOTHED_FROM,
+    Panel,
     Series,
     heat_table,
+    html,
+    joined,
     line_chart,
     smoothed,
     strips,
 )
-from gcsr.reporting.drawing import graph_data, heat_data, map_data, similarity_data
-from gcsr.reporting.page import Panel, html, joined
-from gcsr.reporting.results import LABELS, RANDOM, SMALL, WHOLE, Result, Score
+from gcsr.reporting.results import LABELS, Result, Score
 from gcsr.reporting.text import (
     NOTHING,
     command,

@@ -16,8 +16,7 @@ from gcsr.benchmarking.store import Row, Store
 from gcsr.paper.experiments import EXPERIMENTS, Axis, Experiment
 from gcsr.paper.figures import rows_file
 from gcsr.paper.tables import NUMERIC, SPREAD, Compared, compare, reasons, size, text_table
-from gcsr.reporting.charts import KINDS, Series, line_chart, scatter
-from gcsr.reporting.page import Banner, Page, Panel, Tile, html
+from gcsr.reporting.page import KINDS, Banner, Page, Panel, Series, Tile, html, line_chart, scatter
 from gcsr.utils.errors import require
 from gcsr.utils.formatting import counted
 

@@ -15,6 +15,7 @@ from gcsr.api import condense_many
 from gcsr.data.condensed import CondensedGraph
 from gcsr.data.graph import Graph
 from gcsr.data.views import View
+from gcsr.evaluation.cost import PSEUDO, RANDOM, SMALL, WHOLE
 from gcsr.evaluation.networks import Evaluation
 from gcsr.evaluation.origin import labeler_of, used_pseudo_labels
 from gcsr.evaluation.protocol import evaluate, evaluate_full
@@ -24,8 +25,7 @@ from gcsr.utils.formatting import counted
 from gcsr.utils.progress import Progress, prefixed, silent
 from gcsr.utils.safe_io import part
 
-SMALL, RANDOM, WHOLE = "condensed", "random", "whole"
-PSEUDO, LABELS = "pseudo", "labels"
+LABELS = "labels"
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from gcsr.api import default_method
 from gcsr.data.condensed import CondensedGraph
 from gcsr.datasets.registry import DATASETS
 from gcsr.methods.registry import build, methods
+from gcsr.utils.formatting import command_line
 from gcsr.utils.safe_io import is_number, part
 
 NOTHING = "–"
@@ -36,19 +36,6 @@ def seconds(value: float | None) -> str:
     if value >= 600:
         return f"{value / 60:.0f} min"
     return f"{value:.0f} s" if value >= 100 else f"{value:.2g} s" if value < 1 else f"{value:.1f} s"
-
-
-def ticks(low: float, high: float, most: int = 5) -> Sequence[float]:
-    """Round numbers between ``low`` and ``high``."""
-    span = high - low
-    if not span > 0 or not math.isfinite(span):
-        return [low]
-    raw = span / most
-    unit = 10.0 ** math.floor(math.log10(raw))
-    step = next(unit * times for times in (1, 2, 2.5, 5, 10) if unit * times >= raw * 0.999)
-    first = math.ceil(low / step - 1e-9)
-    last = math.floor(high / step + 1e-9)
-    return [round(i * step, 12) for i in range(first, last + 1)]
 
 
 # -- values of a provenance, which may be of any type ------------------------------------------------
@@ -99,41 +86,33 @@ def command(small: CondensedGraph, out: str) -> str:
     """The command line that makes a graph again: settings that are not the default, and the device."""
     made = small.provenance
     source, settings, stored = (part(made, name) for name in ("dataset", "settings", "stored"))
-    name = text(source, "name", "DATA")
-    data = name if name in DATASETS or name.endswith(".npz") else f"{name}.npz"
-    ratio = settings.get("ratio")
-    size = ["--nodes", str(small.num_nodes)] if ratio is None else ["--ratio", str(ratio)]
-    words = ["gcsr", "condense", data, *size]
-    method = text(made, "method")
+    name, method = text(source, "name", "DATA"), text(made, "method")
+    known, ratio = DATASETS.get(name), settings.get("ratio")
     automatic = method == default_method("default")
-    words += [] if automatic else ["--method", method]
     usual = build(method, {"nodes": 1}).settings if method in methods() else {}
-    for key, value in sorted(settings.items()):
-        if key in ("nodes", "ratio") or (key in usual and usual[key] == value):
-            continue
-        typed = str(value).lower() if value is None or isinstance(value, bool) else str(value)
-        if automatic and key == "budget":
-            words += ["--budget", typed.removesuffix(".0")]
-        else:
-            words += ["--set", f"{key}={typed}"]
-    words += _loading(source)
-    seed = made.get("seed", 0)
-    words += ["--seed", str(seed)] if seed != 0 else []
-    if made.get("device") in ("cpu", "cuda"):
-        words += ["--device", str(made["device"])]
-    rule = text(stored, "asked", "")
-    words += ["--sparsify", rule] if rule else []
-    words += ["--dtype", "float16"] if stored.get("dtype") == "float16" else []
-    return shlex.join([*words, "--out", Path(out).name])
-
-
-def _loading(source: dict[str, Any]) -> Iterator[str]:
-    """Options with which the data were loaded, where they are not the default."""
-    known = DATASETS.get(text(source, "name"))
+    given = {
+        key: value
+        for key, value in sorted(settings.items())
+        if key not in ("nodes", "ratio") and not (key in usual and usual[key] == value)
+    }
+    # Options with which the data were loaded, where they are not the default.
     scaling, inductive = source.get("features"), source.get("inductive")
-    if scaling == "standardise":  # files of versions before 0.2
-        scaling = "standardize"
-    if isinstance(scaling, str) and scaling != (known.scaling if known else "keep"):
-        yield from ("--features", scaling)
-    if isinstance(inductive, bool) and inductive != (known.inductive if known else False):
-        yield "--inductive" if inductive else "--transductive"
+    scaling = "standardize" if scaling == "standardise" else scaling  # before version 0.2
+    scaled = isinstance(scaling, str) and scaling != (known.scaling if known else "keep")
+    hidden = isinstance(inductive, bool) and inductive != (known.inductive if known else False)
+    return command_line(
+        *("gcsr", "condense", name if known or name.endswith(".npz") else f"{name}.npz"),
+        nodes=small.num_nodes if ratio is None else None,
+        ratio=ratio,
+        method=None if automatic else method,
+        budget=given.pop("budget", None) if automatic else None,
+        set=given,
+        features=scaling if scaled else None,
+        inductive=hidden and inductive,
+        transductive=hidden and not inductive,
+        seed=made.get("seed") or None,
+        device=made["device"] if made.get("device") in ("cpu", "cuda") else None,
+        sparsify=text(stored, "asked", "") or None,
+        dtype="float16" if stored.get("dtype") == "float16" else None,
+        out=Path(out).name,
+    )

@@ -19,11 +19,11 @@ from gcsr.data.condensed import CondensedGraph
 from gcsr.data.graph import Graph
 from gcsr.data.stored_graph import require_in_memory
 from gcsr.data.views import Target, View
-from gcsr.evaluation.cost import condense_seconds, random_subsets
+from gcsr.evaluation.cost import RANDOM, SMALL, WHOLE, condense_seconds, random_subsets
 from gcsr.evaluation.intervals import rank_correlation
 from gcsr.evaluation.modules import TrainingGraph, edges_of, train_module
 from gcsr.evaluation.origin import require_origin
-from gcsr.evaluation.tester import NetworkTester
+from gcsr.evaluation.trial import NetworkTester
 from gcsr.models.base import Model, Params, Prepared
 from gcsr.models.registry import MODELS, testing_model
 from gcsr.models.sparse import SparseOperator
@@ -53,7 +53,6 @@ DEEP = {"gcn": "GCN", "sage": "GraphSAGE", "gat": "GAT"}
 OWN_LAYERS = 2
 SAMPLERS = ("tpe", "random")
 RECIPE = TrainingRecipe(epochs=200, validate_every=10)
-SMALL, RANDOM, WHOLE = "condensed", "random", "whole"
 
 
 @dataclass(frozen=True)
@@ -534,9 +533,8 @@ def search(
     decided = tried.decide(SMALL, size, found, whole, progress)
     rankings = {SMALL: replace(decided, condense_seconds=condense_seconds(small))}
     if compare:
-        itemsize = 2 if small.half else 4
         visible = view.condensing().visible
-        subsets = random_subsets(visible, small.stored_bytes, itemsize, seed, runs)
+        subsets = random_subsets(small, visible, seed, runs)
         targets = [one.target for one in subsets]
         drawn = tried.train(
             trainer(*targets[: len({id(one) for one in targets})]), RANDOM, progress

@@ -30,7 +30,7 @@ from gcsr.engines.loop import RUN_ERRORS
 from gcsr.methods.distributed import condense_spread
 from gcsr.methods.registry import known_setting
 from gcsr.methods.registry import method as find_method
-from gcsr.tuning.space import Choices, Value, import_optuna, space_for, text_of
+from gcsr.tuning.space import Choices, Value, import_optuna, space_for
 from gcsr.tuning.study import (
     NOTE,
     SCORER,
@@ -44,7 +44,7 @@ from gcsr.tuning.study import (
 from gcsr.utils.devices import pick_device
 from gcsr.utils.errors import InputError, require
 from gcsr.utils.files import write_atomically
-from gcsr.utils.formatting import counted
+from gcsr.utils.formatting import counted, text_of
 from gcsr.utils.progress import Progress, ProgressOption, shows_progress, silent
 from gcsr.utils.safe_io import is_number
 
