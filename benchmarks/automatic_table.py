@@ -307,6 +307,8 @@ def _ablated(row: Row | None, base: Row | None) -> str:
 
 def budget_section(rows: list[Row]) -> list[str]:
     """Accuracy and seconds by budget: rows of one graph each on one core."""
+    if not rows:
+        return []
     budgets = sorted({row["budget"] for row in rows})
     # Older rows have the name of the graph alone as their cell.
     rows = [{"graph": row["cell"], **row} for row in rows]
