@@ -191,6 +191,9 @@ def _cost(made: dict[str, Any]) -> str:
 
 def _pairs(values: dict[str, Any]) -> str:
     """``key=value`` pairs, numbers to four digits."""
-    from gcsr.reporting.text import pairs
-
-    return pairs({key: one for key, one in values.items() if one not in (None, "")}, 4) or "?"
+    short = {
+        key: float(f"{value:.4g}") if isinstance(value, float) else value
+        for key, value in values.items()
+        if value not in (None, "")
+    }
+    return ", ".join(f"{key}={value}" for key, value in short.items()) or "?"
