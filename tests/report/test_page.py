@@ -40,8 +40,7 @@ from gcsr.reporting.drawing import (
 )
 from gcsr.reporting.page import Page, html, smoothed, ticks
 from gcsr.reporting.panels import cost_rows
-from gcsr.reporting.results import Result
-from gcsr.reporting.text import curve
+from gcsr.reporting.results import Result, curve
 from helpers import planted_graph
 
 MOST_BYTES = 3_000_000

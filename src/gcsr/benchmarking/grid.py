@@ -63,7 +63,7 @@ class Grid:
         more_models: test models at the first size only.
         seeds: condensed graphs per cell.
         runs: networks per condensed graph.
-        epochs: epochs of a test network; by default those of :class:`gcsr.TrainingRecipe`.
+        epochs: epochs of a test network; by default 600.
         preset: of the methods whose entry names none.
         tune: trials per method and size, over the same number for all methods; 0 tunes nothing.
         settings: by method, for methods given by name.

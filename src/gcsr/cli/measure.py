@@ -180,8 +180,8 @@ def search(
     if out is not None:
         require_writable([out])
 
+    from gcsr.reporting.results import pairs
     from gcsr.reporting.searched import CLOCK, NAMES, clock_row
-    from gcsr.reporting.text import pairs
     from gcsr.tuning.architecture import SETTINGS
     from gcsr.utils.devices import pick_device
 

@@ -56,7 +56,8 @@ def library_args(command: str) -> dict[str, str]:
     for name in (command, "Grid"):
         document = re.search(rf'^(?:def|class) {name}\b.*?"""(.*?)"""', source, re.DOTALL | re.M)
         for key, text in described_args(cleandoc(document[1]) if document else "").items():
-            found.setdefault(key, without_markup(text[0].upper() + text[1:]))
+            named = re.sub(r":func:`gcsr\.(\w+)`", r"`gcsr \1`", text)
+            found.setdefault(key, without_markup(named[0].upper() + named[1:]))
     return found
 
 

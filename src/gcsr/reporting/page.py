@@ -11,18 +11,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from statistics import median
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 from jinja2 import DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
 
-from gcsr.reporting.text import NOTHING
+from gcsr.reporting.results import NOTHING, Score
 from gcsr.utils.formatting import printable
 from gcsr.version import __version__
-
-if TYPE_CHECKING:
-    from gcsr.reporting.results import Score
 
 STYLES = ("page.css", "charts.css")
 SCRIPTS = ("base.js", "marks.js", "plane.js", "graph.js", "map.js", "heat.js", "start.js")

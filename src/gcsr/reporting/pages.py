@@ -10,8 +10,17 @@ from gcsr.evaluation.intervals import compare
 from gcsr.evaluation.origin import PSEUDO_LABELS_NOTE, used_pseudo_labels
 from gcsr.reporting import panels
 from gcsr.reporting.page import Banner, Page, Panel, Tile, heat_table, html
-from gcsr.reporting.results import Result, Score
-from gcsr.reporting.text import NOTHING, command, decimal, number, seconds, text, written
+from gcsr.reporting.results import (
+    NOTHING,
+    Result,
+    Score,
+    command,
+    decimal,
+    number,
+    seconds,
+    text,
+    written,
+)
 from gcsr.utils.errors import require
 from gcsr.utils.formatting import byte_count, counted
 from gcsr.utils.safe_io import part

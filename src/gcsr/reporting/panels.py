@@ -27,9 +27,11 @@ from gcsr.reporting.page import (
     smoothed,
     strips,
 )
-from gcsr.reporting.results import LABELS, Result, Score
-from gcsr.reporting.text import (
+from gcsr.reporting.results import (
+    LABELS,
     NOTHING,
+    Result,
+    Score,
     command,
     curve,
     decimal,

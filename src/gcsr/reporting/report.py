@@ -18,9 +18,8 @@ from gcsr.evaluation.cost import SMALL
 from gcsr.evaluation.origin import condensed_graphs, require_origin
 from gcsr.models.registry import testing_model
 from gcsr.reporting.pages import comparison_page, require_one_dataset, single_page
-from gcsr.reporting.results import Result, Score, train_and_test
+from gcsr.reporting.results import Result, Score, text, train_and_test
 from gcsr.reporting.searched import search_page
-from gcsr.reporting.text import text
 from gcsr.training.fit import TrainingRecipe
 from gcsr.tuning.architecture import SearchResult
 from gcsr.utils.devices import pick_device

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from gcsr.evaluation.cost import RANDOM, SMALL, WHOLE
 from gcsr.reporting.page import KINDS, Page, Panel, Series, Tile, html, joined, line_chart, scatter
-from gcsr.reporting.text import NOTHING, decimal, pairs, seconds, written
+from gcsr.reporting.results import NOTHING, decimal, pairs, seconds, written
 from gcsr.tuning.architecture import Ranking, SearchResult
 from gcsr.utils.formatting import byte_count, counted
 
