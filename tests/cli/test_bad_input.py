@@ -258,7 +258,7 @@ CASES: dict[str, Case] = {
     "no epochs": (lambda b: ["evaluate", b.made, "--data", b.data, "--epochs", 0], ["--epochs"]),
     "all dropped": (
         lambda b: ["evaluate", b.made, "--data", b.data, "--dropout", 1],
-        ["error: --dropout must be >= 0 and < 1, got 1.0"],
+        ["error: --dropout must be a number >= 0 and < 1, got 1.0"],
     ),
     # -- analysing -----------------------------------------------------------------------------
     "analyze no file": (

@@ -252,7 +252,7 @@ def _meant_option(wrong: str, params: Sequence[Any], arguments: Sequence[str]) -
         if name.startswith("-")  # no names of arguments
     ]
     settings: dict[str, str] = {}
-    if "--set" in names:
+    if {"--set", "--method"} <= set(names):
         from gcsr.methods.registry import methods, setting_kinds
 
         known = {name for one in methods().values() for name in setting_kinds(one)}
@@ -261,10 +261,12 @@ def _meant_option(wrong: str, params: Sequence[Any], arguments: Sequence[str]) -
     option = meant.removeprefix(" (did you mean ").removesuffix("?)")
     if option in names or option not in settings:
         return meant
-    place = next(i for i, text in enumerate(arguments) if text.partition("=")[0] == wrong)
-    _, equals, value = arguments[place].partition("=")
-    value = value if equals else "".join(arguments[place + 1 : place + 2])
-    return f" (did you mean --set {settings[option]}={value or 'VALUE'}?)"
+    found = [place for place, text in enumerate(arguments) if text.partition("=")[0] == wrong]
+    value = "VALUE"
+    for place in found[:1]:
+        _, equals, given = arguments[place].partition("=")
+        value = given if equals else "".join(arguments[place + 1 : place + 2]) or value
+    return f" (did you mean --set {settings[option]}={value}?)"
 
 
 def _refuse(sentence: str) -> int:
