@@ -14,7 +14,7 @@ from gcsr.cli import options
 from gcsr.cli.data import load_graph, on_file, output_paths, replaced, write_graphs
 from gcsr.cli.options import checked_device, parse_settings
 from gcsr.cli.output import new_notes, print_json, print_leak, progress_bars, remember_unfinished
-from gcsr.utils.errors import require
+from gcsr.utils.errors import require, require_one_of
 from gcsr.utils.formatting import byte_count, counted, printable
 from gcsr.utils.progress import prefixed
 
@@ -77,6 +77,7 @@ def condense(
     paths = [] if only_estimate else output_paths(out, graphs)
 
     from gcsr.api import default_method, make_condenser
+    from gcsr.data.graph import FEATURE_SCALINGS
     from gcsr.evaluation.sparsify import Sparsifier
     from gcsr.methods.registry import build
     from gcsr.utils.devices import pick_device
@@ -97,6 +98,8 @@ def condense(
         folder = out.with_name(f".{out.name}.checkpoint")
         checkpoint = gcsr.Checkpoint(folder, every=checkpoint_every, fresh=fresh, keep=True)
         remember_unfinished(folder)
+    if loading.features is not None:
+        require_one_of("features", loading.features, ("auto", *FEATURE_SCALINGS))
     with progress_bars() as progress:
         kept = replace(loading, features="keep") if loading.features == "auto" else loading
         graph = load_graph(data, kept, progress, memory=memory)

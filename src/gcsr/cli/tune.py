@@ -12,6 +12,7 @@ from gcsr.cli import options
 from gcsr.cli.data import load_graph, output_paths, require_writable_folder, write_graphs
 from gcsr.cli.options import checked_device, parse_dimensions
 from gcsr.cli.output import print_json, print_table, progress_bars, remember_written, uninterrupted
+from gcsr.utils.errors import require
 from gcsr.utils.formatting import command_line, counted, text_of
 from gcsr.utils.progress import Progress, Stages
 
@@ -63,7 +64,8 @@ def tune(
     if plot is not None:
         figure_format(plot)
         require_writable_folder("plot", plot.parent)
-    # Errors that do not depend on the data come before the data are read.
+    # Before a study is made.
+    require(seconds is None or seconds > 0, f"seconds must be > 0, got {seconds}.")
     searched = space_for(method, space, parse_dimensions(assignments))
     left: list[str] = []
     try:
