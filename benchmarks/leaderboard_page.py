@@ -3,7 +3,7 @@
     python benchmarks/leaderboard_page.py > docs/leaderboard.md
 
 The rows come from ``gcsr benchmark benchmarks/leaderboard.toml --out results/leaderboard.jsonl``. Rows
-of the automatic mode in results/automatic.jsonl tell how many outer steps it takes on a GPU.
+of the automatic mode in results/automatic.jsonl have how many outer steps it takes on a GPU.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from pathlib import Path
 from textwrap import fill
 
 from automatic_table import fewer_steps
+from gcsr.benchmarking.measurement import variant_of
 from gcsr.benchmarking.results import Case, Results, accuracy_of, markdown_table, short_name
 from gcsr.benchmarking.store import Row, Store, failed_row
-from gcsr.benchmarking.work import variant_of
 from gcsr.utils.formatting import counted
 
 RESULTS = Path(__file__).parents[1] / "results"
@@ -48,7 +48,7 @@ RULES = """- Selection by validation only. Test labels are not available while c
 - References are networks trained on the whole graph, with the training labels alone and, where
   less than half of the nodes have a label, with pseudo-labels. A condensed graph made with
   pseudo-labels is comparable with the second."""
-# What rows do not tell of the machines.
+# What rows do not contain of the machines.
 SHARED = """Several processes shared the GPU, so these seconds contain waiting for other processes.
 Seconds of the two kinds of machine are not comparable. A method that failed by the limit of seconds may
 be within it on a GPU of its own."""
@@ -85,8 +85,8 @@ def page(rows: list[Row], automatic: list[Row]) -> str:
     title = f"## {most} nodes per class: test accuracy (%)"
     for heading, sentence, lines in results.tables(("**", "**")):
         if heading == "Average ranks":
-            said = [_first(Results.of(sizes[size]), size) for size in (most, *sorted(others))]
-            parts += ["## The automatic mode", "\n".join(map(_item, said))]
+            sentences = [_first(Results.of(sizes[size]), size) for size in (most, *sorted(others))]
+            parts += ["## The automatic mode", "\n".join(map(_item, sentences))]
             parts += _wide_ranks(sizes[most], references)
             parts += ["## Average ranks of all methods", *_ranks(results)]
         elif heading == "Wins":
@@ -129,8 +129,8 @@ def _machines(rows: list[Row]) -> list[str]:
     for machine, own in found.items():
         seconds = sum(row.get("condense_seconds") or 0 for row in _once(own))
         testing = sum(row.get("evaluate_seconds") or 0 for row in own)
-        told = f"{seconds:,.0f} s of condensing, {testing:,.0f} s of testing"
-        lines.append(f"- {machine}: {counted(len(own), 'row')}, {told}.")
+        spent = f"{seconds:,.0f} s of condensing, {testing:,.0f} s of testing"
+        lines.append(f"- {machine}: {counted(len(own), 'row')}, {spent}.")
     if len(found) > 1:
         lines[-1] += f" {SHARED}"
     return lines
@@ -181,8 +181,8 @@ def _first(results: Results, size: int) -> str:
             first += 1
             continue
         scores = "failed" if ours is None else f"{ours:.1f}"
-        told = f"{_name(case)} ({best} {means[best]:.1f}, auto {scores})"
-        (close if "auto" in results.best(case) else below).append(told)
+        text = f"{_name(case)} ({best} {means[best]:.1f}, auto {scores})"
+        (close if "auto" in results.best(case) else below).append(text)
     rows = [sum(results.row(label, case) is not None for label in results.fair) for case in cases]
     methods = f"{min(rows)}" if min(rows) == max(rows) else f"{min(rows)} to {max(rows)}"
     parts = [

@@ -28,17 +28,6 @@ PUBLISHED = {
 CELLS = [("cora", nodes) for nodes in (35, 70, 140)] + [
     ("citeseer", nodes) for nodes in (30, 60, 120)
 ]
-LEAD = """
-## Newer methods on Cora and Citeseer, tested with GCN
-
-Methods that the paper does not compare: ours ± standard deviation over all runs, and a published mean
-in brackets where one was found. 3 graphs x 5 runs unless a cell says otherwise. `default`: rows of the
-[leaderboard](leaderboard.md), features with rows of sum one. `authors'`: the settings of the released
-code (`--preset paper`; `benchmarks/newer.toml`, `results/newer.jsonl`); `raw`: features of zeros and
-ones, as CGC's authors use. Published figures: CGC from PreGC's comparison, DM and GCDM from
-GCondenser's appendix, GECC, SimGC and GEOM from GECC's comparison; KRR is a GCN that is trained on
-GC-SNTK's graph.
-"""
 
 
 def newer_section(results: Path) -> list[str]:
@@ -59,8 +48,7 @@ def newer_section(results: Path) -> list[str]:
     if not lines:
         return []
     heads = [f"{dataset.capitalize()} {nodes}" for dataset, nodes in CELLS]
-    text = Path(__file__).with_name("newer.md").read_text().rstrip("\n")
-    return [LEAD, *with_code(table(["method", "settings", *heads], lines)), text]
+    return with_code(table(["method", "settings", *heads], lines))
 
 
 def _by_cell(rows: Iterable[Row], preset: str) -> dict[tuple[str, str, int], Row]:

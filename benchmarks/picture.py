@@ -60,9 +60,9 @@ def main() -> None:
     )
     for axis, what, mean in titles:
         axis.set_title(what, fontsize=15, fontweight="bold", pad=24)
-        said = f"a GCN trained on them: {mean:.1f} % on the test nodes"
+        caption = f"a GCN trained on them: {mean:.1f} % on the test nodes"
         axis.text(
-            0.5, 1.015, said, transform=axis.transAxes, ha="center", color="0.35", fontsize=10
+            0.5, 1.015, caption, transform=axis.transAxes, ha="center", color="0.35", fontsize=10
         )
         axis.set(xlim=(-0.05, 1.05), ylim=(-0.05, 1.05), xticks=[], yticks=[], aspect="equal")
         axis.spines[:].set_visible(False)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from gcsr.benchmarking.cells import STATISTICS, WHOLE_GRAPH, Cell, Protocol
-from gcsr.benchmarking.work import Outcome
+from gcsr.benchmarking.measurement import Outcome
 from gcsr.paper.experiments import EXPERIMENTS, Experiment
 from gcsr.paper.tables import NUMERIC, Compared, compare, tally, text_table, verdict
 from rows import accuracy_of, code_name
@@ -87,7 +87,13 @@ def _place_of_row(row: Row) -> Place:
     if row["method"] == STATISTICS:
         return row["method"], row["dataset"], row["statistic"]
     nodes = None if row["method"] == WHOLE_GRAPH else row["nodes"]
-    return row["method"], row["dataset"], nodes, row.get("look") or row["test"], row.get("cut", 0.0)
+    return (
+        row["method"],
+        row["dataset"],
+        nodes,
+        row.get("analysis") or row.get("look") or row["test"],
+        row.get("cut", 0.0),
+    )
 
 
 def _fits(row: Row, wanted: Row) -> bool:
@@ -157,5 +163,5 @@ def _codes(compared: Sequence[Compared]) -> str:
             for row in number.rows:
                 found.setdefault(code_name(row), []).append(f"{one.line.dataset}, {one.line.label}")
     first, *others = sorted(found, key=lambda name: -len(found[name]))
-    told = [f"{name}: {'; '.join(dict.fromkeys(found[name]))}" for name in others]
-    return ". ".join([f"Code: {first}", *told]) + "."
+    others_too = [f"{name}: {'; '.join(dict.fromkeys(found[name]))}" for name in others]
+    return ". ".join([f"Code: {first}", *others_too]) + "."

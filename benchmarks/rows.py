@@ -13,8 +13,9 @@ from shlex import join
 from typing import Any
 
 from gcsr.benchmarking.cells import PSEUDO_LABELS
+from gcsr.benchmarking.measurement import resplit, variant_of
+from gcsr.benchmarking.results import markdown_table
 from gcsr.benchmarking.store import Store, failed_row
-from gcsr.benchmarking.work import resplit, variant_of
 from gcsr.data.graph import Graph
 from gcsr.datasets.loading import load
 from gcsr.evaluation.intervals import Accuracy
@@ -83,8 +84,7 @@ def with_code(lines: list[str]) -> list[str]:
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """Lines of Markdown."""
-    lines = ["| " + " | ".join(cells) + " |" for cells in (heads, *rows)]
-    return [lines[0], "|---" * len(heads) + "|", *lines[1:]]
+    return markdown_table([heads, *rows], ()).split("\n")
 
 
 def benchmark_rows(path: Path) -> list[Row]:

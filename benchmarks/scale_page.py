@@ -24,6 +24,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(Path(__file__).parent))
 
+from gcsr.utils.formatting import byte_count, counted  # noqa: E402
 from papers100m import calculation  # noqa: E402 - beside this file
 
 ROWS = ROOT / "results" / "bench"
@@ -56,9 +57,24 @@ def table(rows: list[Row]) -> list[str]:
         ]
         slope = "-" if row["exponent"] is None else f"{row['exponent']:.2f}"
         lines.append(f"| {row['what']} | {' | '.join(cells)} | {slope} |")
-    fixed = rows[0]["fixed"]
-    told = f"Wall clock (processor seconds), peak memory. {fixed[0].upper()}{fixed[1:]}."
-    return [*lines, "", told]
+    return [*lines, "", f"Wall clock (processor seconds), peak memory. {_conditions(rows[0])}"]
+
+
+def _conditions(row: Row) -> str:
+    """What was the same for all sizes, in sentences."""
+    graph, *rest = row["fixed"].split("; ")
+    if not rest:
+        return f"{graph[0].upper()}{graph[1:]}."
+    blocks, threads, result = rest
+    size = byte_count(int(re.sub(r"\D", "", blocks)))
+    threads = counted(int(threads.split()[0]), "thread")
+    nodes, method = re.findall(r"condensed to (\S+) by (\w+)", result)[0]
+    method = {"auto": "the automatic mode", "gcsr": "GCSR"}.get(method, method)
+    networks, scores = re.findall(r"(\d+) GCNs tested: (.*)", result)[0]
+    return (
+        f"{graph[0].upper()}{graph[1:]}. Blocks of at most {size}, {threads}. Condensed to {nodes}"
+        f" nodes by {method}; test accuracy of {networks} GCNs: {scores}."
+    )
 
 
 def beside(

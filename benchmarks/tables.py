@@ -2,6 +2,7 @@
 
     python benchmarks/tables.py > docs/results.md
 
+The text around the tables is in results_page.md.
 Nothing in the tables is typed by hand: every number is in a row, and every row has its command. Rows of
 ``gcsr reproduce`` go to results/reproduce/NAME.jsonl (a copy of its rows.jsonl) and win over others.
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from textwrap import fill
@@ -31,6 +33,10 @@ from pays_table import pays_sections
 from reproduced import Measured, rows_of_cells, rows_of_runs, section, summary
 from rows import Row, accuracy_of, benchmark_rows, table, with_code, with_deviation, with_interval
 
+# Places of the template, sections of which there may be no rows, and where its parts begin.
+_PLACE = re.compile(r"\{(\w+)\}")
+OPTIONAL = ("newer", "experiments", "ablation", "budgets", "costs", "pays")
+_BLOCK = re.compile(r"(?m)^(?=## |\{experiments\}|\{pays\})")
 # Rows that explain differences from the published table.
 EVIDENCE = [
     "random/paper/cora:35:test-dropout=0.5",
@@ -142,9 +148,9 @@ def measured(row: Row | None) -> str:
     """Mean and deviation; how many graphs and runs where that is not 5 x 10."""
     if row is None:
         return "-"
-    said = [] if (row["graphs"], row["runs"]) == (5, 10) else [f"{row['graphs']} x {row['runs']}"]
-    said += [f"{part.removeprefix('epochs=')} epochs" for part in short_of(row)]
-    return with_deviation(row) + (f" ({', '.join(said)})" if said else "")
+    notes = [] if (row["graphs"], row["runs"]) == (5, 10) else [f"{row['graphs']} x {row['runs']}"]
+    notes += [f"{part.removeprefix('epochs=')} epochs" for part in short_of(row)]
+    return with_deviation(row) + (f" ({', '.join(notes)})" if notes else "")
 
 
 def short_of(row: Row) -> list[str]:
@@ -242,128 +248,54 @@ def main(argv: Sequence[str] | None = None) -> None:
     if arguments.readme:
         print("\n".join([*readme_table(rows, leaderboard), "", *main_table(rows)]))
         return
-    cells = Measured(
-        [*rows_of_runs(arguments.results / "reproduce"), *rows_of_cells(rows)],
-    )
+    print(page(arguments.results, rows, leaderboard), end="")
+
+
+def page(results: Path, rows: list[Row], leaderboard: list[Row]) -> str:
+    """The template with its sections; those of which there are no rows are left out."""
+    cells = Measured([*rows_of_runs(results / "reproduce"), *rows_of_cells(rows)])
     found = {name: cells.compared(one) for name, one in EXPERIMENTS.items()}
     found = {name: compared for name, compared in found.items() if compared}
-    print(
-        "# Results\n\n"
-        "Test accuracy in percent at the epoch that validates best. Made from the rows under\n"
-        "`results/` by `python benchmarks/tables.py`; every row holds its scores, settings, device\n"
-        "and command, and below each table stands the code that measured it.\n\n"
-        "**Spread.** In tables of the paper, `±` is the standard deviation over all runs of all\n"
-        "condensed graphs, which papers report: 5 condensed graphs x 10 trainings, on an H200 unless\n"
-        "a row says otherwise. Runs on one graph are not independent, so this is no error of the\n"
-        "mean. Square brackets behind it are the 95 % interval of the mean: Student's t over the\n"
-        "means of graphs. In the other tables `±` is half of this interval; of a single graph it is\n"
-        "over its runs and says nothing about other condensed graphs. A result is called above or\n"
-        "below another one only where the 95 % interval of the difference (Welch) excludes 0.\n\n"
-        "**Not blind.** The defaults of GCSR were chosen on validation nodes of digits, Cora,\n"
-        "Citeseer, PubMed, amazon-computers, actor and facebook-pagepage; those of the automatic mode\n"
-        "on these, WordNet and a stand-in of ogbn-arxiv. Some of these choices were made after test\n"
-        "accuracies of the same graphs had been seen. Every graph on this page but those of Debian's\n"
-        "packages ([below](#graphs-on-which-nothing-was-chosen)) was used for such a choice\n"
-        "([details](honest-evaluation.md#choices-that-were-not-blind)).\n\n"
-        "† The paper's class prior counts every label, test labels included: not a fair score. Beside\n"
-        "it, without the leak: the prior `predicted`, which counts training labels and the experts'\n"
-        "predictions only.\n"
-    )
-    print("## How far the paper is reproduced\n", *summary(found), sep="\n")
-    print(
-        "\nNumbers without a published deviation are not counted. The paper's numbers have unknown\n"
-        "errors, so this is an agreement in size and no test. The last column counts published means\n"
-        "in the 95 % interval of ours (over graphs). Every table below lists what was measured, and\n"
-        "what lies outside."
-    )
-    print("\n## GCSR on Cora and Citeseer, tested with GCN\n", *main_table(rows), sep="\n")
-    print("\n## Every method, authors' settings, tested with GCN\n")
-    print(
-        "Ours ± standard deviation over all runs, and the paper's mean in brackets (GCond-X is\n"
-        "not in its table). On an H200, 5 graphs x 10 runs unless a cell says otherwise. GCSR\n"
-        "with the paper's prior, which leaks. A cell that names epochs was shortened (SGDD's\n"
-        "authors run 2,000). At 140 and 120 nodes Random, Herding and K-Center keep every\n"
-        "training node. Coarsening does not depend on the seed: one graph.\n"
-    )
-    print("\n".join(methods_table(rows, cells)))
-    print(Path(__file__).with_name("differences.md").read_text().rstrip("\n"))
-    evidence = [*evidence_table(rows, EVIDENCE), *newer_section(arguments.results)]
-    print("\n### The rows these refer to\n", *evidence, sep="\n")
-    for name, compared in found.items():
-        print(f"\n## {name}: {EXPERIMENTS[name].title}\n")
-        print("\n".join(section(EXPERIMENTS[name], compared)))
-    print("\n## The automatic mode\n")
-    print(
-        "Ten nodes per class, no test label used: 3 condensed graphs x 5 trainings of a GCN,\n"
-        "`±` is half of the 95 % interval over graphs (over runs where there is one graph, as\n"
-        "of the whole graph). Rows of `gcsr benchmark` on an H200 unless another device is named\n"
-        "(`benchmarks/automatic.toml`, `sizes.toml` and `transfer.toml`, `results/automatic.jsonl`).\n"
-        "The column of one CPU core has rows of the [leaderboard](leaderboard.md).\n"
-        f"{fill(fewer_steps(leaderboard, rows), 90)}\n"
-        "Differences and what was chosen per condensed graph are of the first column. Bilevel\n"
-        "condensation keeps its best validated iterate. `bilevel, first iterate`: this is its\n"
-        "start, with the scores of the row `without bilevel` below. The stand-in and the inductive\n"
-        "graph have no such row. Seconds and peak memory in the last column are of one graph, one\n"
-        "graph after the other (`benchmarks/seconds.py`, `results/bench/automatic-h200.json`).\n"
-        "60/20/20 is the split of `gcsr benchmark --data NAME:60-20-20`.\n"
-    )
-    timed = arguments.results / "bench" / "automatic-h200.json"
-    print(
-        *automatic_section(
-            rows, json.loads(timed.read_text()) if timed.exists() else [], leaderboard
-        ),
-        sep="\n",
-    )
-    ablation = ablation_section(rows)
-    if ablation:
-        print("\n## Ablation of the automatic mode\n")
-        print(
-            "Mean test accuracy with one part switched off (`benchmarks/ablation.toml`, on an\n"
-            "H200): 3 graphs x 5 trainings unless a cell says otherwise. ↓ and ↑: below or above\n"
-            "the automatic mode, where the 95 % interval of the difference excludes 0; not said of\n"
-            "a single graph. Cells with a mark are of other code and are compared with the last\n"
-            "row all the same.\n"
-        )
-        print("\n".join(ablation))
-    budgets = arguments.results / "bench" / "budget-cpu.json"
-    if budgets.exists():
-        print("\n## Budgets of the automatic mode\n")
-        print(
-            "Test accuracy, seconds and outer steps of one graph by `budget` on one CPU core\n"
-            "(`benchmarks/budgets.py` measures such rows; `results/bench/budget-cpu.json`; 5\n"
-            "trainings of a GCN; `±` is half of the 95 % interval over these runs). Without outer\n"
-            "steps the budget is less than everything else takes, and a warning says so.\n"
-        )
-        print("\n".join(budget_section(json.loads(budgets.read_text()))))
-    costs = cost_section(arguments.results / "cost")
-    if costs:
-        print("\n## What the automatic mode costs and saves\n")
-        print(
-            "`gcsr cost FILE --data DATA --json` of one graph each (`results/cost/`), random\n"
-            "subsets of the same bytes, on one CPU thread; `±` is half of the 95 % interval\n"
-            "over runs (of random subsets: over subsets). Break-even: after how many trainings\n"
-            "by the test protocol, which validates on the real graph after every epoch,\n"
-            "condensing has paid for itself.\n"
-        )
-        print("\n".join(costs))
-    print(
-        *pays_sections(arguments.results),
-        "\n## Every method, default settings, other graphs\n",
-        sep="\n",
-    )
     default = [row for row in rows if row["cell"].startswith(GRAPH_CELLS)]
     cpu = sorted({row["cell"].split("/")[0] for row in default if row["device"] == "cpu"})
-    on_cpu = f" (on a CPU: {', '.join(cpu)})" if cpu else ""
-    print(
-        "3 condensed graphs x 5 trainings of a GCN (Coarsening, the same for every seed: one of\n"
-        f"each), on an H200{on_cpu}; `whole` is\n"
-        "the whole graph. `±` is half of the 95 % interval over graphs (`whole`: over runs). `*`:\n"
-        "the highest mean of a column, and those that are not distinguishable from it. GCSR's\n"
-        "defaults were chosen on these graphs.\n"
-    )
-    print("\n".join(graphs_table(rows)))
-    print("\n## Cora, 70 nodes, tested with models that are not in the paper (paper's prior)\n")
-    print("\n".join(other_models_table(rows)))
+    experiments = [
+        f"## {name}: {EXPERIMENTS[name].title}\n\n{_lines(section(EXPERIMENTS[name], compared))}"
+        for name, compared in found.items()
+    ]
+    sections = {
+        "summary": _lines(summary(found)),
+        "gcsr": _lines(main_table(rows)),
+        "methods": _lines(methods_table(rows, cells)),
+        "evidence": _lines(evidence_table(rows, EVIDENCE)),
+        "newer": _lines(newer_section(results)),
+        "experiments": "\n\n".join(experiments),
+        "fewer_steps": fill(fewer_steps(leaderboard, rows), 90),
+        "automatic": _lines(
+            automatic_section(rows, _rows(results / "bench" / "automatic-h200.json"), leaderboard)
+        ),
+        "ablation": _lines(ablation_section(rows)),
+        "budgets": _lines(budget_section(_rows(results / "bench" / "budget-cpu.json"))),
+        "costs": _lines(cost_section(results / "cost")),
+        "pays": _lines(pays_sections(results)),
+        "on_cpu": f" (on a CPU: {', '.join(cpu)})" if cpu else "",
+        "graphs": _lines(graphs_table(rows)),
+        "other_models": _lines(other_models_table(rows)),
+    }
+    template = Path(__file__).with_name("results_page.md").read_text(encoding="utf-8")
+    blocks = [
+        block
+        for block in _BLOCK.split(template)
+        if all(sections[name] for name in OPTIONAL if f"{{{name}}}" in block)
+    ]
+    return _PLACE.sub(lambda place: sections[place[1]], "".join(blocks))
+
+
+def _lines(lines: list[str]) -> str:
+    return "\n".join(lines).strip("\n")
+
+
+def _rows(path: Path) -> list[Row]:
+    return json.loads(path.read_text()) if path.exists() else []
 
 
 if __name__ == "__main__":

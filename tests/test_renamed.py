@@ -11,7 +11,7 @@ from gcsr.benchmarking.cells import Protocol
 from gcsr.cli.data import recorded
 from gcsr.methods.registry import build
 from gcsr.paper.experiments import EXPERIMENTS
-from gcsr.reporting.text import command
+from gcsr.reporting.results import command
 from gcsr.utils.errors import InputError
 from helpers import planted_graph
 

@@ -13,8 +13,8 @@ from fuzz.containers import Lines, Safetensors
 from fuzz.target import Target
 from fuzz.targets.small import written
 from gcsr.benchmarking.cells import Protocol
+from gcsr.benchmarking.measurement import Outcome, recalled
 from gcsr.benchmarking.store import Store
-from gcsr.benchmarking.work import Outcome, recalled
 from gcsr.paper.experiments import EXPERIMENTS
 from gcsr.paper.tables import compare, csv_text, markdown
 from gcsr.reporting.reproduced import reproduced_page

@@ -11,8 +11,8 @@ from fuzz.containers import Archive, Safetensors
 from fuzz.target import FindingError, Target
 from fuzz.targets.small import file_bytes, small_condensed, written
 from gcsr import CondensedGraph, InputError, report
-from gcsr.benchmarking.work import load_graphs
-from gcsr.cli.inspect import _rows
+from gcsr.benchmarking.measurement import load_graphs
+from gcsr.cli.inspect import described_rows
 from gcsr.reporting.report import condensed_files, known_dataset
 
 _WORDS = (b'"dataset"', b'"notes"', b"1e999", b"NaN", b"null", b"{}", b"[[]]", b"9" * 400)
@@ -31,7 +31,7 @@ def _read(data: bytes, folder: Path) -> object:
         raise FindingError("what was read cannot be written and read again") from error
     return (
         repr(again),
-        list(_rows(again.describe())),
+        list(described_rows(again.describe())),
         again.targets if again.num_classes < 99 else 0,
     )
 
@@ -60,7 +60,7 @@ def _tensor_seeds() -> list[bytes]:
 
 def _read_tensors(data: bytes, folder: Path) -> object:
     small = CondensedGraph.load(written(folder, "a.pt", data))
-    return repr(small), list(_rows(small.describe()))
+    return repr(small), list(described_rows(small.describe()))
 
 
 TARGETS = (

@@ -15,7 +15,7 @@ import gcsr
 from gcsr.analysis import privacy
 from gcsr.analysis.privacy import auc_and_caught, likelihood_ratio
 from gcsr.cli.app import main
-from gcsr.evaluation.trial import Trial
+from gcsr.evaluation.trial import NetworkTester
 from gcsr.models import registry
 from gcsr.utils.progress import silent
 from helpers import planted_graph
@@ -69,7 +69,7 @@ def test_scores_of_shadow_networks_are_those_of_their_nodes(monkeypatch):
     graph = planted_graph()
     assert graph.test.min() < graph.train.max()  # numbers of both are mixed
     recipe, device = gcsr.TrainingRecipe(epochs=1), torch.device("cpu")
-    trial = Trial(registry.testing_model("sgc", 4), graph, device, recipe, 0)
+    trial = NetworkTester(registry.testing_model("sgc", 4), graph, device, recipe, 0)
     asked: list[torch.Tensor] = []
 
     def numbers(own, fitted, targets):
@@ -77,8 +77,8 @@ def test_scores_of_shadow_networks_are_those_of_their_nodes(monkeypatch):
         return asked[-1][None].double(), None
 
     monkeypatch.setattr(privacy, "_scores", numbers)
-    members, others = privacy._attacked(graph, 0)
-    phi, inside = privacy._shadow_scores(members, others, 4, trial, silent)
+    members, others = privacy.attacked_nodes(graph, 0)
+    phi, inside = privacy.shadow_scores(members, others, 4, trial, silent)
     ids = torch.cat([graph.train[members], graph.test[others]])
     assert torch.equal(phi, ids.double().expand(4, -1))
     for nodes, own in zip(asked, inside, strict=True):

@@ -15,9 +15,9 @@ import torch
 
 import gcsr
 from gcsr.benchmarking.grid import Grid, estimate
+from gcsr.benchmarking.measurement import Data, resplit, variant_of
 from gcsr.benchmarking.results import Results
 from gcsr.benchmarking.store import Store
-from gcsr.benchmarking.work import Data, resplit, variant_of
 from gcsr.cli.app import main
 from gcsr.engines.result import CondensationResult, Context
 from helpers import planted_graph

@@ -14,9 +14,9 @@ from typing import Any, ClassVar, cast
 import pytest
 
 import gcsr
-from gcsr.benchmarking import runner, store, work
+from gcsr.benchmarking import measurement, runner, store
 from gcsr.benchmarking.cells import Cell, Protocol
-from gcsr.benchmarking.work import Outcome, Taken
+from gcsr.benchmarking.measurement import ClaimedCells, Outcome
 from gcsr.cli.app import main
 from gcsr.methods.presets import preset_settings
 from gcsr.methods.selection import Random
@@ -169,7 +169,7 @@ def test_graphs_that_cannot_be_kept_are_no_failure(data, monkeypatch):
     def full(*_: Any) -> None:
         raise gcsr.InputError("graphs/1.safetensors: cannot be written (No space left on device).")
 
-    monkeypatch.setattr(work, "save_graphs", full)
+    monkeypatch.setattr(measurement, "save_graphs", full)
     asked = {**SMALL, "data": "one.npz", "nodes": 6, "more_models": ["sgc"], **BRIEF}
     with pytest.raises(gcsr.InputError, match="No space left"):
         gcsr.benchmark(**asked, keep_graphs="graphs")
@@ -181,7 +181,7 @@ def test_graphs_are_kept_before_they_are_tested(data, monkeypatch):
     def killed(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(work, "evaluate", killed)
+    monkeypatch.setattr(measurement, "evaluate", killed)
     with pytest.raises(KeyboardInterrupt):
         gcsr.benchmark(**{**SMALL, "data": "one.npz", "nodes": 6, **BRIEF}, keep_graphs="graphs")
     assert len(list((data / "graphs").iterdir())) == 1
@@ -259,19 +259,19 @@ def test_a_claim_ends_with_a_run_on_a_cluster_that_is_closed():
             ended.extend(units)
 
     class Claimed:
-        measurement = work.Measurement(Protocol(), cast("Any", None))
+        measurement = measurement.Measurement(Protocol(), cast("Any", None))
 
-        def take(self, _: Any) -> Taken:
+        def claim(self, _: Any) -> ClaimedCells:
             claim = ExitStack()
             claim.callback(ended.append, "claim")
             known = [(one, Outcome("done", {}))]
-            return Taken(known, [one], cast("Any", "graph"), claim)
+            return ClaimedCells(known, [one], cast("Any", "graph"), claim)
 
-        def kept(self, _: Taken) -> None:
+        def kept(self, _: ClaimedCells) -> None:
             return None
 
     waiting = runner.Waiting([[one]], 60)
-    running: Iterator[Any] = runner._on_cluster(
+    running: Iterator[Any] = runner.measure_on_cluster(
         waiting, cast("Any", Claimed()), cast("Any", Unfinished())
     )
     next(running)

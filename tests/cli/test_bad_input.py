@@ -258,7 +258,7 @@ CASES: dict[str, Case] = {
     "no epochs": (lambda b: ["evaluate", b.made, "--data", b.data, "--epochs", 0], ["--epochs"]),
     "all dropped": (
         lambda b: ["evaluate", b.made, "--data", b.data, "--dropout", 1],
-        ["error: --dropout must be >= 0 and < 1, got 1.0"],
+        ["error: --dropout must be a number >= 0 and < 1, got 1.0"],
     ),
     # -- analysing -----------------------------------------------------------------------------
     "analyze no file": (
@@ -331,3 +331,12 @@ def test_no_cuda_when_asked_for(gcsr: Run, bench: Bench, verb: str) -> None:
 
 def test_json_does_not_change_how_errors_are_told(gcsr: Run, bench: Bench) -> None:
     _assert_refused(gcsr, bench, bench.condense("corra", "--json"), ["corra"])
+
+
+@pytest.mark.parametrize("given", [["--itreations", 5], ["--itreations=5"]])
+def test_a_setting_given_as_an_option_is_shown_as_set(gcsr: Run, given: list[object]) -> None:
+    result = gcsr("condense", "digits", "--nodes", 20, *given, "--out", "out.safetensors")
+    assert (result.code, result.out) == (2, "")
+    assert "--itreations is not an option of gcsr condense (did you mean --set iterations=5?)" in (
+        result.err
+    )

@@ -229,7 +229,7 @@ def test_a_budget_below_the_least_is_a_sentence_on_stderr(
     (note,) = made.json["notes"][-1:]
     assert warning == f"{note}."
     estimate = gcsr(*words, "--estimate")
-    assert (estimate.code, estimate.err) == (0, "") and "on one core" in estimate.out
+    assert (estimate.code, estimate.err) == (0, "") and "on one reference core" in estimate.out
 
 
 def test_an_extreme_scale_and_missing_validation_nodes_are_one_sentence_each(

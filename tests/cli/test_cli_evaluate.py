@@ -233,6 +233,34 @@ def test_inspect_of_a_file_with_another_history(
     assert "\x1b" not in result.out
 
 
+def test_inspect_shows_the_updates_behind_a_file(gcsr: Run, made: Path, tmp_path: Path) -> None:
+    graph = CondensedGraph.load(made)
+    earlier = [
+        {
+            "graph": "ab12",
+            "nodes": 6,
+            "method": "bilevel",
+            "seed": 0,
+            "dataset": {"name": "small", "num_nodes": 50},
+            "iterations": 12,
+            "seconds": 3.25,
+        },
+        {"graph": "cd34", "nodes": 6, "method": "update", "seed": 1, "dataset": {}},
+        "damaged",
+    ]
+    update = {"kept": 6, "added": [0, 1, 0], "chosen": "updated"}
+    provenance = graph.provenance | {"history": earlier, "update": update}
+    path = tmp_path / "updated.safetensors"
+    replace(graph, provenance=provenance).save(path)
+    rows = unwrapped(gcsr("inspect", path).out)
+    assert (
+        "history 0 6 nodes by bilevel, seed 0, from small with 50 nodes; 12 outer steps, 3.2 s;"
+        " graph ab12"
+    ) in rows
+    assert "history 1 6 nodes by update, seed 1, from None with None nodes; graph cd34" in rows
+    assert "update added=[0, 1, 0], chosen=updated, kept=6" in rows
+
+
 def test_inspect_knows_no_structure(gcsr: Run, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.safetensors"
     gcsr("condense", data, "--nodes", 6, *TINY, "--method", "mtt", "--out", out)

@@ -126,7 +126,7 @@ def test_demo(gcsr: Run, quick_demo: Path) -> None:
     assert (result.code, result.err) == (0, "")
     wrote, look = result.out.splitlines()[-2:]
     assert wrote == "wrote digits-50.safetensors"
-    assert look == "look at it: gcsr report digits-50.safetensors --out digits-50.html"
+    assert look == "make a page of it: gcsr report digits-50.safetensors --out digits-50.html"
     for word in ("condensed, automatic mode", "random subset", "whole graph", "1,797", "±", "kB"):
         assert word in result.out
     assert "(1 run per graph)" in result.out and "training per network" in result.out

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gcsr.cli.messages import in_options
+from gcsr.cli.output import in_options
 
 OPTIONS = {
     "nodes": "--nodes",

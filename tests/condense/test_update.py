@@ -13,7 +13,7 @@ from gcsr.auto.update import PreviousNodes, Update, redundant
 from gcsr.cli.app import main
 from gcsr.data.stored_graph import open_folder
 from gcsr.data.views import View
-from gcsr.evaluation.leaks import check_leaks
+from gcsr.evaluation.origin import check_leaks
 
 FAST = {"method": "bilevel", "iterations": 12, "device": "cpu"}
 BRIEF = {"runs": 1, "recipe": gcsr.TrainingRecipe(epochs=100), "device": "cpu"}

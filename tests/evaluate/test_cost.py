@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from gcsr import CondensedGraph, InputError, TrainingRecipe, View
 from gcsr.data.features import real_bytes
 from gcsr.evaluation import cost as timing
 from gcsr.evaluation.cost import break_even, decision, random_subset, random_subsets, verdict
-from gcsr.evaluation.forecast import Training, begun, forecast, projected
+from gcsr.evaluation.forecast import TimedTraining, begun, forecast, projected
 from gcsr.evaluation.intervals import compare
 from helpers import planted_graph, with_other_test_labels
 
@@ -108,7 +109,7 @@ def test_a_random_subset_is_as_large_as_its_bytes_allow(inductive):
         n = subset.target.nodes.numel()
         assert subset.target.adjacency.shape == (n, n)
         assert subset.size == real_bytes(subset.target.x, subset.target.adjacency)
-    several = random_subsets(visible, 700, 4, 3, 4)
+    several = random_subsets(SimpleNamespace(stored_bytes=700, half=False), visible, 3, 4)
     assert len({subset.target.x.numpy().tobytes() for subset in several}) == 4
     for seed, subset in enumerate(several, 3):
         alone = random_subset(visible, 700, itemsize=4, seed=seed)
@@ -126,7 +127,7 @@ def test_its_nodes_are_training_nodes_with_the_edges_among_them():
 
 def test_a_subset_that_cannot_grow_or_shrink_says_so():
     visible = View(planted_graph()).condensing().visible
-    everything = random_subsets(visible, 10**9, 4, 0, 3)
+    everything = random_subsets(SimpleNamespace(stored_bytes=10**9, half=False), visible, 0, 3)
     assert all(subset is everything[0] for subset in everything)
     assert everything[0].target.nodes.numel() == 21
     assert "all 21 training nodes" in everything[0].note
@@ -369,7 +370,7 @@ def test_few_epochs_are_projected(monkeypatch):
     clock = iter([at for number, took in enumerate(times) for at in (number, number + took)])
     monkeypatch.setattr("time.perf_counter", lambda: next(clock))
     counts: list[int] = []
-    found = projected([Training(counts.append, 600, 1)], torch.device("cpu"))
+    found = projected([TimedTraining(counts.append, 600, 1)], torch.device("cpu"))
     assert found == [pytest.approx(60.0)]
     assert counts == [1, 1, 2, 2, 2]
 

@@ -51,7 +51,7 @@ def test_the_comparison_is_welchs():
     ],
 )
 def test_above_only_where_the_interval_excludes_zero(ours, theirs, word):
-    assert compare(Accuracy.of(ours), Accuracy.of(theirs)).word == word
+    assert compare(Accuracy.of(ours), Accuracy.of(theirs)).direction == word
 
 
 def test_runs_of_the_same_graphs_do_not_narrow_the_interval():

@@ -16,7 +16,7 @@ from gcsr.training.fit import Fitted
 from helpers import dense, plain_logits, planted_graph, with_other_test_labels
 
 # By name: gcsr.evaluate and gcsr.training.fit are functions as well as modules.
-trial = import_module("gcsr.evaluation.trial")
+tester = import_module("gcsr.evaluation.trial")
 training = import_module("gcsr.training.fit")
 RECIPE = TrainingRecipe(epochs=16, lr=0.02)
 QUICK = {"recipe": RECIPE, "hidden_channels": 16, "device": "cpu"}
@@ -133,14 +133,14 @@ def test_scores_are_those_of_a_plain_loop(inductive, monkeypatch):
     graph = planted_graph(noise=2.5, inductive=inductive)
     small = Random(nodes=9).condense(graph)
     kept: dict[int, Fitted] = {}
-    fit = trial.fit
+    fit = tester.fit
 
     def keep(*arguments, networks, **rest):
         (number,) = networks
         kept[number] = fit(*arguments, networks=networks, **rest)
         return kept[number]
 
-    monkeypatch.setattr(trial, "fit", keep)
+    monkeypatch.setattr(tester, "fit", keep)
     found = gcsr.evaluate(small, graph, runs=3, **QUICK)
     target = View(graph).test()
     assert len(kept) == 3
@@ -205,14 +205,14 @@ def test_test_labels_decide_test_scores_only(graph, smalls):
 
 
 def test_fitted_weights_do_not_depend_on_test_labels(graph, smalls, monkeypatch):
-    fit, seen = trial.fit, []
+    fit, seen = tester.fit, []
 
     def keep(*arguments, networks, **rest):
         fitted = fit(*arguments, networks=networks, **rest)
         seen[-1][networks.start] = fitted.params
         return fitted
 
-    monkeypatch.setattr(trial, "fit", keep)
+    monkeypatch.setattr(tester, "fit", keep)
     for real in (graph, with_other_test_labels(graph)):
         seen.append({})
         gcsr.evaluate(smalls, real, runs=2, check_origin=False, **QUICK)

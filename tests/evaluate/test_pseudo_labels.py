@@ -18,7 +18,7 @@ from gcsr.starts.pseudo_labels import class_shares
 from gcsr.training.fit import fit
 from helpers import CPU, dense, plain_logits, planted_graph, with_other_test_labels
 
-trial = import_module("gcsr.evaluation.trial")
+tester = import_module("gcsr.evaluation.trial")
 RECIPE = TrainingRecipe(epochs=16, lr=0.02)
 QUICK = {"recipe": RECIPE, "hidden_channels": 16, "device": "cpu"}
 
@@ -56,7 +56,7 @@ def test_networks_are_those_that_fit_trains_on_the_shares(graph, shares, found, 
         kept[networks.start] = fit(*arguments, networks=networks, **rest)
         return kept[networks.start]
 
-    monkeypatch.setattr(trial, "fit", keep)
+    monkeypatch.setattr(tester, "fit", keep)
     gcsr.evaluate_full(graph, runs=2, pseudo_labels=True, **QUICK)
     assert torch.equal(shares[graph.train].argmax(1), graph.y[graph.train])
     assert (shares[graph.train].max(1).values == 1).all()
@@ -103,14 +103,14 @@ def test_without_it_nothing_changes(graph, found):
 
 def test_test_labels_decide_test_scores_only(graph, found, monkeypatch):
     fitted, test_labels = [], []
-    train, test = trial.fit, View.test
+    train, test = tester.fit, View.test
 
     def keep(*arguments, **rest):
         assert not test_labels
         fitted.append(train(*arguments, **rest))
         return fitted[-1]
 
-    monkeypatch.setattr(trial, "fit", keep)
+    monkeypatch.setattr(tester, "fit", keep)
     monkeypatch.setattr(View, "test", lambda self: test_labels.append(1) or test(self))
     other = gcsr.evaluate_full(with_other_test_labels(graph), runs=2, pseudo_labels=True, **QUICK)
     assert len(test_labels) == 1 and len(fitted) == 2

@@ -14,7 +14,7 @@ from gcsr.data.views import View
 from gcsr.engines.loop import advance_together
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.evaluation import trial
-from gcsr.evaluation.trial import Trial
+from gcsr.evaluation.trial import NetworkTester
 from gcsr.models.registry import condensing_model
 from gcsr.models.registry import testing_model as network
 from gcsr.training.expert_recipe import ExpertRecipe, ExpertRequest
@@ -147,7 +147,7 @@ def test_networks_are_trained_in_smaller_batches(graph, monkeypatch, graphs):
     recipe = TrainingRecipe(epochs=5)
     usual = evaluate(made, graph, runs=4, recipe=recipe, hidden_channels=8, device="cpu")
     # Batches as they are on CUDA, and memory for four networks of one graph, or two.
-    tester = Trial(network("gcn", 8), graph, CPU, recipe, 0)
+    tester = NetworkTester(network("gcn", 8), graph, CPU, recipe, 0)
     tester.device = CUDA
     monkeypatch.setenv("GCSR_DEVICE_MEMORY", "1GB")
     monkeypatch.setattr(torch.Tensor, "to", _stays(torch.Tensor.to))

@@ -8,7 +8,7 @@ import pytest
 from paper_helpers import ABSENT, TINY, Result, Run
 
 from gcsr import Graph, InputError
-from gcsr.benchmarking import work as data
+from gcsr.benchmarking import measurement as data
 from gcsr.cli.app import main
 from gcsr.paper.experiments import EXPERIMENTS
 from helpers import planted_graph

@@ -24,10 +24,10 @@ from gcsr.benchmarking.analyses import (
     whole_graph,
 )
 from gcsr.benchmarking.cells import Cell, Protocol, cell
+from gcsr.benchmarking.measurement import Outcome
 from gcsr.benchmarking.store import Store
-from gcsr.benchmarking.work import Outcome
 from gcsr.paper.experiments import Experiment, experiment, picture_line, recall, reproduce
-from gcsr.paper.figures import portraits, write_outputs
+from gcsr.paper.figures import draw_graphs, write_outputs
 from gcsr.paper.tables import compare
 from helpers import planted_graph
 
@@ -144,7 +144,7 @@ def test_pictures_are_drawn_from_rows_alone(loads, tmp_path, look, value):
     run(one, path)
     known = recall(one, Store(path), TWO)  # no data, no graphs
     first, second = (
-        figure_bytes(portraits(one, compare(one, known), TWO), "svg") for _ in range(2)
+        figure_bytes(draw_graphs(one, compare(one, known), TWO), "svg") for _ in range(2)
     )
     assert first == second
     text = first.decode()
@@ -154,7 +154,7 @@ def test_pictures_are_drawn_from_rows_alone(loads, tmp_path, look, value):
     assert names == [f"{look}-quick.{kind}" for kind in ("md", "csv", "png", "svg")]
     json.dumps([line.to_dict() for line in compare(one, known)])
     nothing = compare(one, {cell: Outcome("absent", reason="no file.") for cell in one.cells})
-    assert "absent" in figure_bytes(portraits(one, nothing, TWO), "svg").decode()
+    assert "absent" in figure_bytes(draw_graphs(one, nothing, TWO), "svg").decode()
 
 
 def test_what_is_not_defined_is_said(loads, tmp_path):

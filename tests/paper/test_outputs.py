@@ -12,9 +12,9 @@ from paper_helpers import ABSENT, QUICK, TINY, Run
 
 import gcsr as library
 from gcsr.analysis.figures import figure_bytes
-from gcsr.benchmarking import work
+from gcsr.benchmarking import measurement
 from gcsr.benchmarking.cells import Cell, Protocol, cell
-from gcsr.benchmarking.work import Outcome
+from gcsr.benchmarking.measurement import Outcome
 from gcsr.paper.experiments import Axis, Experiment, Line
 from gcsr.paper.figures import draw, write_outputs
 from gcsr.paper.tables import compare, csv_text, markdown, reasons, tally, verdict
@@ -272,7 +272,7 @@ def test_ctrl_c(
             raise KeyboardInterrupt
         return library.evaluate(*args, **options)
 
-    monkeypatch.setattr(work, "evaluate", evaluate)
+    monkeypatch.setattr(measurement, "evaluate", evaluate)
     result = gcsr("reproduce", "tiny", "--quick", "--out", tmp_path)
     rows = tmp_path / "rows-quick.jsonl"
     assert (result.code, result.out) == (130, "")

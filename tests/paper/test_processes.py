@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
 
@@ -187,6 +188,22 @@ def test_a_fault_of_the_library_in_a_job_is_not_swallowed(data: Path, tmp_path: 
             jobs=2,
         )
     assert multiprocessing.active_children() == []
+
+
+def test_jobs_need_no_masks_of_signals(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Windows has none, and no process to start the workers from."""
+    resource_tracker.ensure_running()
+    monkeypatch.delattr("signal.pthread_sigmask")
+    monkeypatch.delattr("gcsr.benchmarking.runner.resource_tracker")
+    monkeypatch.setattr("multiprocessing.resource_tracker._HAVE_SIGMASK", False)
+    cells = [cell("random", "cora", nodes) for nodes in (6, 9)]
+    lines = tuple(Line("cora", c.nodes, "a", cells=(c,)) for c in cells)
+    store = Store(tmp_path / "rows.jsonl")
+    options = {"protocol": Protocol(1, 1, quick=True), "root": data, "device": "cpu", "jobs": 2}
+    reproduce(Experiment("t", "t", lines), store, **options)
+    assert len(store) == 2
 
 
 def _works(pid: int) -> bool:

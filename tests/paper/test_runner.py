@@ -15,12 +15,12 @@ from paper_helpers import ABSENT, QUICK, TINY
 
 import gcsr
 from gcsr import Graph, InputError
-from gcsr.benchmarking import runner, work
-from gcsr.benchmarking import work as data
+from gcsr.benchmarking import measurement, runner
+from gcsr.benchmarking import measurement as data
 from gcsr.benchmarking.analyses import graph_statistics
 from gcsr.benchmarking.cells import Cell, Protocol, cell
+from gcsr.benchmarking.measurement import Outcome
 from gcsr.benchmarking.store import Store
-from gcsr.benchmarking.work import Outcome
 from gcsr.methods.base import Condenser
 from gcsr.paper.experiments import Experiment, Line, recall, reproduce
 from helpers import planted_graph
@@ -73,7 +73,7 @@ def test_an_interrupted_run_continues(loads, tmp_path, monkeypatch, condensings)
 
     path = tmp_path / "rows.jsonl"
     first = Counted(interrupt_at=3)
-    monkeypatch.setattr(work, "evaluate", first)
+    monkeypatch.setattr(measurement, "evaluate", first)
     with pytest.raises(KeyboardInterrupt):
         run(Store(path))
     kept = path.read_bytes()
@@ -81,7 +81,7 @@ def test_an_interrupted_run_continues(loads, tmp_path, monkeypatch, condensings)
     assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".")] == []
 
     second = Counted()
-    monkeypatch.setattr(work, "evaluate", second)
+    monkeypatch.setattr(measurement, "evaluate", second)
     outcomes = run(Store(path))
     assert first.calls + second.calls == len(measurable)
     assert path.read_bytes().startswith(kept)
@@ -90,7 +90,7 @@ def test_an_interrupted_run_continues(loads, tmp_path, monkeypatch, condensings)
 
     # Nothing is left to do: the data are read to see that they are the same, and that is all.
     third = Counted()
-    monkeypatch.setattr(work, "evaluate", third)
+    monkeypatch.setattr(measurement, "evaluate", third)
     before, whole = condensings.copy(), path.read_bytes()
     loads.clear()
     assert run(Store(path)) == outcomes
@@ -162,7 +162,7 @@ def test_a_fault_of_the_library_is_not_swallowed(loads, tmp_path, monkeypatch):
     def broken(*args: Any, **options: Any) -> Any:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(work, "evaluate", broken)
+    monkeypatch.setattr(measurement, "evaluate", broken)
     with pytest.raises(ZeroDivisionError):
         run(Store(tmp_path / "rows.jsonl"))
 

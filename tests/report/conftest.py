@@ -11,7 +11,7 @@ import pytest
 from report_helpers import planted, result
 
 from gcsr import CondensedGraph, Graph
-from gcsr.benchmarking import work as paper_data
+from gcsr.benchmarking import measurement as paper_data
 from gcsr.cli.app import main
 
 FLAGS = (

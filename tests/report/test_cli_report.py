@@ -15,7 +15,7 @@ import torch
 from report_helpers import TINY, data_of
 
 from gcsr import CondensedGraph, Graph
-from gcsr.reporting.text import command
+from gcsr.reporting.results import command
 
 Run = Callable[..., tuple[int, str, str]]
 FAST = ("--runs", 1, "--epochs", 3, "--tsne-nodes", 20, "--device", "cpu")

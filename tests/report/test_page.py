@@ -29,7 +29,6 @@ from gcsr import (
 )
 from gcsr.analysis.nearest import NodeMap
 from gcsr.evaluation.origin import PSEUDO_LABELS_NOTE
-from gcsr.reporting.charts import smoothed
 from gcsr.reporting.drawing import (
     MOST_EDGES,
     arranged,
@@ -39,10 +38,9 @@ from gcsr.reporting.drawing import (
     shrunk,
     strongest_edges,
 )
-from gcsr.reporting.page import Page, html
+from gcsr.reporting.page import Page, html, smoothed, ticks
 from gcsr.reporting.panels import cost_rows
-from gcsr.reporting.results import Result
-from gcsr.reporting.text import curve, ticks
+from gcsr.reporting.results import Result, curve
 from helpers import planted_graph
 
 MOST_BYTES = 3_000_000

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +20,7 @@ from gcsr import CondensedGraph, InputError
 from gcsr.data.views import View
 from gcsr.engines.iterates import QuickScore
 from gcsr.methods.registry import methods
-from gcsr.tuning import study as question
+from gcsr.tuning import study as study_module
 from gcsr.tuning.search import open_search, tune
 from gcsr.tuning.space import space_for
 from helpers import tiny, with_other_test_labels
@@ -222,10 +224,24 @@ def test_a_study_of_something_else_is_refused(change, sentence, study_of_one):
         search(study=study_of_one, **given)
 
 
-def test_a_study_of_another_judge_is_refused(study_of_one, monkeypatch):
-    monkeypatch.setattr(question, "SCORER", "somebody else")
-    with pytest.raises(InputError, match=r"was made with judge 5 GCNs.*, not somebody else"):
+def test_a_study_of_another_scorer_is_refused(study_of_one, monkeypatch):
+    monkeypatch.setattr(study_module, "SCORER", "somebody else")
+    with pytest.raises(InputError, match=r"was made with scorer 5 GCNs.*, not somebody else"):
         search(study=study_of_one)
+
+
+def test_a_study_of_version_0_3_is_continued(study_of_one, tmp_path):
+    path = tmp_path / "old.sqlite"
+    path.write_bytes(study_of_one.read_bytes())
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(
+            "UPDATE study_user_attributes SET key = 'question',"
+            """ value_json = replace(value_json, '"scorer"', '"judge"') WHERE key = 'identity'"""
+        )
+    found = search(trials=2, study=path)
+    assert len(found.trials) == 2
+    with pytest.warns(DeprecationWarning, match="question is called spec"):
+        assert found.question is found.spec
 
 
 @pytest.fixture(scope="module")
@@ -256,7 +272,7 @@ def test_files_that_are_no_studies_are_refused(tmp_path, optuna):
 def test_a_study_is_closed_where_the_search_cannot_begin(at_fault, tmp_path, monkeypatch):
     path = tmp_path / "study.sqlite"
     space = space_for("random", None, {})
-    asked = question.StudySpec.of(GRAPH, nodes=9, method="random", space=space)
+    asked = study_module.StudySpec.of(GRAPH, nodes=9, method="random", space=space)
     held = open_search(asked, study=path, device="cpu")
     with monkeypatch.context() as patch:
         patch.setattr(sys.modules[tune.__module__], at_fault, broken)

@@ -158,8 +158,7 @@ def analyze(
         tsne_nodes: at most so many real nodes in the map; 0 makes no map.
         seed: of the sample and of t-SNE.
         check_origin: ``False`` accepts a graph that ``small`` was not made from.
-        progress: True shows a bar, False nothing, a function is called with the stage, the steps done
-            and their number. By default a bar on a terminal or in a notebook.
+        progress: as in :func:`gcsr.condense`.
     """
     graph = require_origin([small], graph, check_origin)
     graph.require_single_label("an analysis")

@@ -31,12 +31,8 @@ def ccns_figure(analysis: Analysis) -> Figure:
     figure, (axes,) = _figure(1, 2, width=8.4, height=3.8)
     sides = (("original", analysis.original.ccns), ("condensed", analysis.condensed.ccns))
     for axis, (name, values) in zip(axes, sides, strict=True):
-        image = axis.imshow(values, vmin=0, vmax=1, cmap="viridis")
+        image = draw_similarities(axis, values)
         axis.set(title=f"CCNS, {name}", xlabel="class", ylabel="class")
-        ticks = range(0, values.shape[0], max(1, values.shape[0] // 12))
-        axis.set(xticks=ticks, yticks=ticks)
-        if values.shape[0] <= MOST_TEXT:
-            write_values(axis, values)
     figure.colorbar(image, ax=axes)
     return figure
 
@@ -48,18 +44,8 @@ def tsne_figure(analysis: Analysis) -> Figure | None:
         return None
     figure, ((axis,),) = _figure(1, 1, width=6.0, height=5.2)
     count = analysis.original.ccns.shape[0]
-    real = _colors(places.real_classes, count)
-    axis.scatter(*places.real.T, c=real, s=6, alpha=0.5, linewidths=0, label="real")
-    condensed = _colors(places.condensed_classes, count)
-    axis.scatter(
-        *places.condensed.T,
-        c=condensed,
-        s=90,
-        marker="*",
-        edgecolors="black",
-        linewidths=0.5,
-        label="condensed",
-    )
+    for kind, classes in (("real", places.real_classes), ("condensed", places.condensed_classes)):
+        draw_nodes(axis, getattr(places, kind), _colors(classes, count), kind)
     axis.set(title=f"t-SNE, space: {analysis.space.name}", xticks=[], yticks=[])
     axis.legend(frameon=False)
     return figure
@@ -69,11 +55,11 @@ def distribution_figure(analysis: Analysis) -> Figure:
     """Degrees and edge weights of both graphs."""
     figure, axes = _figure(2, 2, width=8.4, height=6.0)
     sides = (("original", analysis.original), ("condensed", analysis.condensed))
-    for row, (name, portrait) in zip(axes, sides, strict=True):
-        above = f" (above {portrait.threshold:g})" if portrait.threshold else ""
-        _bars(row[0], portrait.degrees)
+    for row, (name, side) in zip(axes, sides, strict=True):
+        above = f" (above {side.threshold:g})" if side.threshold else ""
+        _bars(row[0], side.degrees)
         row[0].set(title=f"degrees, {name}", xlabel=f"neighbors{above}", ylabel="nodes")
-        _bars(row[1], portrait.weights)
+        _bars(row[1], side.weights)
         row[1].set(title=f"weights, {name}", xlabel=f"weight{above}", ylabel="entries")
     return figure
 
@@ -158,14 +144,29 @@ def _by_class(analysis: Analysis, matrix: np.ndarray, title: str, scale: str) ->
     return figure
 
 
-def write_values(axis: Axes, values: np.ndarray) -> None:
-    """Entries of a matrix between 0 and 1 in their cells."""
+_NODES: dict[str, dict[str, Any]] = {
+    "real": {"s": 6, "alpha": 0.5, "linewidths": 0},
+    "condensed": {"s": 90, "marker": "*", "edgecolors": "black", "linewidths": 0.5},
+}
+
+
+def draw_nodes(axis: Axes, places: np.ndarray, colors: Any, kind: str) -> None:
+    """Real nodes as dots, condensed ones as stars."""
+    axis.scatter(places[:, 0], places[:, 1], c=colors, label=kind, **_NODES[kind])
+
+
+def draw_similarities(axis: Axes, values: np.ndarray) -> AxesImage:
+    """A matrix of classes between 0 and 1; a small one with its values in the cells."""
+    image = axis.imshow(values, vmin=0, vmax=1, cmap="viridis")
+    ticks = range(0, values.shape[0], max(1, values.shape[0] // 12))
+    axis.set(xticks=ticks, yticks=ticks)
     for (row, column), value in np.ndenumerate(values):
-        if not np.isnan(value):
+        if values.shape[0] <= MOST_TEXT and not np.isnan(value):
             ink = "black" if value > 0.6 else "white"
             axis.text(
                 column, row, f"{value:.2f}", ha="center", va="center", color=ink, fontsize="x-small"
             )
+    return image
 
 
 def _bars(axis: Axes, values: Distribution) -> None:

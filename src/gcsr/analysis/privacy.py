@@ -15,14 +15,12 @@ from gcsr.data.condensed import CondensedGraph
 from gcsr.data.features import select_rows, take_rows
 from gcsr.data.graph import Graph
 from gcsr.data.views import Target, View
-from gcsr.evaluation.cost import random_batches, random_subsets
+from gcsr.evaluation.cost import RANDOM, SMALL, WHOLE, random_batches, random_subsets
 from gcsr.evaluation.intervals import Accuracy
 from gcsr.evaluation.origin import require_origin
-from gcsr.evaluation.protocol import check_numbers
-from gcsr.evaluation.trial import Measured, Trial
-from gcsr.models.registry import testing_model
+from gcsr.evaluation.trial import Measured, NetworkTester
 from gcsr.training.fit import Fitted, TrainingRecipe
-from gcsr.utils.devices import make_generator, pick_device
+from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import require, require_integer
 from gcsr.utils.progress import Progress, ProgressOption, prefixed, shows_progress
 from gcsr.utils.safe_io import known
@@ -32,7 +30,6 @@ STATEMENT = (
     " private. Its features and labels are computed from real ones; a method that selects nodes copies"
     " them. An attack that fails here says nothing about a stronger one."
 )
-WHOLE, SMALL, RANDOM = "whole", "condensed", "random"
 NAMES = {WHOLE: "the whole graph", SMALL: "this file", RANDOM: "a random subset of its bytes"}
 COLUMNS = (
     "AUC, loss, %",
@@ -168,27 +165,23 @@ def privacy(
         hidden_channels, seed, device, check_origin, progress: as in :func:`gcsr.evaluate`.
     """
     real = require_origin([small], graph, check_origin)
-    check_numbers(real, runs, hidden_channels, "privacy")
     require_integer("shadows", shadows, 4)
-    network, target = testing_model(model, hidden_channels), pick_device(device)
-    recipe = recipe or TrainingRecipe()
-    members, others = _attacked(real, seed)
-    trial = Trial(network, real, target, recipe, seed)
-    view = trial.view
+    tester = NetworkTester.of("privacy", real, model, runs, recipe, hidden_channels, seed, device)
+    members, others = attacked_nodes(real, seed)
+    view = tester.view
     asked = (_part(view.training(), members), _part(view.test(), others))
-    own = _shadow_scores(members, others, shadows, trial, progress)
+    own = shadow_scores(members, others, shadows, tester, progress)
 
-    itemsize = 2 if small.half else 4
-    subsets = random_subsets(view.condensing().visible, small.stored_bytes, itemsize, seed, runs)
+    subsets = random_subsets(small, view.condensing().visible, seed, runs)
     groups = {
-        WHOLE: trial.real_batches(view.training(), range(runs)),
-        SMALL: trial.condensed_batches([small], runs),
-        RANDOM: random_batches(trial, subsets),
+        WHOLE: tester.real_batches(view.training(), range(runs)),
+        SMALL: tester.condensed_batches([small], runs),
+        RANDOM: random_batches(tester, subsets),
     }
     attacks = {}
     for name, batches in groups.items():
-        fitted = trial.fitted(batches, prefixed(progress, name))
-        attacks[name] = _attack(*_scores(trial, fitted, asked), *own)
+        fitted = tester.fitted(batches, prefixed(progress, name))
+        attacks[name] = _attack(*_scores(tester, fitted, asked), *own)
     return Privacy(
         method=known(small.provenance, "method", str),
         nodes=small.num_nodes,
@@ -197,11 +190,11 @@ def privacy(
         attacks=attacks,
         memorization=memorization(small, view, seed, progress),
         statement=STATEMENT,
-        **trial.described(model, runs),
+        **tester.described(model, runs),
     )
 
 
-def _attacked(graph: Graph, seed: int) -> tuple[Tensor, Tensor]:
+def attacked_nodes(graph: Graph, seed: int) -> tuple[Tensor, Tensor]:
     """Places in the training and in the test set: equally many of every class."""
     generator = make_generator(seed, "attacked nodes")
     parts: tuple[list[Tensor], list[Tensor]] = ([], [])
@@ -227,13 +220,13 @@ def _part(target: Target, places: Tensor) -> Target:
 
 
 def _scores(
-    trial: Trial, fitted: Sequence[Fitted], asked: Sequence[Target]
+    tester: NetworkTester, fitted: Sequence[Fitted], asked: Sequence[Target]
 ) -> tuple[Tensor, Tensor]:
     """For every network: phi of the nodes of all targets, and whether each is predicted rightly."""
     phi, right = [], []
     for target in asked:
-        labels = target.labels.to(trial.device)
-        logits = torch.cat(list(trial.logits(fitted, target))).double()
+        labels = target.labels.to(tester.device)
+        logits = torch.cat(list(tester.logits(fitted, target))).double()
         index = labels.expand(logits.shape[0], -1).unsqueeze(-1)
         # log p - log(1 - p), without the rounding of 1 - p.
         others = logits.scatter(-1, index, -torch.inf).logsumexp(-1)
@@ -242,13 +235,13 @@ def _scores(
     return torch.cat(phi, 1).nan_to_num().cpu(), torch.cat(right, 1).cpu()
 
 
-def _shadow_scores(
-    members: Tensor, others: Tensor, shadows: int, trial: Trial, progress: Progress
+def shadow_scores(
+    members: Tensor, others: Tensor, shadows: int, tester: NetworkTester, progress: Progress
 ) -> tuple[Tensor, Tensor]:
     """Phi of every attacked node for every shadow network, and which of them it was trained on."""
-    graph = trial.graph
+    graph = tester.graph
     ids = torch.cat([graph.train[members], graph.test[others]])
-    generator = make_generator(trial.seed, "shadow networks")
+    generator = make_generator(tester.seed, "shadow networks")
     phi, inside = [], []
     for shadow in range(shadows):
         # Pairs of complements, so that every node is in half of the shadows.
@@ -262,7 +255,7 @@ def _shadow_scores(
         order = torch.cat([places[ids[places].argsort()] for places in parts])
         known = int(half.sum())
         part = replace(graph, train=ids[order[:known]], test=ids[order[known:]])
-        own = Trial(trial.model, part, trial.device, trial.recipe, trial.seed)
+        own = NetworkTester(tester.model, part, tester.device, tester.recipe, tester.seed)
         training = own.view.training()
         batches = own.real_batches(training, range(shadow, shadow + 1))
         show = prefixed(progress, f"shadow network {shadow + 1} of {shadows}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
-import shlex
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from gcsr.methods.presets import preset_settings
 from gcsr.methods.registry import build, method, setting_kinds, setting_name, value_of
 from gcsr.training.fit import TrainingRecipe, paper_recipe
 from gcsr.utils.errors import InputError, whole_number
+from gcsr.utils.formatting import command_line, text_of
 from gcsr.utils.renamed import generator_name, recorded_settings
 from gcsr.version import __version__
 
@@ -137,7 +137,7 @@ class Cell:
             return found | {"statistic": dict(self.settings)["statistic"]}
         found["graphs"] = protocol.graphs if self.condenses else 1
         if self.analysis:
-            found["look"] = self.analysis
+            found["analysis"] = self.analysis
         else:
             found |= {
                 "test": self.test,
@@ -164,6 +164,8 @@ class Cell:
             found["recipe"] = {
                 "rate" if name == "lr" else name: value for name, value in found["recipe"].items()
             }
+        if "analysis" in found:
+            found["look"] = found.pop("analysis")
         if "settings" in found:
             found["settings"] = recorded_settings(found["settings"], self.method)
         return found
@@ -194,54 +196,56 @@ class Cell:
             return f"gcsr reproduce table1 --dataset {self.dataset}"
         if self.analysis and self.method == WHOLE_GRAPH:
             return f"gcsr reproduce {self.analysis} --dataset {self.dataset}"
-        epochs = self.recipe(protocol).epochs
-        test = f"--data {self.dataset} --model {self.test} --runs {protocol.runs} --epochs {epochs}"
+        test: dict[str, Any] = {"data": self.dataset, "model": self.test, "runs": protocol.runs}
+        test["epochs"] = self.recipe(protocol).epochs
         if self.method == WHOLE_GRAPH:
-            return f"gcsr evaluate --full {test}"
+            return command_line("gcsr", "evaluate", full=True, **test)
         base, given = self.base(), dict(self.settings)
         if protocol.quick:
             # What a quick run limits differs from the preset, or from the method's own default.
             full = self.condenser(Protocol(protocol.graphs, protocol.runs)).settings
             chosen = self.condenser(protocol).settings
             given |= {key: value for key, value in chosen.items() if value != full[key]}
-        sets = "".join(
-            f" --set {key}={value}" for key, value in given.items() if base.get(key) != value
-        )
         name = f"{self.dataset}-{self.nodes or 0}"
-        files = f"{name}.safetensors" if protocol.graphs == 1 else f"{name}-*.safetensors"
-        then = f"gcsr evaluate {files} {test}"
+        several = "" if protocol.graphs == 1 else "-*"
+        then = f"gcsr evaluate {name}{several}.safetensors {command_line(**test)}"
         if self.cut:
             then = f"gcsr reproduce table4 --dataset {self.dataset}  # cuts A' below {self.cut:g}"
         if self.analysis:
-            first = files.replace("*", "0")
-            then = f"gcsr analyze {first} --data {self.dataset} --figures {name}"
-        return (
-            f"gcsr condense {self.dataset} --nodes {self.nodes or 0} --method {self.method}"
-            f" --preset paper{sets} --graphs {protocol.graphs} --out {name}.safetensors && {then}"
+            first = f"{name}{several.replace('*', '0')}.safetensors"
+            then = command_line("gcsr", "analyze", first, data=self.dataset, figures=name)
+        condense = command_line(
+            *("gcsr", "condense", self.dataset),
+            nodes=self.nodes or 0,
+            method=self.method,
+            preset="paper",
+            set={key: value for key, value in given.items() if base.get(key) != value},
+            graphs=protocol.graphs,
+            out=f"{name}.safetensors",
         )
+        return f"{condense} && {then}"
 
     def _benchmark_command(self, protocol: Protocol) -> str:
         """``gcsr benchmark``, or the same in Python where options cannot say it."""
-        given: list[tuple[str, Any]] = [("data", self.dataset), ("model", self.test)]
+        given: dict[str, Any] = {"data": self.dataset, "model": self.test}
         if self.condenses:
-            given += [("method", self.method), ("nodes", self.nodes)]
-            given += [] if self.preset == "default" else [("preset", self.preset)]
-            given += [("tune", self.trials)] if self.trials else []
-            given += [("set", f"{key}={value}") for key, value in self.settings]
-        given += [("seeds", protocol.graphs), ("runs", protocol.runs)]
-        given += [("epochs", protocol.epochs)] if protocol.epochs else []
+            given |= {"method": self.method, "nodes": self.nodes}
+            given |= {} if self.preset == "default" else {"preset": self.preset}
+            given |= {"tune": self.trials} if self.trials else {}
+        repeated: dict[str, Any] = {"seeds": protocol.graphs, "runs": protocol.runs}
+        repeated |= {"epochs": protocol.epochs} if protocol.epochs else {}
+        settings = dict(self.settings)
         if "," not in self.dataset and all(self._is_option(*one) for one in self.settings):
-            words = [word for name, value in given for word in (f"--{name}", str(value))]
-            return shlex.join(["gcsr", "benchmark", *words])
+            return command_line("gcsr", "benchmark", **given, set=settings, **repeated)
         plural = {"model": "models", "method": "methods"}
-        keywords = {plural.get(name, name): value for name, value in given if name != "set"}
-        keywords |= {"settings": {self.method: dict(self.settings)}} if self.settings else {}
+        keywords = {plural.get(name, name): value for name, value in (given | repeated).items()}
+        keywords |= {"settings": {self.method: settings}} if settings else {}
         arguments = ", ".join(f"{name}={value!r}" for name, value in keywords.items())
-        return shlex.join(["python", "-c", f"import gcsr; gcsr.benchmark({arguments})"])
+        return command_line("python", "-c", f"import gcsr; gcsr.benchmark({arguments})")
 
     def _is_option(self, key: str, value: Any) -> bool:
         """Whether ``--set`` reads the same value from its text."""
-        kind, text = setting_kinds(method(self.method))[setting_name(key)], str(value).strip()
+        kind, text = setting_kinds(method(self.method))[setting_name(key)], text_of(value).strip()
         try:
             read = value_of(key, text, kind)
         except InputError:

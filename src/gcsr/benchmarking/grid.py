@@ -10,24 +10,15 @@ from pathlib import Path
 from typing import Any, Self
 
 from gcsr.benchmarking.cells import PSEUDO_LABELS, WHOLE_GRAPH, Cell, Protocol
-from gcsr.benchmarking.checks import (
-    as_tuple,
-    plain_settings,
-    require_entries,
-    require_path,
-    require_seconds,
-    require_share,
-    require_tables,
-)
+from gcsr.benchmarking.measurement import Data, Limits
 from gcsr.benchmarking.results import Results
 from gcsr.benchmarking.runner import measure
 from gcsr.benchmarking.store import Store, failed_row, prepare_folder, prepare_writable
-from gcsr.benchmarking.work import Data, Limits
 from gcsr.data.graph import Graph
 from gcsr.data.objects import described
 from gcsr.distributed.pool import Cluster
 from gcsr.methods.presets import PRESETS
-from gcsr.methods.registry import BUILT_IN, method, method_names
+from gcsr.methods.registry import BUILT_IN, method, method_names, setting_name
 from gcsr.models.registry import testing_model
 from gcsr.starts.sample import class_budget
 from gcsr.tuning.space import read_toml
@@ -46,6 +37,15 @@ from gcsr.utils.progress import ProgressOption, shows_progress
 # What an entry of ``methods`` may have besides the settings of its method.
 ENTRY = ("method", "name", "preset", "tune")
 SIZES = ("nodes", "per_class", "ratio")
+# What a field with several values may have.
+ACCEPTED = {
+    "methods": "names or tables with a method",
+    "nodes": "integers >= 1",
+    "per_class": "integers >= 1",
+    "ratio": "numbers > 0 and <= 1",
+    "models": "names of test models",
+    "more_models": "names of test models",
+}
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Grid:
         more_models: test models at the first size only.
         seeds: condensed graphs per cell.
         runs: networks per condensed graph.
-        epochs: of a test network; by default those of :class:`gcsr.TrainingRecipe`.
+        epochs: epochs of a test network; by default 600.
         preset: of the methods whose entry names none.
         tune: trials per method and size, over the same number for all methods; 0 tunes nothing.
         settings: by method, for methods given by name.
@@ -95,7 +95,7 @@ class Grid:
         )
         object.__setattr__(self, "data", tuple(map(os.fspath, names)))
         for name in ("methods", *SIZES, "models", "more_models"):
-            object.__setattr__(self, name, as_tuple(name, getattr(self, name)))
+            object.__setattr__(self, name, _as_tuple(name, getattr(self, name)))
         for name, least in (("seeds", 1), ("runs", 1), ("epochs", 1), ("tune", 0)):
             number = plain_number(getattr(self, name))
             object.__setattr__(self, name, number)
@@ -117,11 +117,23 @@ class Grid:
             for size in getattr(self, name):
                 require_integer(name, size, 1)
         for share in self.ratio:
-            require_share(share)
+            fine = _is_number(share) and 0 < share <= 1
+            require(fine, f"ratio must be a number > 0 and <= 1, got {share!r}.")
         for model in (*self.models, *self.more_models):
             testing_model(model, 1)
-        require_entries(tuple(self.methods))
-        require_tables(self.settings)
+        for entry in self.methods:
+            table = _is_table(entry) and "method" in entry
+            require(
+                isinstance(entry, str) or table,
+                f"methods must be {ACCEPTED['methods']}, got {entry!r}.",
+            )
+        settings = {} if self.settings is None else self.settings
+        require(
+            isinstance(settings, Mapping), f"settings must be tables by method, got {settings!r}."
+        )
+        for name, own in settings.items():
+            method(name)
+            require(_is_table(own), f"settings must have a table for {name}, got {own!r}.")
         entries = list(self.entries())  # checks settings and numbers
         presets = [name for cell in entries for name in method(cell.method).presets]
         require_one_of("preset", self.preset, dict.fromkeys([*PRESETS, *presets]))
@@ -163,7 +175,7 @@ class Grid:
                 name,
                 "",
                 1,
-                plain_settings(settings),
+                _plain_settings(settings),
                 preset=preset,
                 trials=trials,
                 label=label,
@@ -223,6 +235,47 @@ class Grid:
         return max(1, round(self.ratio[place] * int(visible)))
 
 
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_table(value: object) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(name, str) for name in value)
+
+
+def _as_tuple(name: str, given: Any) -> tuple[Any, ...]:
+    """The values of a field; one alone needs no list."""
+    given = plain_number(given)
+    if isinstance(given, str | int | float | Mapping):
+        return (given,)
+    try:
+        return tuple(map(plain_number, given))
+    except TypeError:
+        raise InputError(f"{name} must be {ACCEPTED[name]}, got {given!r}.") from None
+
+
+def _plain_settings(settings: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """Settings of one method as a cell has them."""
+    for name in settings:
+        require(
+            setting_name(name) not in ("nodes", "ratio"),
+            f"{name} cannot be given for one method; give nodes, per_class or ratio for all.",
+        )
+    return tuple((name, _plain(name, value)) for name, value in sorted(settings.items()))
+
+
+def _plain(name: str, given: Any) -> Any:
+    """Lists as tuples, and scalars of NumPy or torch as those of Python."""
+    value = plain_number(given)
+    if isinstance(value, list | tuple):
+        return tuple(_plain(name, one) for one in value)
+    require(
+        value is None or isinstance(value, bool | int | float | str),
+        f"{name} must be a number, a text, true or false, or a list of these, got {given!r}.",
+    )
+    return value
+
+
 def few_labels(graph: Any) -> bool:
     """Whether pseudo-labels are a reference: under half of the nodes that may be seen are labeled."""
     return (
@@ -279,8 +332,8 @@ def benchmark(
         f"grid must be a Grid or the path of a TOML file, got {grid!r}.",
     )
     for name, place in (("out", out), ("root", root), ("keep_graphs", keep_graphs)):
-        if place is not None or name == "out":
-            require_path(name, place)
+        fine = isinstance(place, str | os.PathLike) or (place is None and name != "out")
+        require(fine, f"{name} must be a path, got {place!r}.")
     require(
         grid is not None or "data" in changes,
         "data must be given to gcsr.benchmark: names of datasets or paths of graphs.",
@@ -290,7 +343,8 @@ def benchmark(
     else:
         grid = Grid(**changes) if grid is None else Grid.read(Path(grid), **changes)
     for name, seconds in (("time_limit", time_limit), ("cell_limit", cell_limit)):
-        require_seconds(name, seconds)
+        fine = seconds is None or (_is_number(seconds) and seconds > 0)
+        require(fine, f"{name} must be a number > 0, got {seconds!r}.")
     path = Path(out)
     require(path.suffix == ".jsonl", f"out must end in .jsonl, got {str(path)!r}.")
     prepare_folder("out", path.parent)

@@ -119,7 +119,7 @@ class Results:
         return [[case for case in place if case] for place in zip_longest(*graphs)]
 
     def best(self, case: Case) -> set[str]:
-        """The best method of a case, and those that cannot be told from it (95 %)."""
+        """The best method of a case, and those that are not distinguishable from it (95 %)."""
         found = {label: accuracy_of(self.row(label, case)) for label in self.fair}
         scores = {label: one for label, one in found.items() if one is not None}
         if not scores:

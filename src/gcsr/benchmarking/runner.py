@@ -19,16 +19,16 @@ from pathlib import Path
 import torch
 
 from gcsr.benchmarking.cells import Cell, Protocol
-from gcsr.benchmarking.store import Store
-from gcsr.benchmarking.work import (
+from gcsr.benchmarking.measurement import (
+    CellRunner,
+    ClaimedCells,
     Data,
     Limits,
     Measurement,
     Outcome,
-    Taken,
-    Work,
     failed,
 )
+from gcsr.benchmarking.store import Store
 from gcsr.data.condensed import CondensedGraph
 from gcsr.distributed.pool import Cluster, Unit, connected
 from gcsr.distributed.start import ClusterError
@@ -84,13 +84,13 @@ def measure(
         units = None if cluster is None else stack.enter_context(connected(cluster))
         target = pick_device(device) if units is None else units.device(device)
         measurement = Measurement(protocol, target, bounds or {}, limits)
-        work = Work(store, data, measurement, keep_graphs)
+        runner = CellRunner(store, data, measurement, keep_graphs)
         if units is not None:
-            measured = _on_cluster(groups, work, units)
+            measured = measure_on_cluster(groups, runner, units)
         elif jobs > 1 and len(groups) > 1:
-            measured = _in_processes(groups, work, min(jobs, len(groups)), progress)
+            measured = _in_processes(groups, runner, min(jobs, len(groups)), progress)
         else:
-            measured = _here(groups, replace(work, progress=progress))
+            measured = _here(groups, replace(runner, progress=progress))
         try:
             with closing(measured):  # at once: workers must not outlive an interruption
                 for cell, outcome in measured:
@@ -119,15 +119,15 @@ class Waiting(deque[Sequence[Cell]]):
         return len(self) > 0
 
 
-def _here(waiting: Waiting, work: Work) -> Measured:
+def _here(waiting: Waiting, runner: CellRunner) -> Measured:
     """One group after the other; those that another process measures go to the end."""
     busy = 0  # groups of others in a row
     while waiting:
         group = waiting.popleft()
-        taken = work.take(group)
-        if taken is not None:
+        claimed = runner.claim(group)
+        if claimed is not None:
             busy = 0
-            yield from work.measured(taken)
+            yield from runner.measured(claimed)
             continue
         waiting.append(group)
         busy += 1
@@ -139,8 +139,9 @@ def _here(waiting: Waiting, work: Work) -> Measured:
 # -- On a cluster: a group that shares condensed graphs is a unit of work -----------------------------
 
 
-def _on_cluster(waiting: Waiting, work: Work, cluster: Cluster) -> Measured:
-    running = dict[Unit, Taken]()
+def measure_on_cluster(waiting: Waiting, runner: CellRunner, cluster: Cluster) -> Measured:
+    """Every cell once, as the units of the cluster finish."""
+    running = dict[Unit, ClaimedCells]()
     # Put once per dataset; dropped with the last unit that reads it.
     graphs: dict[str, Shared] = {}
     most = cluster.cpus + SPARE_UNITS
@@ -149,53 +150,53 @@ def _on_cluster(waiting: Waiting, work: Work, cluster: Cluster) -> Measured:
             busy = 0
             while waiting and len(running) < most and busy < len(waiting):
                 group = waiting.popleft()
-                taken = work.take(group)
-                if taken is None:
+                claimed = runner.claim(group)
+                if claimed is None:
                     waiting.append(group)
                     busy += 1
                     continue
-                if taken.graph is None:
-                    taken.claim.close()
-                    yield from taken.known
+                if claimed.graph is None:
+                    claimed.lock.close()
+                    yield from claimed.known
                     continue
                 name = group[0].dataset
                 if name not in graphs:
                     read = {one.missing[0].dataset for one in running.values()}
                     graphs = {one: shared for one, shared in graphs.items() if one in read}
-                    graphs[name] = cluster.put(taken.graph)
-                arguments = graphs[name], work.measurement, taken.missing, work.kept(taken)
-                unit = cluster.submit(_unit, *arguments, device=work.measurement.device)
-                running[unit] = taken
-                yield from taken.known  # from here on the claim is closed whatever happens
+                    graphs[name] = cluster.put(claimed.graph)
+                arguments = graphs[name], runner.measurement, claimed.missing, runner.kept(claimed)
+                unit = cluster.submit(_unit, *arguments, device=runner.measurement.device)
+                running[unit] = claimed
+                yield from claimed.known  # from here on the claim is closed whatever happens
             if not running:
                 if waiting:
                     time.sleep(PATIENCE)
                 continue
             for unit in cluster.some_finished(list(running)):
-                yield from _collected(cluster, unit, running, work)
+                yield from _collected(cluster, unit, running, runner)
     finally:
         cluster.cancel(list(running))
-        for taken in running.values():
-            taken.claim.close()
+        for claimed in running.values():
+            claimed.lock.close()
 
 
 def _collected(
-    cluster: Cluster, unit: Unit, running: dict[Unit, Taken], work: Work
+    cluster: Cluster, unit: Unit, running: dict[Unit, ClaimedCells], runner: CellRunner
 ) -> Iterator[tuple[Cell, Outcome]]:
     """The outcomes of a unit; rows are appended, and the claim is closed."""
-    taken = running[unit]
+    claimed = running[unit]
     small: list[CondensedGraph] = []
     try:
         outcomes, small = cluster.get(unit.ref)
     except ClusterError as error:
         if cluster.lost:
             raise
-        outcomes = failed(taken.missing, str(error))
+        outcomes = failed(claimed.missing, str(error))
     for cell, outcome in outcomes:
-        yield cell, work.stored(outcome)
+        yield cell, runner.stored(outcome)
     # Rows are stored before saving the graphs can fail on a full disk.
-    work.keep(taken, small)
-    running.pop(unit).claim.close()
+    runner.keep(claimed, small)
+    running.pop(unit).lock.close()
 
 
 def _unit(
@@ -218,17 +219,17 @@ class WorkerError(RuntimeError):
     """A fault of this library in a worker process; the text is its traceback."""
 
 
-def _in_processes(waiting: Waiting, work: Work, jobs: int, progress: Progress) -> Measured:
+def _in_processes(waiting: Waiting, runner: CellRunner, jobs: int, progress: Progress) -> Measured:
     """Every cell once, in the order in which they are finished.
 
     If a worker dies, its cells fail. One that is far over the limit of a cell and reports nothing is
     replaced. Workers end with this generator, and when the process that runs it dies.
     """
     names = dict.fromkeys(group[0].dataset for group in waiting)
-    work = replace(work, data=work.data.fetched(names))
-    limit = work.measurement.limits.cell
+    runner = replace(runner, data=runner.data.fetched(names))
+    limit = runner.measurement.limits.cell
     wait = None if math.isinf(limit) else REPORT_EVERY
-    workers = [_Worker(number, work, jobs) for number in range(1, jobs + 1)]
+    workers = [_Worker(number, runner, jobs) for number in range(1, jobs + 1)]
     try:
         while any(worker.alive for worker in workers):
             ready = connection.wait([w.pipe for w in workers if w.alive], wait)
@@ -237,8 +238,8 @@ def _in_processes(waiting: Waiting, work: Work, jobs: int, progress: Progress) -
                     yield from worker.receive(waiting, progress)
                 elif worker.alive and worker.overdue(limit):
                     worker.end()
-                    yield from work.given_up(worker.left)
-                    workers[place] = _Worker(worker.number, work, jobs)
+                    yield from runner.given_up(worker.left)
+                    workers[place] = _Worker(worker.number, runner, jobs)
         for group in waiting:
             yield from failed(group, "every worker process has died.")
     finally:
@@ -249,7 +250,7 @@ def _in_processes(waiting: Waiting, work: Work, jobs: int, progress: Progress) -
 class _Worker:
     """The parent's side of one of several worker processes, which is started."""
 
-    def __init__(self, number: int, work: Work, jobs: int) -> None:
+    def __init__(self, number: int, runner: CellRunner, jobs: int) -> None:
         self.number, self.alive, self.begun = number, True, 0.0
         self.group: Sequence[Cell] = ()
         self.finished: set[Cell] = set()
@@ -258,7 +259,7 @@ class _Worker:
         self.pipe, theirs = context.Pipe()
         threads = max(1, torch.get_num_threads() // jobs)
         self.process = context.Process(
-            target=_serve, args=(theirs, work, threads, jobs), daemon=True
+            target=_serve, args=(theirs, runner, threads, jobs), daemon=True
         )
         with _without_interrupts():
             self.process.start()
@@ -319,6 +320,9 @@ class _Worker:
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
     """Processes that start in the block never see Ctrl-C: their parent does, and ends them."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows: a worker ignores it once it runs
+        yield
+        return
     resource_tracker.ensure_running()  # its own start would unblock interrupts
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -327,11 +331,12 @@ def _without_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _serve(pipe: Connection, work: Work, threads: int, jobs: int) -> None:
+def _serve(pipe: Connection, runner: CellRunner, threads: int, jobs: int) -> None:
     """In the worker: ask for groups and measure them until the pipe is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(threads)
-    share_device(work.measurement.device, jobs)
+    share_device(runner.measurement.device, jobs)
     reported = 0.0
 
     def report(stage: str, done: int, total: int) -> None:
@@ -341,16 +346,16 @@ def _serve(pipe: Connection, work: Work, threads: int, jobs: int) -> None:
             pipe.send((done, total))
 
     try:
-        work = replace(work, progress=report)
+        runner = replace(runner, progress=report)
         busy = False
         while True:
             pipe.send(busy)
             group, pause = pipe.recv()
             time.sleep(pause)
-            taken = work.take(group)
-            for message in () if taken is None else work.measured(taken):
+            claimed = runner.claim(group)
+            for message in () if claimed is None else runner.measured(claimed):
                 pipe.send(message)
-            busy = taken is None
+            busy = claimed is None
     except (EOFError, ConnectionError):
         return
     except Exception as error:

@@ -42,10 +42,7 @@ def analyze(
     Args:
         figures: Write figures (PNG and SVG) into DIR.
         space: Features that nodes are compared in: features, propagated or start.
-        hops: Hops of message passing in that space.
-        nearest: Nearest training nodes per condensed node.
         threshold: Entries of A' above it count as edges where edges are counted.
-        tsne_nodes: At most so many real nodes in the t-SNE map; 0: no map.
     """
     if figures is not None:
         require_writable_folder("figures", figures)

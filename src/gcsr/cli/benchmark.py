@@ -10,7 +10,14 @@ import typer
 
 from gcsr.cli import options
 from gcsr.cli.options import checked_device
-from gcsr.cli.output import print_json, print_table, progress_bars, remember_written
+from gcsr.cli.output import (
+    ROOT_OPTION,
+    in_options,
+    print_json,
+    print_table,
+    progress_bars,
+    remember_written,
+)
 from gcsr.utils.errors import InputError, require
 from gcsr.utils.formatting import counted
 
@@ -73,17 +80,10 @@ def benchmark(
         ratio: Sizes as shares of the visible nodes.
         model: Test models at every size.
         more_model: Test models at the first size only.
-        seeds: Condensed graphs per cell.
-        runs: Networks per condensed graph.
-        epochs: Epochs of a test network.
         preset: Settings: default, paper or official.
         tune: Tune by validation accuracy, with so many trials per cell.
         set_: A setting of the given methods.
         out: The file of rows (.jsonl); tables and a page are beside it.
-        jobs: Processes that measure at the same time, on CUDA too.
-        time_limit: Begin no cell after so many seconds.
-        cell_limit: Give a cell up after so many seconds; the row says so.
-        retry: Measure failed cells again.
         keep_graphs: Keep condensed graphs in this folder, and take them from it.
         estimate: Print expected seconds and measure nothing.
     """
@@ -204,9 +204,9 @@ def _print_results(results: Results, files: Sequence[Path]) -> None:
         print_table(head, lines, head[1:], "average ranks")
         print(results.rank_sentence)
     for why, places in results.failures.items():
-        print(f"failed: {'; '.join(places)}: {why}")
+        print(in_options(f"failed: {'; '.join(places)}: {why}", ROOT_OPTION))
     for why in dict.fromkeys(results.faults):
-        print(f"not measured: {why}")
+        print(in_options(f"not measured: {why}", ROOT_OPTION))
     if results.missing:
         print(f"{counted(results.missing, 'cell')} not begun; the same command continues")
     for path in files:
@@ -217,8 +217,8 @@ def _print_estimate(
     grid: Grid, out: Path, root: Path | None, download: bool, as_json: bool
 ) -> None:
     from gcsr.benchmarking.grid import estimate
+    from gcsr.benchmarking.measurement import Data
     from gcsr.benchmarking.store import Store
-    from gcsr.benchmarking.work import Data
 
     found = estimate(grid, Store(out), Data(root, download))
     lines = []
@@ -235,5 +235,5 @@ def _print_estimate(
     total = sum(seconds or 0 for _, seconds in found)
     print(
         f"about {total:,.0f} seconds in one process: those of rows of OUT where there are any, else an"
-        " order of magnitude on one CPU core; a GPU takes far less"
+        " order of magnitude on one reference core; a GPU takes far less"
     )

@@ -59,8 +59,6 @@ def condense(
             condensation within the budget; with a preset gcsr.
         budget: Seconds that the automatic mode should take per graph, by a count of operations; by
             default 240.
-        preset: default; paper: the authors' settings for their datasets; or official: those of SFGC's
-            own authors.
         rule: Which edges are stored: none (all), threshold=0.05, top-k=8, or auto: the fewest that
             validate within half a point of all.
         dtype: What is stored: float32 or float16; by default as computed (--set dtype=...).
@@ -81,11 +79,9 @@ def condense(
     from gcsr.api import default_method, make_condenser
     from gcsr.data.arrays import FEATURE_SCALINGS
     from gcsr.evaluation.sparsify import Sparsifier
-    from gcsr.methods.presets import PRESETS
     from gcsr.methods.registry import build
     from gcsr.utils.devices import pick_device
 
-    require_one_of("preset", preset, PRESETS)
     method = method or default_method(preset)
     settings = _settings(method, assignments, bounds, budget)
     # Errors that do not depend on the data come before the data are read.
@@ -168,7 +164,6 @@ def update(
         data: The graph as it is now: a dataset's name, a graph file or folder.
         out: The file to write; it may be FILE.
         nodes: Number of condensed nodes; by default as many as FILE has.
-        iterations: Outer steps; by default a fourth of those of condensing anew.
     """
     paths = output_paths(out)
 
@@ -227,19 +222,19 @@ def _settings(
 
 def _print_estimate(found: Estimate, ahead: Forecast | None, as_json: bool) -> None:
     if as_json:
-        told = {} if ahead is None else {"forecast": ahead.to_dict()}
-        print_json(found.to_dict() | told)
+        print_json(found.to_dict() | ({} if ahead is None else {"forecast": ahead.to_dict()}))
         return
     seconds = found.seconds
     time = f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"
     time = f"{max(1.0, seconds):.0f} s" if seconds < 120 else time
     print(
-        f"{'in blocks' if found.in_blocks else 'in memory'}: about {time} on one core (an order of"
-        f" magnitude), {byte_count(found.memory_bytes)} of memory, {byte_count(found.disk_bytes)} of"
-        " disk"
+        f"{'in blocks' if found.in_blocks else 'in memory'}: about {time} on one reference core (an"
+        f" order of magnitude), {byte_count(found.memory_bytes)} of memory,"
+        f" {byte_count(found.disk_bytes)} of disk"
     )
     if ahead is not None:
-        print(f"{ahead.sentence} (measured in {ahead.calibration_seconds:.1f} s).")
+        measured = f"trainings measured here in {ahead.calibration_seconds:.1f} s"
+        print(f"{ahead.sentence} ({measured}).")
 
 
 def _summary(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import shutil
 import sys
 from dataclasses import asdict
@@ -13,7 +12,7 @@ import gcsr
 from gcsr.cli import options
 from gcsr.cli.data import SUFFIX, load_graph, output_paths, write_graphs
 from gcsr.cli.output import print_json, print_leak, print_table, progress_bars
-from gcsr.utils.formatting import byte_count, counted
+from gcsr.utils.formatting import byte_count, command_line, counted
 from gcsr.utils.progress import prefixed
 
 if TYPE_CHECKING:
@@ -95,7 +94,7 @@ def demo(
     # A program that was called by its path is not on PATH.
     called = Path(sys.argv[0])
     program = str(called) if called.name == "gcsr" and not shutil.which("gcsr") else "gcsr"
-    print(f"look at it: {shlex.join([program, 'report', str(path), '--out', str(page)])}")
+    print(f"make a page of it: {command_line(program, 'report', path, out=page)}")
 
 
 def _row(score: Score, condensing_seconds: float) -> dict[str, Any]:

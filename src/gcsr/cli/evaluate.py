@@ -30,7 +30,7 @@ def evaluate(
     data: options.MadeFrom = None,
     full: bool = False,
     pseudo_labels: bool = False,
-    training: options.Training = options.TEN_RUNS,
+    networks: options.NetworkOptions = options.TEN_RUNS,
     dropout: float | None = None,
     cluster: options.Cluster = None,
     memory: options.Memory = None,
@@ -51,7 +51,6 @@ def evaluate(
         dropout: Dropout while training, 0 to below 1. [default: the paper's, mostly 0]
         metrics: Also macro-F1, balanced accuracy, AUC and calibration error on the test nodes.
     """
-    require(dropout is None or 0 <= dropout < 1, f"dropout must be >= 0 and < 1, got {dropout}.")
     if full:
         require(not files, "--full trains on the whole graph; give no FILE with it.")
         require(data is not None, "--data is needed with --full: a dataset's name or a graph file.")
@@ -65,12 +64,12 @@ def evaluate(
 
     from gcsr.evaluation.origin import require_origin, same_settings
 
-    given = training.arguments(cluster) | {"cluster": cluster, "metrics": metrics}
+    given = networks.arguments(cluster) | {"cluster": cluster, "metrics": metrics}
     if dropout is not None:
         given["recipe"] = replace(given["recipe"], dropout=dropout)
     small = [gcsr.CondensedGraph.load(path) for path in files or []]
     groups = same_settings(small)
-    with progress_bars(training.runs * max(1, len(small))) as progress:
+    with progress_bars(networks.runs * max(1, len(small))) as progress:
         graph = load_graph(data, loading, progress, memory=memory, made=small)
         given["progress"] = progress
         if full:

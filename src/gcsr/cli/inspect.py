@@ -44,7 +44,7 @@ def inspect(
     if as_json:
         print_json(described)
         return
-    _show([("file", str(file)), *_rows(described)])
+    _show([("file", str(file)), *described_rows(described)])
     if described["leaks_test_labels"]:
         print_leak()
 
@@ -64,7 +64,7 @@ def _show(rows: Sequence[tuple[str, str]]) -> None:
         screen.print(first, *(" " * margin + line for line in lines[1:]), sep="\n", soft_wrap=True)
 
 
-def _rows(described: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def described_rows(described: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Names and texts; the provenance of a file by another program may lack any part."""
     made: dict[str, Any] = described["provenance"]
     source = part(made, "dataset")
@@ -103,6 +103,7 @@ def _rows(described: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "seed", str(made.get("seed"))
     yield "settings", _pairs(part(made, "settings"))
     yield from _candidates(part(made, "automatic"))
+    yield from _updates(made)
     labels = part(made, "pseudo_labels")
     if labels:
         yield "pseudo-labels", _pairs(labels)
@@ -137,6 +138,25 @@ def _candidates(automatic: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if len(compared) > MOST_COMPARED:
         more = counted(len(compared) - MOST_COMPARED, "more candidate")
         yield "compared", f"{more}: --json has them all"
+
+
+def _updates(made: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """The graphs that this one was updated from, the first one first, and the last update."""
+    earlier = made.get("history")
+    for number, one in enumerate(earlier if isinstance(earlier, list) else ()):
+        kept = one if isinstance(one, dict) else {}
+        source = part(kept, "dataset")
+        steps, seconds = kept.get("iterations"), kept.get("seconds")
+        took = [f"{steps} outer steps"] if is_number(steps) else []
+        took += [f"{float(seconds):.1f} s"] if is_number(seconds) else []  # type: ignore[arg-type]
+        yield (
+            f"history {number}",
+            f"{kept.get('nodes')} nodes by {kept.get('method')}, seed {kept.get('seed')}, from"
+            f" {source.get('name')} with {source.get('num_nodes')} nodes"
+            f"{'; ' if took else ''}{', '.join(took)}; graph {kept.get('graph')}",
+        )
+    if update := part(made, "update"):
+        yield "update", _pairs(update)
 
 
 def _named(one: dict[str, Any]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Set
 from dataclasses import MISSING, asdict, fields
 from inspect import getdoc
@@ -11,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gcsr.cli import options
-from gcsr.cli.options import SIZES
-from gcsr.cli.output import ENTRY, print_json, print_table
+from gcsr.cli.options import ENTRY, SIZES, without_markup
+from gcsr.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
     from gcsr.methods.base import Condenser
@@ -131,19 +130,9 @@ def _texts(method: type[Condenser]) -> str:
     return ", ".join(pairs) or "none"
 
 
-# -- docstrings as plain text ------------------------------------------------------------------------
-
-_MATH = re.compile(r":math:`([^`]*)`")
-_ROLE = re.compile(r":[a-z:]+:`~?([^`]*)`")
-_LITERAL = re.compile(r"``([^`]*)``")
-
-
 def plain_text(document: str, settable: Set[str]) -> tuple[str, dict[str, str]]:
     """A docstring without markup, and the entries of its arguments that are in ``settable``."""
-    text = _MATH.sub(r"\1", document)
-    text = _ROLE.sub(lambda found: found[1].rsplit(".", 1)[-1], text)
-    text = _LITERAL.sub(r"'\1'", text)
-    head, _, entries = text.partition("Args:\n")
+    head, _, entries = without_markup(document, "'").partition("Args:\n")
     found = {one[1]: one[0].rstrip() for one in ENTRY.finditer(entries)}
     kept = {name: entry for name, entry in found.items() if settable & set(name.split(", "))}
     return head.rstrip(), kept

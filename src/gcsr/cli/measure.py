@@ -20,7 +20,7 @@ def cost(
     file: options.File,
     data: options.MadeFrom = None,
     sparsify: options.Rule = "auto",
-    training: options.Training = options.TRAINING,
+    networks: options.NetworkOptions = options.FIVE_RUNS,
     loading: options.Loading = options.LOADING,
     any_graph: options.AnyGraph = False,
     as_json: options.Json = False,
@@ -32,10 +32,7 @@ def cost(
     Args:
         sparsify: How FILE is sparsified where it is not yet: auto, threshold=0.05, top-k=8 or none.
     """
-    from gcsr.evaluation.sparsify import Sparsifier
-
-    Sparsifier(rule=sparsify)
-    given = {"sparsify": sparsify, "check_origin": not any_graph, **training.arguments()}
+    given = {"sparsify": sparsify, "check_origin": not any_graph, **networks.arguments()}
     sheet: gcsr.CostSheet = on_file(gcsr.cost, file, data, loading, **given)
     if as_json:
         print_json(sheet.to_dict())
@@ -70,7 +67,7 @@ def privacy(
     file: options.File,
     data: options.MadeFrom = None,
     shadows: Annotated[int, typer.Option(min=4)] = 16,
-    training: options.Training = options.THREE_RUNS,
+    networks: options.NetworkOptions = options.THREE_RUNS,
     loading: options.Loading = options.LOADING,
     any_graph: options.AnyGraph = False,
     as_json: options.Json = False,
@@ -81,11 +78,10 @@ def privacy(
 
     Args:
         runs: Networks that are attacked, per graph.
-        shadows: Shadow networks of the likelihood-ratio attack.
     """
     from gcsr.analysis.privacy import COLUMNS
 
-    given = {"shadows": shadows, "check_origin": not any_graph, **training.arguments()}
+    given = {"shadows": shadows, "check_origin": not any_graph, **networks.arguments()}
     found: gcsr.Privacy = on_file(gcsr.privacy, file, data, loading, **given)
     if as_json:
         print_json(found.to_dict())
@@ -112,7 +108,7 @@ def robustness(
     level: list[float] | None = None,
     assignments: options.Assignments = None,
     graphs: options.Count = 3,
-    training: options.Training = options.THREE_RUNS,
+    networks: options.NetworkOptions = options.THREE_RUNS,
     loading: options.Loading = options.LOADING,
     as_json: options.Json = False,
 ) -> None:
@@ -123,15 +119,10 @@ def robustness(
     Args:
         noise: symmetric, pair, features or edges; repeatable. [default: all]
         level: A share that is perturbed; repeatable. [default: 0.1, 0.3, 0.5]
-        graphs: Draws of the noise, each with its own condensed graph.
     """
     from gcsr.evaluation.robustness import LEVELS, NOISES
-    from gcsr.methods.registry import build
 
-    settings = parse_settings(method, assignments)
-    # Errors that do not depend on the data come before the data are read.
-    build(method, {"nodes": nodes, "ratio": ratio, **settings})
-    given = training.arguments() | settings
+    given = networks.arguments() | parse_settings(method, assignments)
     with progress_bars() as progress:
         found = gcsr.robustness(
             load_graph(data, loading, progress),
@@ -181,32 +172,22 @@ def search(
     Configurations are trained on the condensed graph and scored on real validation nodes.
 
     Args:
-        trials: Number of configurations.
         assignments: Search model, hidden_channels, num_layers, dropout, lr or weight_decay
             (low..high, low..high:log or a,b,c) or fix it (a value); repeatable.
-        sampler: tpe (Optuna, extra tune), or random, which needs no Optuna.
-        finalists: How many of the best are trained on the whole graph.
-        compare: Train the same configurations also on the whole graph and on random nodes in as
-            many bytes: rank correlation, regret and seconds.
         runs: Networks per configuration.
         out: Write a page with plots to this file.
     """
     if out is not None:
         require_writable([out])
 
+    from gcsr.reporting.results import pairs
     from gcsr.reporting.searched import CLOCK, NAMES, clock_row
-    from gcsr.reporting.text import pairs
-    from gcsr.tuning.architecture import SAMPLERS, SETTINGS, Architectures
-    from gcsr.tuning.space import import_optuna
+    from gcsr.tuning.architecture import SETTINGS
     from gcsr.utils.devices import pick_device
 
-    require_one_of("sampler", sampler, SAMPLERS)
-    if sampler == "tpe":
-        import_optuna()
     changes = parse_dimensions(assignments)
     for name in changes:
         require_one_of("--set", name, SETTINGS)
-    Architectures.of(None, changes)
     found: gcsr.SearchResult = on_file(
         gcsr.search,
         file,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from inspect import cleandoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +16,50 @@ from gcsr.utils.formatting import parse_bytes
 
 if TYPE_CHECKING:
     import torch
+
+# A name, or several, and its text of several lines in the ``Args`` of a docstring.
+ENTRY = re.compile(r"^ {4}(\w+(?:, \w+)*): (.+(?:\n {8}.+)*)\n?", re.MULTILINE)
+_MATH = re.compile(r":math:`([^`]*)`")
+_ROLE = re.compile(r":[a-z:]+:`~?([^`]*)`")
+_LITERAL = re.compile(r"``([^`]*)``")
+
+
+def without_markup(document: str, quote: str = "") -> str:
+    """A docstring as plain text; ``quote`` is put around what was marked as code."""
+    text = _MATH.sub(r"\1", document)
+    text = _ROLE.sub(lambda found: found[1].rsplit(".", 1)[-1], text)
+    return _LITERAL.sub(rf"{quote}\1{quote}", text)
+
+
+def described_args(document: str | None) -> dict[str, str]:
+    """The entries of ``Args`` of a docstring, each in one line."""
+    _, _, entries = (document or "").partition("Args:\n")
+    return {
+        name: " ".join(text.split())
+        for names, text in ENTRY.findall(entries)
+        for name in names.split(", ")
+    }
+
+
+def library_args(command: str) -> dict[str, str]:
+    """The same of the public function of that name; of ``benchmark`` also those of its grid.
+
+    They are read from the source: importing the function would import torch.
+    """
+    package = Path(__file__).parents[1]
+    stub = (package / "__init__.pyi").read_text(encoding="utf-8")
+    place = re.search(rf"^from gcsr\.(\S+) import {command} as", stub, re.MULTILINE)
+    if place is None:
+        return {}
+    source = package.joinpath(*place[1].split(".")).with_suffix(".py").read_text(encoding="utf-8")
+    found: dict[str, str] = {}
+    for name in (command, "Grid"):
+        document = re.search(rf'^(?:def|class) {name}\b.*?"""(.*?)"""', source, re.DOTALL | re.M)
+        for key, text in described_args(cleandoc(document[1]) if document else "").items():
+            named = re.sub(r":func:`gcsr\.(\w+)`", r"`gcsr \1`", text)
+            found.setdefault(key, without_markup(named[0].upper() + named[1:]))
+    return found
+
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Quiet = Annotated[
@@ -74,20 +120,20 @@ class Loading:
     download: Download = True
 
     @property
-    def words(self) -> list[str]:
-        """The same on a command line."""
-        words = [] if self.features is None else ["--features", self.features]
-        words += ["--undirected"] if self.undirected else []
-        if self.inductive is not None:
-            words.append("--inductive" if self.inductive else "--transductive")
-        return words if self.root is None else [*words, "--root", str(self.root)]
+    def options(self) -> dict[str, object]:
+        """The same for :func:`~gcsr.utils.formatting.command_line`."""
+        hidden = {} if self.inductive is None else {"inductive": self.inductive}
+        if self.inductive is False:
+            hidden = {"transductive": True}
+        given = {"features": self.features, "undirected": self.undirected}
+        return {**given, **hidden, "root": self.root}
 
 
 LOADING = Loading()
 
 
 @dataclass(frozen=True)
-class Training:
+class NetworkOptions:
     """How networks are trained and tested.
 
     Args:
@@ -112,7 +158,7 @@ class Training:
         return given | {"recipe": recipe, "device": device}
 
 
-TRAINING, THREE_RUNS, TEN_RUNS = Training(), Training(runs=3), Training(runs=10)
+FIVE_RUNS, THREE_RUNS, TEN_RUNS = (NetworkOptions(runs=runs) for runs in (5, 3, 10))
 
 
 Cluster = Annotated[

@@ -1,8 +1,7 @@
-"""Results on stdout: tables or JSON; progress bars on stderr; what Ctrl-C leaves behind."""
+"""Tables and JSON on stdout; messages and progress bars on stderr; what Ctrl-C leaves behind."""
 
 from __future__ import annotations
 
-import inspect
 import json
 import logging
 import re
@@ -10,20 +9,12 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from copy import copy
-from dataclasses import fields, is_dataclass
-from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any
 
-import typer
-from typer.models import ArgumentInfo
-
-from gcsr.cli import options
-from gcsr.cli.messages import in_options
-from gcsr.utils.errors import InputError, InputWarning, require
+from gcsr.utils.errors import InputWarning
 from gcsr.utils.formatting import printable
 from gcsr.utils.progress import Progress, shown
 
@@ -35,13 +26,25 @@ LEAK = "leaks test labels: the class prior counts every label (paper's Eq. 5); n
 PIPE_WIDTH = 160
 # Commands that take less print no lines of progress in a pipe.
 QUIET_SECONDS = 10.0
-# Parameters with the words of --set.
-SETTINGS = ("assignments", "set_")
+# The field that a sentence begins with, or several of them.
+_FIELDS = re.compile(
+    r"^(?:exactly one of )?(?P<names>\w+(?:(?:, | and | or )\w+)*)(?= must| is | are | cannot|: )"
+)
+_WORD = re.compile(r"\w+")
+# An argument with its value, such as undirected=True or features='keep'; not a part of a path or of
+# text that a message quotes.
+_CALL = re.compile(
+    r"(?<![\w/\\.'\"=-])(?P<name>\w+)=(?P<value>'[^']*'|\w+|\.{3})(?![\w/\\=:-]|\.\w)"
+)
+# What reasons in rows may name.
+ROOT_OPTION = {"root": "--root"}
+# Names that the library has for the opposite of an option.
+_OTHERS = {"check_origin": "any_graph", "checkpoint": "no_checkpoint"}
 _written: list[Path] = []
 _unfinished: list[Path] = []
 _warned: list[str] = []
 # Its level is that of --quiet (errors only) and of --verbose (everything) while a command runs.
-_log = logging.getLogger("gcsr")
+log = logging.getLogger("gcsr")
 
 
 @contextmanager
@@ -87,7 +90,7 @@ def show_warning(
     """Print a warning about the input as one sentence on stderr; show any other as usual."""
     if not issubclass(category, InputWarning):
         usual(message, category, *place)
-    elif _log.isEnabledFor(logging.WARNING):
+    elif log.isEnabledFor(logging.WARNING):
         _warned.append(str(message))
         print("warning:", printable(message), file=sys.stderr)
 
@@ -129,101 +132,45 @@ def progress_bars(runs: int = 0) -> Iterator[Progress]:
     Nothing with ``--quiet``, and none with ``--verbose``, which logs every stage.
     """
     option: Progress | bool = False
-    if _log.isEnabledFor(logging.WARNING) and not _log.isEnabledFor(logging.DEBUG):
+    if log.isEnabledFor(logging.WARNING) and not log.isEnabledFor(logging.DEBUG):
         option = sys.stderr.isatty() or (_lines(runs) if runs else False)
     with shown(option) as progress:
         yield progress
 
 
-def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The command as Typer needs it, with ``--quiet`` and ``--verbose``.
+def in_options(sentence: str, options: Mapping[str, str], settings: Collection[str] = ()) -> str:
+    """The sentence with options for arguments.
 
-    Every parameter is an option, but for those that are declared as arguments. One that is a
-    dataclass becomes an option per field. ``Args`` of their docstrings are the help of options.
+    Args:
+        sentence: of the library.
+        options: how the command spells its parameters, such as ``--out`` or ``--tune/--no-tune``.
+        settings: names that were given by ``--set``; they are no options.
     """
-    helps: dict[str, str] = {}
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    signature = inspect.signature(command, eval_str=True)
-    groups: dict[str, Any] = {}
-    added: list[tuple[str, Any, Any]] = []
-    for one in signature.parameters.values():
-        if is_dataclass(one.annotation):
-            groups[one.name] = one.annotation
-            helps |= _helps(one.annotation)
-            hints = get_type_hints(one.annotation, include_extras=True)
-            added += [(name, value, hints[name]) for name, value in vars(one.default).items()]
-        else:
-            added.append((one.name, one.default, one.annotation))
-    helps |= _helps(command)
-    added += [("quiet", False, options.Quiet), ("verbose", False, options.Verbose)]
-    parameters = [
-        inspect.Parameter(
-            name, kind, default=default, annotation=_declared(name, default, hint, helps.get(name))
-        )
-        for name, default, hint in added
-    ]
 
-    spelling = {one.name: _spelling(one.name, one.annotation) for one in parameters}
-    # The library may have the option's name where the command has another.
-    spelling |= {word.strip("-").replace("-", "_"): word for word in spelling.values()}
+    def option(name: str) -> str | None:
+        found = options.get(name) or options.get(name.removesuffix("s"))
+        return None if found is None or name in settings else found
 
-    @wraps(command)
-    def run(*args: Any, quiet: bool, verbose: bool, **given: Any) -> None:
-        require(not (quiet and verbose), "--quiet cannot be used with --verbose.")
-        handler, level = logging.StreamHandler(), _log.level
-        handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
-        if quiet or verbose:
-            _log.setLevel(logging.ERROR if quiet else logging.DEBUG)
-            _log.addHandler(handler)
-        for name, group in groups.items():
-            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
-        settings = [one for name in SETTINGS for one in given.get(name) or ()]
-        try:
-            command(*args, **given)
-        except InputError as error:
-            from gcsr.methods.registry import setting_name
+    def spelled(found: re.Match[str]) -> str:
+        text = option(found[0])
+        return found[0] if text is None else text.partition("/")[0]
 
-            named = {setting_name(one.partition("=")[0].strip()) for one in settings}
-            raise InputError(in_options(str(error), spelling, named)) from None
-        finally:
-            _log.removeHandler(handler)
-            _log.setLevel(level)
+    def called(found: re.Match[str]) -> str:
+        name, value = found["name"], found["value"]
+        text = option(_OTHERS.get(name, name))
+        if text is None:
+            return found[0]
+        on, _, off = text.partition("/")
+        if value == "True" or name in _OTHERS:
+            return on
+        if value == "False":
+            return off or f"no {on}"
+        return f"{on} {value.strip(chr(39))}"
 
-    run.__doc__ = (inspect.getdoc(command) or "").partition("Args:\n")[0].rstrip()
-    vars(run)["__signature__"] = signature.replace(parameters=parameters)
-    run.__annotations__ = {one.name: one.annotation for one in parameters}
-    return run
-
-
-def _spelling(name: str, annotation: Any) -> str:
-    """An option as it is written, or the name of an argument in the help."""
-    info = get_args(annotation)[1]
-    if isinstance(info, ArgumentInfo):
-        return (info.metavar or name.upper()).strip("[].")
-    # In annotations the first declaration is where a default value would be.
-    declared = (info.default, *(info.param_decls or ()), f"--{name.replace('_', '-')}")
-    return next(word for word in declared if isinstance(word, str) and word.startswith("-"))
-
-
-# A name, or several, and its text of several lines in the ``Args`` of a docstring.
-ENTRY = re.compile(r"^ {4}(\w+(?:, \w+)*): (.+(?:\n {8}.+)*)\n?", re.MULTILINE)
-
-
-def _helps(documented: object) -> dict[str, str]:
-    _, _, entries = (inspect.getdoc(documented) or "").partition("Args:\n")
-    return {name: " ".join(text.split()) for name, text in ENTRY.findall(entries)}
-
-
-def _declared(name: str, default: Any, hint: Any, text: str | None) -> Any:
-    """The annotation of an option; a truth value that is false by default has no --no-... form."""
-    declared = get_origin(hint) is Annotated
-    plain, info = get_args(hint) if declared else (hint, typer.Option())
-    if not declared and bool in (plain, *get_args(plain)):
-        word = name.replace("_", "-")
-        info = typer.Option(f"--{word}" if default is False else f"--{word}/--no-{word}")
-    info = copy(info)
-    info.help = text or info.help
-    return Annotated[plain, info]
+    if first := _FIELDS.match(sentence):
+        start, end = first.span("names")
+        sentence = sentence[:start] + _WORD.sub(spelled, first["names"]) + sentence[end:]
+    return _CALL.sub(called, sentence)
 
 
 def console(pipe_width: int = PIPE_WIDTH) -> Console:

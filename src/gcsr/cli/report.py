@@ -24,7 +24,7 @@ def report(
     evaluate: bool = True,
     tsne_nodes: Annotated[int, typer.Option(min=0, max=20_000)] = 2000,
     privacy: bool = False,
-    training: options.Training = options.TRAINING,
+    networks: options.NetworkOptions = options.FIVE_RUNS,
     loading: options.Loading = options.LOADING,
     any_graph: options.AnyGraph = False,
     as_json: options.Json = False,
@@ -39,9 +39,6 @@ def report(
         compare: Several results of one dataset side by side.
         data: A dataset's name or a graph file; by default what RESULT was made from, if it is a known
             dataset that is here.
-        evaluate: Train networks on RESULT, on random nodes and on the whole graph.
-        tsne_nodes: At most so many real nodes in the map; 0: no map.
-        privacy: Also attack networks trained on RESULT (`gcsr privacy`).
     """
     require_writable([out])
     for path in results:
@@ -60,7 +57,7 @@ def report(
     files = condensed_files(results, SUFFIX)
     require(len(files) > 1 or not compare, "--compare needs at least two results, got one.")
     require(len(files) == 1 or not privacy, "--privacy is for a single result, got several.")
-    trained = training.arguments()
+    trained = networks.arguments()
     small = [gcsr.CondensedGraph.load(path) for path in files]
     names = [path.name for path in files]
     if len(set(names)) < len(names):

@@ -11,7 +11,15 @@ import typer
 
 from gcsr.cli import options
 from gcsr.cli.options import checked_device
-from gcsr.cli.output import console, print_json, print_table, progress_bars, remember_written
+from gcsr.cli.output import (
+    ROOT_OPTION,
+    console,
+    in_options,
+    print_json,
+    print_table,
+    progress_bars,
+    remember_written,
+)
 from gcsr.utils.errors import InputError, require, require_one_of
 
 if TYPE_CHECKING:
@@ -167,6 +175,6 @@ def _print_compared(
         *reasons(compared),
     ):
         if sentence:
-            console().print(sentence, soft_wrap=True)
+            console().print(in_options(sentence, ROOT_OPTION), soft_wrap=True)
     for path in files:
         print(f"wrote {path}")

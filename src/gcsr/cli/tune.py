@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,7 +13,7 @@ from gcsr.cli.data import load_graph, output_paths, require_writable_folder, wri
 from gcsr.cli.options import checked_device, parse_dimensions
 from gcsr.cli.output import print_json, print_table, progress_bars, remember_written, uninterrupted
 from gcsr.utils.errors import require
-from gcsr.utils.formatting import counted
+from gcsr.utils.formatting import command_line, counted, text_of
 from gcsr.utils.progress import Progress, Stages
 
 if TYPE_CHECKING:
@@ -50,27 +49,23 @@ def tune(
         assignments: Search a setting (low..high, low..high:log or a,b,c) or fix it (a value);
             repeatable.
         trials: How many in all, those of a continued study included.
-        seconds: Begin no trial after that many seconds.
         study: Keeps every trial; the same command continues it.
             [default: DATA-METHOD-NODES.tune.sqlite]
-        graphs: Graphs per trial, of seeds SEED, SEED + 1, ...
         out: Condense with the best settings and write the graph to this file.
         plot: Draw the trials into this file (.png or .svg).
-        preset: What is not searched: default, paper or official.
     """
     paths = [] if out is None else output_paths(out, graphs)
 
     from gcsr.tuning.search import figure_format, open_search
-    from gcsr.tuning.space import import_optuna, space_for
+    from gcsr.tuning.space import space_for
     from gcsr.tuning.study import StudySpec
 
-    import_optuna()
     checked_device(device, cluster)
     if plot is not None:
         figure_format(plot)
         require_writable_folder("plot", plot.parent)
+    # Before a study is made.
     require(seconds is None or seconds > 0, f"seconds must be > 0, got {seconds}.")
-    # Errors that do not depend on the data come before the data are read.
     searched = space_for(method, space, parse_dimensions(assignments))
     left: list[str] = []
     try:
@@ -102,7 +97,18 @@ def tune(
     if plot is not None:
         with uninterrupted():
             remember_written([result.plot(plot)])
-    again = _winning_command(data, result, loading, out or Path("best.safetensors"))
+    spec = result.spec
+    again = command_line(
+        *("gcsr", "condense", data),
+        nodes=spec.nodes,
+        method=spec.method,
+        preset=None if spec.preset == "default" else spec.preset,
+        set=result.settings,
+        seed=spec.seed,
+        graphs=spec.graphs if spec.graphs > 1 else None,
+        **loading.options,
+        out=out or "best.safetensors",
+    )
     files = [*paths, *([] if plot is None else [plot])]
     if as_json:
         print_json(result.to_dict() | {"command": again, "files": [str(file) for file in files]})
@@ -136,25 +142,7 @@ def _run(
     return search.result()
 
 
-def _winning_command(data: str, result: Tuning, loading: options.Loading, out: Path) -> str:
-    """The ``gcsr condense`` that makes the best graph again."""
-    from gcsr.tuning.space import text_of
-
-    asked = result.question
-    words = ["gcsr", "condense", data, "--nodes", str(asked.nodes), "--method", asked.method]
-    if asked.preset != "default":
-        words += ["--preset", asked.preset]
-    for name, value in result.settings.items():
-        words += ["--set", f"{name}={text_of(value)}"]
-    words += ["--seed", str(asked.seed)]
-    if asked.graphs > 1:
-        words += ["--graphs", str(asked.graphs)]
-    return shlex.join([*words, *loading.words, "--out", str(out)])
-
-
 def _best(result: Tuning) -> str:
-    from gcsr.tuning.space import text_of
-
     best = result.best
     chosen = ", ".join(f"{name}={text_of(value)}" for name, value in best.settings.items())
     score = f"trial {best.number}, validation {100 * result.score:.2f} %"
@@ -162,7 +150,7 @@ def _best(result: Tuning) -> str:
 
 
 def _print_result(result: Tuning, again: str) -> None:
-    asked = result.question
+    asked = result.spec
     pruned = sum(trial.state == "pruned" for trial in result.trials)
     best = _best(result)
     print(

@@ -9,6 +9,7 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +26,11 @@ from gcsr.evaluation.origin import (
     require_origin,
     used_pseudo_labels,
 )
-from gcsr.evaluation.protocol import check_numbers
 from gcsr.evaluation.sparsify import Sparsifier
-from gcsr.evaluation.trial import Batch, Measured, PseudoLabels, Trial
-from gcsr.models.registry import testing_model
+from gcsr.evaluation.trial import Batch, Measured, NetworkTester, PseudoLabels
 from gcsr.starts.sample import class_budget
 from gcsr.training.fit import TrainingRecipe
-from gcsr.utils.devices import make_generator, pick_device
+from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import InputWarning
 from gcsr.utils.formatting import counted
 from gcsr.utils.parallel import single_threaded
@@ -220,7 +219,7 @@ STAGE = "measuring time"
 
 
 def training_seconds(
-    trial: Trial,
+    tester: NetworkTester,
     batches: Mapping[str, Batch],
     recipes: Mapping[str, TrainingRecipe],
     progress: Progress,
@@ -237,21 +236,21 @@ def training_seconds(
     with single_threaded():
         for done, (graph, recipe) in enumerate(cases):
             short = min(WARM_UP, recipes[recipe].epochs)
-            _timed(trial, batches[graph], replace(recipes[recipe], epochs=short))
+            _timed(tester, batches[graph], replace(recipes[recipe], epochs=short))
             progress(STAGE, done, steps)
         for turn in range(1, ROUNDS + 1):
             for done, case in enumerate(cases):
                 if sum(seconds[case]) < LONG_SECONDS:
                     graph, recipe = case
-                    seconds[case].append(_timed(trial, batches[graph], recipes[recipe]))
+                    seconds[case].append(_timed(tester, batches[graph], recipes[recipe]))
                 progress(STAGE, turn * len(cases) + done, steps)
     progress(STAGE, steps, steps)
     return {case: statistics.median(measured) for case, measured in seconds.items()}
 
 
-def _timed(trial: Trial, batch: Batch, recipe: TrainingRecipe) -> float:
+def _timed(tester: NetworkTester, batch: Batch, recipe: TrainingRecipe) -> float:
     began = time.perf_counter()
-    fitted = trial.train(replace(batch, networks=range(1)), recipe, silent)
+    fitted = tester.train(replace(batch, networks=range(1)), recipe, silent)
     fitted.validation.cpu()  # waits for the device
     return time.perf_counter() - began
 
@@ -266,14 +265,15 @@ class Subset:
 
 
 def random_subsets(
-    visible: VisibleGraph, budget: int, itemsize: int, seed: int, count: int
+    small: CondensedGraph, visible: VisibleGraph, seed: int, count: int
 ) -> list[Subset]:
-    """Subsets of several seeds; of all training nodes there is only one."""
-    first = random_subset(visible, budget, itemsize=itemsize, seed=seed)
+    """Subsets of as many bytes, of several seeds; of all training nodes there is only one."""
+    subset = partial(random_subset, visible, small.stored_bytes, itemsize=2 if small.half else 4)
+    first = subset(seed=seed)
     if first.target.nodes.numel() == visible.train.numel():
         return [first] * count
     others = range(seed + 1, seed + count)
-    return [first, *(random_subset(visible, budget, itemsize=itemsize, seed=s) for s in others)]
+    return [first, *(subset(seed=other) for other in others)]
 
 
 def random_subset(visible: VisibleGraph, budget: int, *, itemsize: int, seed: int) -> Subset:
@@ -317,16 +317,17 @@ def random_subset(visible: VisibleGraph, budget: int, *, itemsize: int, seed: in
     return replace(subset, note=note)
 
 
-def random_batches(trial: Trial, subsets: Sequence[Subset]) -> list[Batch]:
+def random_batches(tester: NetworkTester, subsets: Sequence[Subset]) -> list[Batch]:
     """One network for every subset."""
     return [
         batch
         for run, subset in enumerate(subsets)
-        for batch in trial.real_batches(subset.target, range(run, run + 1))
+        for batch in tester.real_batches(subset.target, range(run, run + 1))
     ]
 
 
-SMALL, RANDOM, WHOLE, PSEUDO = "condensed", "random", "whole", "whole with pseudo-labels"
+# What networks are trained on: pages and rows have these names.
+SMALL, RANDOM, WHOLE, PSEUDO = "condensed", "random", "whole", "pseudo"
 PROTOCOL, ALONE = "protocol", "alone"
 
 
@@ -353,13 +354,13 @@ def cost(
     random subset has a subset of its own.
     """
     graph = require_origin([small], graph, check_origin)
-    check_numbers(graph, runs, hidden_channels, "a cost sheet")
     sparsifier = Sparsifier(rule=sparsify, seed=seed)
-    recipe = recipe or TrainingRecipe()
-    target = pick_device(device)
     began = time.perf_counter()
-    trial = Trial(testing_model(model, hidden_channels), graph, target, recipe, seed)
-    condensing = trial.view.condensing()
+    tester = NetworkTester.of(
+        "a cost sheet", graph, model, runs, recipe, hidden_channels, seed, device
+    )
+    recipe, target = tester.recipe, tester.device
+    condensing = tester.view.condensing()
 
     sparsified, own = small, "sparsified"
     rule = known(part(small.provenance, "stored"), "rule", str)
@@ -376,35 +377,34 @@ def cost(
     }
     in_file = (own, "float16" if small.half else "float32")
 
-    itemsize = 2 if small.half else 4
-    subsets = random_subsets(condensing.visible, small.stored_bytes, itemsize, seed, runs)
+    subsets = random_subsets(small, condensing.visible, seed, runs)
     groups: dict[Any, list[Batch]] = {}
     # Forms that are the same graph are trained once.
     twins: dict[tuple[str, str], tuple[str, str]] = {}
     for way, stored in ways.items():
         twins[way] = next(other for other in ways if _same_numbers(ways[other], stored))
         if twins[way] == way:
-            groups[way] = trial.condensed_batches([stored], runs)
-    groups[RANDOM] = random_batches(trial, subsets)
-    groups[WHOLE] = trial.real_batches(trial.view.training(), range(runs))
+            groups[way] = tester.condensed_batches([stored], runs)
+    groups[RANDOM] = random_batches(tester, subsets)
+    groups[WHOLE] = tester.real_batches(tester.view.training(), range(runs))
     labels = None
     # Every visible node of an inductive graph has a label.
     if used_pseudo_labels(small) and not graph.inductive:
-        labels = PseudoLabels.of(trial, progress, labeler_of(small))
-        groups[PSEUDO] = labels.batches(trial, range(runs))
+        labels = PseudoLabels.of(tester, progress, labeler_of(small))
+        groups[PSEUDO] = labels.batches(tester, range(runs))
     # Every run of the random subset has a graph of its own, if there are several.
     graphs = {RANDOM: runs if subsets[0] is not subsets[-1] else 1}
     accuracy = {
         group: Accuracy.of(scores, graphs.get(group, 1))
-        for group, scores in trial.percents(groups, progress).items()
+        for group, scores in tester.percents(groups, progress).items()
     }
     accuracy |= {way: accuracy[twin] for way, twin in twins.items()}
     timed = {SMALL: groups[twins[in_file]][0]}
     timed |= {what: groups[what][0] for what in (RANDOM, WHOLE, PSEUDO) if what in groups}
     recipes = {PROTOCOL: recipe, ALONE: replace(recipe, validate_every=recipe.epochs)}
-    seconds = training_seconds(trial, timed, recipes, progress)
+    seconds = training_seconds(tester, timed, recipes, progress)
 
-    original = trial.view.stored_parts
+    original = tester.view.stored_parts
 
     first, measured = subsets[0], part(small.provenance, "measured")
 
@@ -417,7 +417,7 @@ def cost(
     times = {r: (took, seconds[SMALL, r], seconds[WHOLE, r]) for r in recipes}
     each = seconds[SMALL, PROTOCOL], seconds[WHOLE, PROTOCOL]
     tested, stored_in = runs * each[0], _storage_seconds(small)
-    described = trial.described(model, runs)
+    described = tester.described(model, runs)
     described["machine"] += f", torch {torch.__version__}"
     return CostSheet(
         method=known(small.provenance, "method", str),
@@ -438,7 +438,7 @@ def cost(
         random=trained(RANDOM, first.target.nodes.numel(), first.size.total),
         whole=trained(WHOLE, *whole),
         whole_with_pseudo_labels=None if labels is None else trained(PSEUDO, *whole),
-        pseudo_labels=None if labels is None else labels.accuracies(trial),
+        pseudo_labels=None if labels is None else labels.accuracies(tester),
         break_even=break_even(*times[PROTOCOL]),
         break_even_alone=break_even(*times[ALONE]),
         verdict=verdict(*times[PROTOCOL]),

@@ -19,7 +19,7 @@ from gcsr.engines.bilevel.engine import CHECK_EVERY
 from gcsr.engines.iterates import QuickScore
 from gcsr.engines.result import Context
 from gcsr.evaluation.cost import break_even, decision
-from gcsr.evaluation.trial import Batch, Trial
+from gcsr.evaluation.trial import Batch, NetworkTester
 from gcsr.methods.base import Condenser
 from gcsr.methods.bilevel import (
     QUICK,
@@ -104,17 +104,19 @@ def forecast(
         quick.score(x, identity, targets, networks, 0, hidden_channels=QUICK_HIDDEN, recipe=few)
 
     costs = expected_costs(condensing, nodes, device.type, Bilevel(nodes=nodes))
-    trial = Trial(testing_model("gcn"), graph, device, recipe, 0)
-    prepared = trial.model.prepare(x, topology_of(identity))
+    tester = NetworkTester(testing_model("gcn"), graph, device, recipe, 0)
+    prepared = tester.model.prepare(x, topology_of(identity))
     small = Batch(prepared, targets, range(1))
-    whole = trial.real_batches(trial.view.training(), range(1))[0]
+    whole = tester.real_batches(tester.view.training(), range(1))[0]
 
     def train(batch: Batch, epochs: int) -> None:
-        trial.train(batch, replace(recipe, epochs=epochs), silent).validation.cpu()
+        tester.train(batch, replace(recipe, epochs=epochs), silent).validation.cpu()
 
     with single_threaded():
-        trainings = [Training(quickly, QUICK.epochs, QUICK.validate_every)]
-        trainings += [Training(partial(train, one), recipe.epochs, 1) for one in (small, whole)]
+        trainings = [TimedTraining(quickly, QUICK.epochs, QUICK.validate_every)]
+        trainings += [
+            TimedTraining(partial(train, one), recipe.epochs, 1) for one in (small, whole)
+        ]
         brief, *each = projected(trainings, device)
         slowdown = brief / costs.comparison
         condense = condenser.estimate(graph, device.type).seconds
@@ -126,7 +128,7 @@ def forecast(
     evaluation = runs * each[0]
     sentence = decision(condense, evaluation, 0.0, *each, expected=True)
     if not isinstance(condenser, Automatic):
-        sentence += "; the seconds to condense are an order of magnitude, of one CPU core"
+        sentence += "; the seconds to condense are an order of magnitude, of one reference core"
     return Forecast(
         condense_seconds=condense,
         small_seconds=each[0],
@@ -209,7 +211,7 @@ def begun(work: Callable[[Progress], object], name: str) -> float:
     return time.perf_counter() - began
 
 
-class Training(NamedTuple):
+class TimedTraining(NamedTuple):
     """A function of the number of epochs, how many there are, and after how many it validates."""
 
     train: Callable[[int], object]
@@ -217,7 +219,7 @@ class Training(NamedTuple):
     validate_every: int
 
 
-def projected(trainings: Sequence[Training], device: torch.device) -> list[float]:
+def projected(trainings: Sequence[TimedTraining], device: torch.device) -> list[float]:
     """Seconds of each training, from few of its epochs; trainings take turns.
 
     On CUDA the first epochs record the others, so that two measurements are extrapolated.

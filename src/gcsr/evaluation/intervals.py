@@ -8,6 +8,7 @@ other condensed graphs.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -86,9 +87,15 @@ class Difference:
         return (low > 0) - (high < 0)
 
     @property
-    def word(self) -> str:
+    def direction(self) -> str:
         """``above``, ``below`` or ``not distinguishable``."""
         return ("not distinguishable", "above", "below")[self.sign]
+
+    @property
+    def word(self) -> str:
+        """The name of :attr:`direction` until version 0.3."""
+        warnings.warn("word is called direction now", DeprecationWarning, stacklevel=2)
+        return self.direction
 
     def __str__(self) -> str:
         mean, *ends = (f"{value:+.2f}" for value in (self.mean, *(self.interval or ())))

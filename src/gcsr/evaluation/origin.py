@@ -1,18 +1,23 @@
-"""Checks that a condensed graph was made from a given graph, and with which labels."""
+"""What a condensed graph was made from, and that no test label went into it."""
 
 from __future__ import annotations
 
 import json
 import warnings
 from collections.abc import Iterator, Sequence, ValuesView
+from dataclasses import replace
 from typing import Any
+
+import torch
 
 from gcsr.data.arrays import FEATURE_SCALINGS
 from gcsr.data.condensed import CondensedGraph
 from gcsr.data.graph import Graph
 from gcsr.data.interop import graph_of, recordable_options
 from gcsr.data.objects import described
+from gcsr.methods.base import Condenser
 from gcsr.starts.pseudo_labels import LABELERS
+from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import InputError, InputWarning, require
 from gcsr.utils.safe_io import part
 
@@ -135,3 +140,74 @@ def require_origin(graphs: Sequence[CondensedGraph], graph: object, check_origin
             " check_origin=False.",
         )
     return graph
+
+
+# Parts of the provenance that are measured, or that name the data with all its labels.
+NOT_COMPARED = frozenset(["measured", "dataset"])
+
+
+def check_leaks(
+    method: Condenser, graph: Graph, *, seed: int = 0, device: str | torch.device = "cpu"
+) -> CondensedGraph:
+    """Condense a graph with its own, with permuted and with one-class test labels, and compare.
+
+    All three results must have the same bytes and the same provenance. A method that declares
+    ``leaks_test_labels`` must instead give other results on a transductive graph, and mark them.
+
+    Args:
+        method: with the settings to test. Use enough iterations that every part of the method runs.
+        graph: the real graph. Test a transductive and an inductive one.
+        seed: of the condensed graphs.
+        device: ``auto``, ``cpu`` or ``cuda``.
+
+    Returns:
+        The condensed graph.
+
+    Raises:
+        AssertionError: if test labels change the result, or a declared leak changes nothing or is
+            not marked.
+    """
+    require(
+        isinstance(method, Condenser),
+        f"method must be an instance such as gcsr.GCSR(nodes=70), got {type(method).__name__}.",
+    )
+    require_graph(graph)
+    labels = graph.y[graph.test]
+    classes = labels.unique().numel()
+    require(classes > 1, f"graph must have test nodes of more than one class, got {classes}.")
+    order = torch.randperm(len(labels), generator=make_generator(0, "permuted test labels"))
+    changed = {"permuted": labels[order], "one-class": labels.min().expand_as(labels)}
+    ours = method.condense(graph, seed=seed, device=device)
+    differs = {}
+    for name, values in changed.items():
+        other = replace(graph, y=graph.y.index_copy(0, graph.test, values))
+        differs[name] = _difference(ours, method.condense(other, seed=seed, device=device))
+    declared = method.leaks_test_labels and not graph.inductive
+    if ours.leaks_test_labels != declared:
+        raise AssertionError(
+            f"leaks_test_labels must be {declared} in the provenance of {method.name}, got"
+            f" {ours.leaks_test_labels}."
+        )
+    for name, field in differs.items():
+        if field is not None and not declared:
+            raise AssertionError(f"{method.name} reads test labels: {field} differs if {name}.")
+    if declared and not any(differs.values()):
+        raise AssertionError(f"{method.name} declares leaks_test_labels and reads no test labels.")
+    return ours
+
+
+def _difference(first: CondensedGraph, second: CondensedGraph) -> str | None:
+    """The name of the first part that differs."""
+    for field in ("x", "adjacency", "y"):
+        # Bytes: the two zeros are different, and NaN is itself.
+        one, other = (getattr(graph, field).contiguous().numpy() for graph in (first, second))
+        if one.dtype != other.dtype or one.tobytes() != other.tobytes():
+            return field
+    recorded: list[dict[str, Any]] = [
+        {key: value for key, value in graph.provenance.items() if key not in NOT_COMPARED}
+        for graph in (first, second)
+    ]
+    for key in sorted(recorded[0].keys() | recorded[1].keys()):
+        if recorded[0].get(key) != recorded[1].get(key):
+            return f"provenance[{key!r}]"
+    return None

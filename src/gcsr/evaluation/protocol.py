@@ -9,7 +9,8 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from gcsr.data.stored_graph import StoredGraph, require_in_memory
 from gcsr.data.views import View
 from gcsr.distributed.pool import Cluster, connected
 from gcsr.distributed.worker import Shared
-from gcsr.evaluation.modules import ModuleChoice, TrainingGraph, train_module
+from gcsr.evaluation.modules import ModuleChoice, TrainingGraph, edges_of, train_module
 from gcsr.evaluation.networks import (
     WHOLE,
     WITH_PSEUDO_LABELS,
@@ -34,16 +35,10 @@ from gcsr.evaluation.networks import (
 from gcsr.evaluation.origin import (
     condensed_graphs,
     require_condensed,
-    require_graph,
     require_origin,
     same_settings,
 )
-from gcsr.evaluation.trial import (
-    ModelChoice,
-    Task,
-    Trial,
-    require_unlabeled_nodes,
-)
+from gcsr.evaluation.trial import NetworkTester, PseudoLabels, check_numbers
 from gcsr.models.base import Model
 from gcsr.models.registry import testing_model
 from gcsr.starts.pseudo_labels import LABELERS
@@ -53,8 +48,84 @@ from gcsr.utils.devices import pick_device
 from gcsr.utils.errors import checks_arguments, require, require_integer, require_one_of
 from gcsr.utils.progress import Progress, ProgressOption, shows_progress, silent
 
+ModelChoice = str | ModuleChoice
 # Units per CPU: each prepares the real graph once, and the last ones should end together.
 UNITS_PER_CPU = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """``runs`` networks on each of some condensed graphs or, where there is none, on the whole one.
+
+    With a ``labeler`` they are trained with pseudo-labels on the whole graph.
+    """
+
+    graphs: tuple[CondensedGraph, ...]
+    model: Model | ModuleChoice
+    runs: int
+    recipe: TrainingRecipe
+    seed: int
+    metrics: bool = False
+    models: bool = False
+    labeler: str = ""
+
+    @property
+    def networks(self) -> range:
+        """All networks by number: run r of graph g is ``g * runs + r``."""
+        return range(max(1, len(self.graphs)) * self.runs)
+
+    def scores(
+        self, graph: Graph, device: torch.device, networks: range, progress: Progress
+    ) -> Scores:
+        """What some networks score, in their order.
+
+        On a CPU a network's scores do not depend on which others are trained with it; on CUDA those
+        of one call are batched, and the last bits may.
+        """
+        if not isinstance(self.model, Model):
+            return self._module_scores(self.model, graph, device, networks, progress)
+        tester, labels = NetworkTester(self.model, graph, device, self.recipe, self.seed), None
+        if self.graphs:
+            batches = tester.condensed_batches(self.graphs, self.runs)
+            batches = [batch for batch in batches if batch.networks.start in networks]
+        elif self.labeler:
+            labels = PseudoLabels.of(tester, progress, self.labeler)
+            batches = labels.batches(tester, networks)
+        else:
+            batches = tester.real_batches(tester.view.training(), networks)
+        found = tester.scores(batches, progress, metrics=self.metrics, models=self.models)
+        return found if labels is None else replace(found, pseudo_labels=labels.accuracies(tester))
+
+    def _module_scores(
+        self,
+        model: ModuleChoice,
+        graph: Graph,
+        device: torch.device,
+        networks: range,
+        progress: Progress,
+    ) -> Scores:
+        """The same for a user's module, one network at a time."""
+        view = View(graph)
+        validation = view.validation()
+        trained = []
+        for g, numbers in groupby(networks, lambda number: number // self.runs):
+            source = self.graphs[g] if self.graphs else view.training()
+            train = TrainingGraph.of(source, graph.num_classes, device)
+            for number in numbers:
+                found = train_module(
+                    model, train, validation, recipe=self.recipe, seed=self.seed, number=number
+                )
+                trained.append(found)
+                progress("training modules", len(trained), len(networks))
+        test = view.test()
+        edges = edges_of(test, device)
+        tested = [
+            Scores.of(caller.scores(edges, test)[None], test.labels, metrics=self.metrics)
+            for caller, _ in trained
+        ]
+        modules = [caller.module for caller, _ in trained] if self.models else []
+        best = torch.tensor([score for _, score in trained], dtype=torch.float64)
+        return replace(Scores.joined(tested), validation=best, models=modules)
 
 
 def scores_spread(
@@ -215,7 +286,11 @@ def evaluate_full(
     labeler = "auto" if pseudo_labels is True else pseudo_labels or ""
     if labeler:
         require_one_of("pseudo_labels", labeler, ("auto", *LABELERS))
-        require_unlabeled_nodes(graph)
+        require(
+            not graph.inductive,
+            f"pseudo_labels must be false for the inductive graph {graph.name}, got true: every"
+            " visible node has a training label.",
+        )
         graph.require_single_label("pseudo_labels")
         require(cluster is None, "pseudo_labels must be false with a cluster, got true.")
         named = isinstance(network, Model)
@@ -274,8 +349,8 @@ def train(
         )
         return caller.module
     if real is not None:
-        trial = Trial(network, real, target, recipe, seed)
-        params = trial.train(trial.condensed_batches([small], 1)[0], recipe, silent).params
+        tester = NetworkTester(network, real, target, recipe, seed)
+        params = tester.train(tester.condensed_batches([small], 1)[0], recipe, silent).params
     else:
         x, adjacency, targets = (
             part.to(target, torch.float32) for part in (small.x, small.adjacency, small.targets)
@@ -355,16 +430,3 @@ def resolved_model(
     # A functools.partial is a function without a name.
     named = type(model) if isinstance(model, nn.Module) else model
     return str(getattr(named, "__name__", type(model).__name__)), model
-
-
-def check_numbers(graph: Graph, runs: int, hidden_channels: int, single_label: str = "") -> None:
-    """Refuse other objects than graphs, and invalid numbers.
-
-    ``single_label`` names what needs a graph in memory with one label per node.
-    """
-    require_graph(graph)
-    require_integer("runs", runs, least=1)
-    require_integer("hidden_channels", hidden_channels, least=1)
-    if single_label:
-        require_in_memory(graph, "graph")
-        graph.require_single_label(single_label)

@@ -16,13 +16,11 @@ from gcsr.data.graph import Graph
 from gcsr.data.interop import graph_of
 from gcsr.data.views import View
 from gcsr.evaluation.intervals import Accuracy, Difference
-from gcsr.evaluation.protocol import check_numbers
-from gcsr.evaluation.trial import Batch, Measured, Trial
+from gcsr.evaluation.trial import Batch, Measured, NetworkTester
 from gcsr.methods.registry import build, known_setting
 from gcsr.methods.registry import method as find_method
-from gcsr.models.registry import testing_model
 from gcsr.training.fit import TrainingRecipe
-from gcsr.utils.devices import make_generator, pick_device
+from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import plain_number, require, require_integer, require_one_of
 from gcsr.utils.progress import ProgressOption, prefixed, shows_progress
 from gcsr.utils.safe_io import is_number
@@ -108,7 +106,6 @@ def robustness(
     for name in settings:
         known_setting(find_method(method), name, robustness)
     real = graph_of(graph)
-    check_numbers(real, runs, hidden_channels, "robustness")
     require_integer("graphs", graphs, 1)
     for noise in noises:
         require_one_of("noises", noise, NOISES)
@@ -116,8 +113,9 @@ def robustness(
         fine = is_number(level) and 0 < level <= 1
         require(fine, f"levels must be > 0 and <= 1, got {level!r}.")
     condenser = build(method, {"nodes": nodes, "ratio": ratio, **settings})
-    target, recipe = pick_device(device), recipe or TrainingRecipe()
-    trial = Trial(testing_model(model, hidden_channels), real, target, recipe, seed)
+    tester = NetworkTester.of(
+        "robustness", real, model, runs, recipe, hidden_channels, seed, device
+    )
     cases = [("none", 0.0), *((noise, float(level)) for noise in noises for level in levels)]
     rows = []
     for done, (noise, level) in enumerate(cases):
@@ -126,12 +124,14 @@ def robustness(
         batches: dict[str, list[Batch]] = {"condensed": [], "whole": []}
         for draw in range(graphs):
             noisy = perturbed(real, noise, level, seed + draw)
-            small = condenser.condense(noisy, seed=seed + draw, device=target, progress=named)
+            small = condenser.condense(
+                noisy, seed=seed + draw, device=tester.device, progress=named
+            )
             # Every draw has its own initial weights.
             networks = range(draw * runs, (draw + 1) * runs)
-            batches["condensed"] += trial.condensed_batches([small], runs, networks.start)
-            batches["whole"] += trial.real_batches(View(noisy).training(), networks)
-        scores = trial.percents(batches, named)
+            batches["condensed"] += tester.condensed_batches([small], runs, networks.start)
+            batches["whole"] += tester.real_batches(View(noisy).training(), networks)
+        scores = tester.percents(batches, named)
         found = {name: Accuracy.of(own, graphs) for name, own in scores.items()}
         # Both share the draws of the noise: differences are paired.
         each = np.subtract(scores["condensed"], scores["whole"]).reshape(graphs, -1).mean(1)
@@ -146,7 +146,7 @@ def robustness(
         settings=condenser.settings,
         graphs=graphs,
         rows=tuple(rows),
-        **trial.described(model, runs),
+        **tester.described(model, runs),
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
-from itertools import groupby
 from typing import Any, TypeVar
 
 import torch
@@ -13,12 +12,14 @@ from torch import Tensor, nn
 
 from gcsr.data.condensed import CondensedGraph
 from gcsr.data.graph import Graph
+from gcsr.data.stored_graph import require_in_memory
 from gcsr.data.views import Target, View, VisibleGraph
-from gcsr.evaluation.modules import ModuleChoice, TrainingGraph, edges_of, train_module
 from gcsr.evaluation.networks import Scores, TrainedNetwork
+from gcsr.evaluation.origin import require_graph
 from gcsr.methods.base import code_versions
 from gcsr.models.base import Model, Prepared, joined
 from gcsr.models.gat import GAT
+from gcsr.models.registry import testing_model
 from gcsr.outofcore.predict import accuracy_in_blocks
 from gcsr.outofcore.real import RealGraph, real_graph
 from gcsr.starts.pseudo_labels import class_shares
@@ -31,88 +32,12 @@ from gcsr.training.fit import (
     networks_at_once,
     topology_of,
 )
-from gcsr.utils.devices import machine_name, within_memory
-from gcsr.utils.errors import require
+from gcsr.utils.devices import machine_name, pick_device, within_memory
+from gcsr.utils.errors import require_integer
 from gcsr.utils.parallel import run_jobs_on, suitable_threads
 from gcsr.utils.progress import Progress
 
-ModelChoice = str | ModuleChoice
 K = TypeVar("K")
-
-
-@dataclass(frozen=True, eq=False)
-class Task:
-    """``runs`` networks on each of some condensed graphs or, where there is none, on the whole one.
-
-    With a ``labeler`` they are trained with pseudo-labels on the whole graph.
-    """
-
-    graphs: tuple[CondensedGraph, ...]
-    model: Model | ModuleChoice
-    runs: int
-    recipe: TrainingRecipe
-    seed: int
-    metrics: bool = False
-    models: bool = False
-    labeler: str = ""
-
-    @property
-    def networks(self) -> range:
-        """All networks by number: run r of graph g is ``g * runs + r``."""
-        return range(max(1, len(self.graphs)) * self.runs)
-
-    def scores(
-        self, graph: Graph, device: torch.device, networks: range, progress: Progress
-    ) -> Scores:
-        """What some networks score, in their order.
-
-        On a CPU a network's scores do not depend on which others are trained with it; on CUDA those
-        of one call are batched, and the last bits may.
-        """
-        if not isinstance(self.model, Model):
-            return self._module_scores(self.model, graph, device, networks, progress)
-        trial, labels = Trial(self.model, graph, device, self.recipe, self.seed), None
-        if self.graphs:
-            batches = trial.condensed_batches(self.graphs, self.runs)
-            batches = [batch for batch in batches if batch.networks.start in networks]
-        elif self.labeler:
-            labels = PseudoLabels.of(trial, progress, self.labeler)
-            batches = labels.batches(trial, networks)
-        else:
-            batches = trial.real_batches(trial.view.training(), networks)
-        found = trial.scores(batches, progress, metrics=self.metrics, models=self.models)
-        return found if labels is None else replace(found, pseudo_labels=labels.accuracies(trial))
-
-    def _module_scores(
-        self,
-        model: ModuleChoice,
-        graph: Graph,
-        device: torch.device,
-        networks: range,
-        progress: Progress,
-    ) -> Scores:
-        """The same for a user's module, one network at a time."""
-        view = View(graph)
-        validation = view.validation()
-        trained = []
-        for g, numbers in groupby(networks, lambda number: number // self.runs):
-            source = self.graphs[g] if self.graphs else view.training()
-            train = TrainingGraph.of(source, graph.num_classes, device)
-            for number in numbers:
-                found = train_module(
-                    model, train, validation, recipe=self.recipe, seed=self.seed, number=number
-                )
-                trained.append(found)
-                progress("training modules", len(trained), len(networks))
-        test = view.test()
-        edges = edges_of(test, device)
-        tested = [
-            Scores.of(caller.scores(edges, test)[None], test.labels, metrics=self.metrics)
-            for caller, _ in trained
-        ]
-        modules = [caller.module for caller, _ in trained] if self.models else []
-        best = torch.tensor([score for _, score in trained], dtype=torch.float64)
-        return replace(Scores.joined(tested), validation=best, models=modules)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,8 +82,38 @@ class Batch:
         return [replace(self, networks=self.networks[i : i + size]) for i in starts]
 
 
-class Trial:
+def check_numbers(graph: Graph, runs: int, hidden_channels: int, single_label: str = "") -> None:
+    """Refuse other objects than graphs, and invalid numbers.
+
+    ``single_label`` names what needs a graph in memory with one label per node.
+    """
+    require_graph(graph)
+    require_integer("runs", runs, least=1)
+    require_integer("hidden_channels", hidden_channels, least=1)
+    if single_label:
+        require_in_memory(graph, "graph")
+        graph.require_single_label(single_label)
+
+
+class NetworkTester:
     """Trains networks on small or whole graphs; validates and tests them on the real one."""
+
+    @classmethod
+    def of(
+        cls,
+        purpose: str,
+        graph: Graph,
+        model: str,
+        runs: int,
+        recipe: TrainingRecipe | None,
+        hidden_channels: int,
+        seed: int,
+        device: str | torch.device,
+    ) -> NetworkTester:
+        """From the arguments of a public function; ``purpose`` names what it measures."""
+        check_numbers(graph, runs, hidden_channels, purpose)
+        network, target = testing_model(model, hidden_channels), pick_device(device)
+        return cls(network, graph, target, recipe or TrainingRecipe(), seed)
 
     def __init__(
         self, model: Model, graph: Graph, device: torch.device, recipe: TrainingRecipe, seed: int
@@ -345,15 +300,6 @@ def _joined(parts: Sequence[Fitted]) -> Fitted:
 SEED = 0
 
 
-def require_unlabeled_nodes(graph: Graph) -> None:
-    """Refuse an inductive graph: there is no node without a label to predict."""
-    require(
-        not graph.inductive,
-        f"pseudo_labels must be false for the inductive graph {graph.name}, got true: every visible"
-        " node has a training label.",
-    )
-
-
 @dataclass(frozen=True, eq=False)
 class PseudoLabels:
     """Class shares ``(n, C)`` of every visible node: one-hot on training nodes, else predicted.
@@ -366,34 +312,34 @@ class PseudoLabels:
     shares: Tensor
 
     @classmethod
-    def of(cls, trial: Trial, progress: Progress, labeler: str) -> PseudoLabels:
+    def of(cls, tester: NetworkTester, progress: Progress, labeler: str) -> PseudoLabels:
         """Train the pseudo-labeler, whose seed is fixed, and predict every visible node."""
-        condensing = trial.view.condensing()
-        with suitable_threads(condensing.visible.x.numel(), trial.device):
+        condensing = tester.view.condensing()
+        with suitable_threads(condensing.visible.x.numel(), tester.device):
             found = class_shares(
                 condensing,
                 labeler,
                 seed=SEED,
-                device=trial.device,
+                device=tester.device,
                 tempered=True,
                 everyone=True,
                 progress=progress,
             )
         return cls(condensing.visible, found.shares)
 
-    def batches(self, trial: Trial, networks: range) -> list[Batch]:
+    def batches(self, tester: NetworkTester, networks: range) -> list[Batch]:
         """Networks trained on the whole graph with the shares as targets on every node."""
         visible = self.visible
         everyone = torch.arange(visible.num_nodes)
         target = Target(visible.x, visible.adjacency, everyone, visible.labels)
-        return trial.batches(trial.prepare(target), self.shares, networks)
+        return tester.batches(tester.prepare(target), self.shares, networks)
 
-    def accuracies(self, trial: Trial) -> dict[str, float]:
+    def accuracies(self, tester: NetworkTester) -> dict[str, float]:
         """Accuracy in percent of the most likely class on test and validation nodes.
 
         Asked for after all networks are trained: it reads the test labels.
         """
-        targets = {"test": trial.tested, "validation": trial.validation}
+        targets = {"test": tester.tested, "validation": tester.validation}
         predicted = self.shares.argmax(-1).cpu()
         return {
             name: 100 * float((predicted[target.nodes] == target.labels).double().mean())

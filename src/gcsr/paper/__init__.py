@@ -1,8 +1,8 @@
 """Every table of the paper as data (settings and published numbers), and one runner."""
 
 from gcsr.benchmarking.cells import Cell, Protocol
+from gcsr.benchmarking.measurement import Outcome
 from gcsr.benchmarking.store import Store
-from gcsr.benchmarking.work import Outcome
 from gcsr.paper.experiments import (
     EXPERIMENTS,
     Axis,

@@ -22,9 +22,9 @@ from gcsr.benchmarking.analyses import (
     WITHIN,
 )
 from gcsr.benchmarking.cells import STATISTICS, WHOLE_GRAPH, Cell, Protocol, cell
+from gcsr.benchmarking.measurement import Data, Outcome, recalled
 from gcsr.benchmarking.runner import measure
 from gcsr.benchmarking.store import Store
-from gcsr.benchmarking.work import Data, Outcome, recalled
 from gcsr.datasets.registry import DATASETS
 from gcsr.methods.presets import SIZES, paper_settings
 from gcsr.paper import published

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gcsr.analysis.figures import FORMATS, figure_bytes, heat_map, write_values
+from gcsr.analysis.figures import FORMATS, draw_nodes, draw_similarities, figure_bytes, heat_map
 from gcsr.benchmarking.analyses import ADJACENCY, CORRELATION, GRAM, SILHOUETTE
 from gcsr.benchmarking.cells import WHOLE_GRAPH, Protocol
 from gcsr.benchmarking.store import Row
@@ -62,7 +62,7 @@ def write_outputs(
         f"{stem}.csv": csv_text(experiment, compared, protocol).encode(),
     }
     if experiment.drawn:
-        drawing = portraits if experiment.analysis else draw
+        drawing = draw_graphs if experiment.analysis else draw
         try:
             figure = drawing(experiment, compared, protocol)
         except (KeyError, IndexError, TypeError, ValueError) as error:
@@ -192,7 +192,7 @@ def _error_bars(
 # -- Pictures of graphs -------------------------------------------------------------------------------
 
 
-def portraits(experiment: Experiment, compared: Sequence[Compared], protocol: Protocol) -> Figure:
+def draw_graphs(experiment: Experiment, compared: Sequence[Compared], protocol: Protocol) -> Figure:
     """A panel per method (and matrix), those with the leak and without it side by side."""
     pictures = list(_pictures(compared))
     columns = 3 if experiment.analysis == "adjacency" else max(1, len(pictures))
@@ -230,7 +230,7 @@ def _pictures(compared: Sequence[Compared]) -> Iterator[tuple[str, Callable[[Any
             correlation = texts.get((row["key"], CORRELATION), "-")
             whole = row["method"] == WHOLE_GRAPH
             heading = "original" if whole else f"{name}\ncorrelation {correlation}"
-            yield heading, partial(_similarities, np.array(drawn["ccns"], dtype=float))
+            yield heading, partial(draw_similarities, values=np.array(drawn["ccns"], dtype=float))
         elif "matrices" in drawn:
             starts = np.flatnonzero(np.diff(drawn["classes"])) + 1
             for kind, numbers in drawn["matrices"].items():
@@ -250,22 +250,11 @@ def _beside_published(one: Compared, number: Number) -> str:
     return f"{ours} (published {one.line.published:.{digits}f}, {number.difference:+.{digits}f})"
 
 
-def _similarities(values: np.ndarray, axis: Any) -> None:
-    axis.imshow(values, vmin=0, vmax=1, cmap="viridis")
-    axis.set_xticks(range(len(values)))
-    axis.set_yticks(range(len(values)))
-    write_values(axis, values)
-
-
 def _map(drawn: Mapping[str, Any], axis: Any) -> None:
     """t-SNE of real and condensed nodes of the first classes."""
-    for kind, style in (
-        ("real", {"s": 5, "alpha": 0.4, "linewidths": 0}),
-        ("condensed", {"s": 60, "marker": "*", "edgecolors": "black", "linewidths": 0.4}),
-    ):
+    for kind in ("real", "condensed"):
         places = np.array(drawn[kind], dtype=float).reshape(-1, 2)
         classes = np.array(drawn[f"{kind}_classes"])
-        for label in range(_DRAWN_CLASSES):
-            chosen = places[classes == label]
-            axis.scatter(chosen[:, 0], chosen[:, 1], color=f"C{label}", **style)
+        chosen = (classes >= 0) & (classes < _DRAWN_CLASSES)
+        draw_nodes(axis, places[chosen], [f"C{label}" for label in classes[chosen]], kind)
     axis.set(xticks=[], yticks=[])

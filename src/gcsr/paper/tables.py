@@ -10,9 +10,9 @@ from statistics import fmean, pstdev
 from typing import Any
 
 from gcsr.benchmarking.cells import Cell, Protocol
+from gcsr.benchmarking.measurement import Outcome
 from gcsr.benchmarking.results import markdown_table
 from gcsr.benchmarking.store import Row
-from gcsr.benchmarking.work import Outcome
 from gcsr.paper.experiments import Experiment, Line
 from gcsr.utils.formatting import counted, nouns
 

@@ -12,15 +12,15 @@ from markupsafe import Markup
 
 from gcsr.benchmarking.results import Results, accuracy_of, seconds_of, short_name
 from gcsr.benchmarking.store import Row
-from gcsr.reporting.charts import KINDS, Points, Series, line_chart
-from gcsr.reporting.page import Page, Panel, html, joined
+from gcsr.reporting.page import KINDS, Page, Panel, Points, Series, html, joined, line_chart
 from gcsr.utils.formatting import counted
 
 # The style of methods that are not among the best.
 OTHERS = "published"
 LEAD = (
     "Mean test accuracy in percent with half of its 95 % interval over condensed graphs. *: the best"
-    " method, and those that cannot be told from it. † leaks test labels and is compared with nothing."
+    " method, and those that are not distinguishable from it. † leaks test labels and is compared with"
+    " nothing."
 )
 
 

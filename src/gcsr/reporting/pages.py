@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gcsr.data.condensed import CondensedGraph, size_note
+from gcsr.evaluation.cost import RANDOM, SMALL, WHOLE
 from gcsr.evaluation.intervals import compare
 from gcsr.evaluation.origin import PSEUDO_LABELS_NOTE, used_pseudo_labels
 from gcsr.reporting import panels
-from gcsr.reporting.charts import heat_table
-from gcsr.reporting.page import Banner, Page, Panel, Tile, html
-from gcsr.reporting.results import RANDOM, SMALL, WHOLE, Result, Score
-from gcsr.reporting.text import NOTHING, command, decimal, number, seconds, text, written
+from gcsr.reporting.page import Banner, Page, Panel, Tile, heat_table, html
+from gcsr.reporting.results import (
+    NOTHING,
+    Result,
+    Score,
+    command,
+    decimal,
+    number,
+    seconds,
+    text,
+    written,
+)
 from gcsr.utils.errors import require
 from gcsr.utils.formatting import byte_count, counted
 from gcsr.utils.safe_io import part
@@ -63,7 +72,7 @@ def _single_tiles(found: Result) -> Iterator[Tile]:
         reached = 100 * mean / of_whole if of_whole else 0.0
         yield ("Of the whole graph's", f"{reached:.1f} %", f"{of_whole:.1f} % whole")
         against = compare(own.evaluation.accuracy, random.evaluation.accuracy)
-        detail = f"points · {against.word} · {random.evaluation.mean:.1f} %"
+        detail = f"points · {against.direction} · {random.evaluation.mean:.1f} %"
         yield ("Less random nodes", f"{against.mean:+.1f}", detail)
     original = found.original_bytes
     smaller = f"of {byte_count(original)}" if original else ""

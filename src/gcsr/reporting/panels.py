@@ -13,21 +13,25 @@ from gcsr.analysis.analysis import ordered_matrices
 from gcsr.analysis.privacy import COLUMNS, STATEMENT
 from gcsr.analysis.statistics import GraphStatistics
 from gcsr.data.condensed import stored_matrix_bytes
-from gcsr.evaluation.cost import verdict
+from gcsr.evaluation.cost import RANDOM, SMALL, WHOLE, verdict
 from gcsr.evaluation.intervals import compare
-from gcsr.reporting.charts import (
+from gcsr.reporting.drawing import graph_data, heat_data, map_data, similarity_data
+from gcsr.reporting.page import (
     SMOOTHED_FROM,
+    Panel,
     Series,
     heat_table,
+    html,
+    joined,
     line_chart,
     smoothed,
     strips,
 )
-from gcsr.reporting.drawing import graph_data, heat_data, map_data, similarity_data
-from gcsr.reporting.page import Panel, html, joined
-from gcsr.reporting.results import LABELS, RANDOM, SMALL, WHOLE, Result, Score
-from gcsr.reporting.text import (
+from gcsr.reporting.results import (
+    LABELS,
     NOTHING,
+    Result,
+    Score,
     command,
     curve,
     decimal,
@@ -219,10 +223,10 @@ def _comparisons(scores: Sequence[Score]) -> Iterator[str]:
     less = [
         (one.name, compare(own, one.evaluation.accuracy)) for one in trained if one is not first
     ]
-    told = "; ".join(f"{name}: {found.word} ({found})" for name, found in less)
+    compared = "; ".join(f"{name}: {found.direction} ({found})" for name, found in less)
     yield (
         f"{first.name} less each other row, in points with the 95 % interval of the difference:"
-        f" {told}."
+        f" {compared}."
     )
     stds = ", ".join(f"{one.name} {one.evaluation.std:.1f}" for one in trained)
     yield f"Standard deviation over all runs, which papers report: {stds}."

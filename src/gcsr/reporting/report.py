@@ -14,12 +14,12 @@ from gcsr.analysis.privacy import privacy as attack
 from gcsr.data.condensed import CondensedGraph
 from gcsr.data.graph import Graph
 from gcsr.datasets.registry import catalogue
+from gcsr.evaluation.cost import SMALL
 from gcsr.evaluation.origin import condensed_graphs, require_origin
 from gcsr.models.registry import testing_model
 from gcsr.reporting.pages import comparison_page, require_one_dataset, single_page
-from gcsr.reporting.results import SMALL, Result, Score, train_and_test
+from gcsr.reporting.results import Result, Score, text, train_and_test
 from gcsr.reporting.searched import search_page
-from gcsr.reporting.text import text
 from gcsr.training.fit import TrainingRecipe
 from gcsr.tuning.architecture import SearchResult
 from gcsr.utils.devices import pick_device
@@ -111,13 +111,12 @@ def report(
         recipe: how they are trained; by default as in the paper.
         subsets: random subsets of the same size.
         tsne_nodes: at most so many real nodes in the map, up to 20,000; 0 makes no map.
-        privacy: whether :func:`gcsr.privacy` attacks networks trained on a single result.
+        privacy: whether networks trained on a single result are attacked, as by :func:`gcsr.privacy`.
         seed: of networks, sample and map.
         device: where networks are trained.
         check_origin: ``False`` accepts a graph that the results were not made from.
         absent: why there is no real graph, if there is none.
-        progress: True shows a bar, False nothing, a function is called with the stage, the steps done
-            and their number. By default a bar on a terminal or in a notebook.
+        progress: as in :func:`gcsr.condense`.
 
     Returns:
         The page, a ``str``. Its ``scores`` are the accuracies that are on it.

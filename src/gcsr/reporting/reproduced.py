@@ -11,13 +11,12 @@ from statistics import fmean
 from markupsafe import Markup
 
 from gcsr.benchmarking.cells import Protocol
+from gcsr.benchmarking.measurement import Outcome, recalled
 from gcsr.benchmarking.store import Row, Store
-from gcsr.benchmarking.work import Outcome, recalled
 from gcsr.paper.experiments import EXPERIMENTS, Axis, Experiment
 from gcsr.paper.figures import rows_file
 from gcsr.paper.tables import NUMERIC, SPREAD, Compared, compare, reasons, size, text_table
-from gcsr.reporting.charts import KINDS, Series, line_chart, scatter
-from gcsr.reporting.page import Banner, Page, Panel, Tile, html
+from gcsr.reporting.page import KINDS, Banner, Page, Panel, Series, Tile, html, line_chart, scatter
 from gcsr.utils.errors import require
 from gcsr.utils.formatting import counted
 
@@ -28,7 +27,7 @@ FEWEST_DOTS = 4
 
 
 @dataclass(frozen=True)
-class Table:
+class ReproducedTable:
     """One experiment of the folder under one protocol, with the lines of datasets that were begun."""
 
     experiment: Experiment
@@ -84,7 +83,7 @@ def reproduced_page(folder: Path) -> Page:
     )
 
 
-def _tables(store: Store) -> Iterator[Table]:
+def _tables(store: Store) -> Iterator[ReproducedTable]:
     """Tables with at least one finished number, once per protocol."""
     measured = {
         (row["method"], row["dataset"], row.get("nodes"))
@@ -107,7 +106,7 @@ def _tables(store: Store) -> Iterator[Table]:
                 kept = [one for one in lines if one.line.dataset in begun]
                 untouched = Counter(o.line.dataset for o in lines if o.line.dataset not in begun)
                 keys = frozenset(found.row["key"] for found in outcomes.values() if found.row)
-                yield Table(experiment, protocol, kept, untouched, keys)
+                yield ReproducedTable(experiment, protocol, kept, untouched, keys)
 
 
 def _protocols(store: Store) -> list[Protocol]:
@@ -129,7 +128,7 @@ def _protocols(store: Store) -> list[Protocol]:
     return [Protocol(graphs, runs, quick) for graphs, runs in sorted(found, reverse=True)]
 
 
-def _banners(found: Sequence[Table], unknown: int) -> Iterator[Banner]:
+def _banners(found: Sequence[ReproducedTable], unknown: int) -> Iterator[Banner]:
     quick = [one.name for one in found if one.protocol.quick]
     if quick:
         runs = f"{', '.join(quick)}: one graph, few iterations and epochs."
@@ -143,7 +142,7 @@ def _banners(found: Sequence[Table], unknown: int) -> Iterator[Banner]:
         yield ("note", "Not shown.", f"{rows} belong to no table of this version.")
 
 
-def _tiles(found: Sequence[Table], gaps: Sequence[float]) -> Iterator[Tile]:
+def _tiles(found: Sequence[ReproducedTable], gaps: Sequence[float]) -> Iterator[Tile]:
     done = sum(one.done for one in found)
     total = sum(len(one.experiment.lines) for one in found)
     yield ("Lines done", f"{done:,}", f"of {total:,} in {counted(len(found), 'table')}")
@@ -153,7 +152,7 @@ def _tiles(found: Sequence[Table], gaps: Sequence[float]) -> Iterator[Tile]:
         yield ("Mean distance", distance, f"points, {counted(len(gaps), 'number')}")
 
 
-def _panel(one: Table) -> Panel:
+def _panel(one: ReproducedTable) -> Panel:
     done = [line for line in one.compared if not _undone(line)]
     undone = [line for line in one.compared if _undone(line)]
     tables = [_table(one, done)]
@@ -177,7 +176,7 @@ def _panel(one: Table) -> Panel:
     return Panel(title, body, lead, short=f"{one.name} {graphs}x{runs}")
 
 
-def _table(one: Table, lines: Sequence[Compared]) -> Markup:
+def _table(one: ReproducedTable, lines: Sequence[Compared]) -> Markup:
     names, cells = text_table(lines)
     bars = one.experiment.drawn  # in points of accuracy
     about = f"; bars: difference without leak, up to ±{FULL_BAR:g} points" if bars else ""
@@ -195,7 +194,7 @@ def _undone(line: Compared) -> bool:
     return all(number.state != "done" for number in line.numbers)
 
 
-def _scatter(one: Table) -> Markup | None:
+def _scatter(one: ReproducedTable) -> Markup | None:
     if not one.experiment.drawn:
         return None
     dots = []
@@ -212,7 +211,7 @@ def _scatter(one: Table) -> Markup | None:
     return scatter(dots, names, x="published, %", y="Ours over published accuracy, %")
 
 
-def _curves(one: Table, axis: Axis) -> Iterator[Markup]:
+def _curves(one: ReproducedTable, axis: Axis) -> Iterator[Markup]:
     for dataset in dict.fromkeys(each.line.dataset for each in one.compared):
         lines = [each for each in one.compared if each.line.dataset == dataset]
         values = sorted({each.line.x or 0.0 for each in lines})

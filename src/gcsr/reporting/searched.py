@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from gcsr.reporting.charts import KINDS, Series, line_chart, scatter
-from gcsr.reporting.page import Page, Panel, Tile, html, joined
-from gcsr.reporting.text import NOTHING, decimal, pairs, seconds, written
-from gcsr.tuning.architecture import RANDOM, SMALL, WHOLE, Ranking, SearchResult
+from gcsr.evaluation.cost import RANDOM, SMALL, WHOLE
+from gcsr.reporting.page import KINDS, Page, Panel, Series, Tile, html, joined, line_chart, scatter
+from gcsr.reporting.results import NOTHING, decimal, pairs, seconds, written
+from gcsr.tuning.architecture import Ranking, SearchResult
 from gcsr.utils.formatting import byte_count, counted
 
 # Of the settings that are shown.

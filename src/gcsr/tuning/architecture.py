@@ -19,11 +19,11 @@ from gcsr.data.condensed import CondensedGraph
 from gcsr.data.graph import Graph
 from gcsr.data.stored_graph import require_in_memory
 from gcsr.data.views import Target, View
-from gcsr.evaluation.cost import condense_seconds, random_subsets
+from gcsr.evaluation.cost import RANDOM, SMALL, WHOLE, condense_seconds, random_subsets
 from gcsr.evaluation.intervals import rank_correlation
 from gcsr.evaluation.modules import TrainingGraph, edges_of, train_module
 from gcsr.evaluation.origin import require_origin
-from gcsr.evaluation.trial import Trial
+from gcsr.evaluation.trial import NetworkTester
 from gcsr.models.base import Model, Params, Prepared
 from gcsr.models.registry import MODELS, testing_model
 from gcsr.models.sparse import SparseOperator
@@ -46,13 +46,12 @@ SETTINGS: dict[str, tuple[type, str]] = {
     "lr": (float, "1e-3..0.1:log"),
     "weight_decay": (float, "1e-5..1e-2:log"),
 }
-TRAINING = ("lr", "weight_decay")
+OPTIMIZER_SETTINGS = ("lr", "weight_decay")
 # Networks of this library have two layers and batch their runs; with another number PyG's are used.
 DEEP = {"gcn": "GCN", "sage": "GraphSAGE", "gat": "GAT"}
 OWN_LAYERS = 2
 SAMPLERS = ("tpe", "random")
 RECIPE = TrainingRecipe(epochs=200, validate_every=10)
-SMALL, RANDOM, WHOLE = "condensed", "random", "whole"
 
 
 @dataclass(frozen=True)
@@ -135,7 +134,13 @@ class Architectures:
             )
             make = cast("Callable[[Any], nn.Module]", space)
         given |= changes
-        names = TRAINING if make else ("model", *TRAINING) if factories else tuple(SETTINGS)
+        names = (
+            OPTIMIZER_SETTINGS
+            if make
+            else ("model", *OPTIMIZER_SETTINGS)
+            if factories
+            else tuple(SETTINGS)
+        )
         for name in given:
             require_one_of("space", name, names)
         found: dict[str, Dimension] = {}
@@ -231,7 +236,7 @@ class Trainer:
     runs: int
     seed: int
     device: torch.device
-    _known: dict[str, tuple[Trial, list[tuple[Prepared, torch.Tensor]]]] = field(
+    _known: dict[str, tuple[NetworkTester, list[tuple[Prepared, torch.Tensor]]]] = field(
         default_factory=dict
     )
 
@@ -261,20 +266,20 @@ class Trainer:
         self, model: Model, recipe: TrainingRecipe, progress: Progress
     ) -> tuple[list[float], float, Callable[[], float]]:
         if model.name not in self._known:
-            trial = Trial(model, self.graph, self.device, recipe, self.seed)
-            self._known[model.name] = trial, [self._prepare(trial, g) for g in self.graphs]
+            tester = NetworkTester(model, self.graph, self.device, recipe, self.seed)
+            self._known[model.name] = tester, [self._prepare(tester, g) for g in self.graphs]
         first, inputs = self._known[model.name]
-        trial = copy(first)
-        trial.model, trial.recipe = model, recipe
+        tester = copy(first)
+        tester.model, tester.recipe = model, recipe
         batches = [
             batch
             for place, one in enumerate(inputs)
-            for batch in trial.batches(*one, range(place, self.runs, len(inputs)))
+            for batch in tester.batches(*one, range(place, self.runs, len(inputs)))
         ]
-        fitted = trial.fitted(batches, progress)
+        fitted = tester.fitted(batches, progress)
         scores = torch.cat([part.validation for part in fitted]).tolist()
         params = fitted[0].params
-        on_validation = forward_operations(trial.validate, params)
+        on_validation = forward_operations(tester.validate, params)
         operations = sum(
             len(batch.networks)
             * self._passes(forward_operations(batch.prepared, params), on_validation)
@@ -282,18 +287,18 @@ class Trainer:
         )
 
         def test() -> float:
-            return 100 * float(trial.test_scores(fitted, silent).test.double().mean())
+            return 100 * float(tester.test_scores(fitted, silent).test.double().mean())
 
         return scores, operations, test
 
     def _prepare(
-        self, trial: Trial, graph: CondensedGraph | Target
+        self, tester: NetworkTester, graph: CondensedGraph | Target
     ) -> tuple[Prepared, torch.Tensor]:
         if isinstance(graph, CondensedGraph):
-            batch = trial.condensed_batches([graph], 1)[0]
+            batch = tester.condensed_batches([graph], 1)[0]
             return batch.prepared, batch.classes
         targets = targets_of(graph.labels, self.graph.num_classes)
-        return trial.prepare(graph), targets.to(self.device)
+        return tester.prepare(graph), targets.to(self.device)
 
     def _modules(
         self, model: Factory, recipe: TrainingRecipe, progress: Progress
@@ -527,9 +532,8 @@ def search(
     decided = tried.decide(SMALL, size, found, whole, progress)
     rankings = {SMALL: replace(decided, condense_seconds=condense_seconds(small))}
     if compare:
-        itemsize = 2 if small.half else 4
         visible = view.condensing().visible
-        subsets = random_subsets(visible, small.stored_bytes, itemsize, seed, runs)
+        subsets = random_subsets(small, visible, seed, runs)
         targets = [one.target for one in subsets]
         drawn = tried.train(
             trainer(*targets[: len({id(one) for one in targets})]), RANDOM, progress

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -29,7 +30,7 @@ from gcsr.engines.loop import RUN_ERRORS
 from gcsr.methods.distributed import condense_spread
 from gcsr.methods.registry import known_setting
 from gcsr.methods.registry import method as find_method
-from gcsr.tuning.space import Choices, Value, import_optuna, space_for, text_of
+from gcsr.tuning.space import Choices, Value, import_optuna, space_for
 from gcsr.tuning.study import (
     NOTE,
     SCORER,
@@ -42,7 +43,7 @@ from gcsr.tuning.study import (
 )
 from gcsr.utils.devices import pick_device
 from gcsr.utils.errors import InputError, require
-from gcsr.utils.formatting import counted
+from gcsr.utils.formatting import counted, text_of
 from gcsr.utils.progress import Progress, ProgressOption, shows_progress, silent
 from gcsr.utils.safe_io import is_number, write_atomically
 
@@ -78,9 +79,15 @@ class Trial:
 class Tuning:
     """The trials of a search."""
 
-    question: StudySpec
+    spec: StudySpec
     trials: Sequence[Trial]
     study: Path | None = None
+
+    @property
+    def question(self) -> StudySpec:
+        """The name of :attr:`spec` until version 0.3."""
+        warnings.warn("question is called spec now", DeprecationWarning, stacklevel=2)
+        return self.spec
 
     @property
     def ranked(self) -> list[Trial]:
@@ -107,7 +114,7 @@ class Tuning:
     @property
     def settings(self) -> dict[str, Value]:
         """Its settings, for :func:`gcsr.condense`: what was searched and what was fixed."""
-        return {**self.question.space.fixed, **self.best.settings}
+        return {**self.spec.space.fixed, **self.best.settings}
 
     def condense(
         self,
@@ -118,7 +125,7 @@ class Tuning:
         cluster: str | Cluster | None = None,
     ) -> list[CondensedGraph]:
         """Condense with the best settings; by default the graph that was searched on."""
-        spec = self.question
+        spec = self.spec
         condenser, preset = spec.condenser(self.best.settings)
         tuned = {
             "study": None if self.study is None else self.study.name,
@@ -126,7 +133,7 @@ class Tuning:
             "trial": self.best.number,
             "space": spec.space.to_dict(),
             "validation": self.score,
-            "judge": SCORER,
+            "scorer": SCORER,
             "content_hash": spec.graph.content_hash,
         }
         return condenser.condense_many(
@@ -149,7 +156,7 @@ class Tuning:
         """Everything as plain values."""
         complete = bool(self.ranked)
         return {
-            **self.question.identity(),
+            **self.spec.identity(),
             "study": None if self.study is None else str(self.study),
             "best": asdict(self.best) if complete else None,
             "settings": self.settings if complete else None,
@@ -196,9 +203,9 @@ def tune(
         space: ``paper``, ``wide``, a TOML file, or a mapping from names to dimensions, which are
             texts (``"0.1..10:log"``, ``"1,2"``), lists of choices, or values. By default what
             ``settings`` search or, if that is nothing, the paper's grid.
-        preset: what settings that are not searched are taken from.
+        preset: where settings that are not searched come from: ``default``, ``paper`` or ``official``.
         trials: how many there are in all, those of a continued study included.
-        seconds: no trial begins after that many.
+        seconds: no trial begins after so many seconds.
         study: a SQLite file that keeps every trial; the same call continues it.
         seed: of the proposals, and of the first graph of every trial.
         graphs: condensed graphs per trial, over which validation accuracy is averaged.
@@ -329,7 +336,7 @@ class Search:
             trial.set_user_attr(NOTE, str(error).strip() or type(error).__name__)
             study.tell(trial, state=state.PRUNED)
         except BaseException:
-            # Ctrl-C may come when the score has just been told.
+            # Ctrl-C may come when the score has just been reported.
             study.tell(trial, state=state.FAIL, skip_if_finished=True)
             raise
 
@@ -424,7 +431,7 @@ def tuning_figure(tuning: Tuning) -> Figure:
     from matplotlib.figure import Figure  # noqa: PLC0415 - takes a second to import
     from matplotlib.ticker import MaxNLocator, NullFormatter  # noqa: PLC0415
 
-    spec, trials = tuning.question, tuning.trials
+    spec, trials = tuning.spec, tuning.trials
     columns = max(1, min(COLUMNS, len(spec.space.searched)))
     rows = -(-len(spec.space.searched) // columns)
     figure = Figure(figsize=(10, 3.2 + 2.4 * rows), layout="constrained")

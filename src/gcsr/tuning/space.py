@@ -22,6 +22,7 @@ from gcsr.methods.base import Condenser
 from gcsr.methods.registry import kinds_of, known_setting, setting_kinds, value_of
 from gcsr.methods.registry import method as method_of
 from gcsr.utils.errors import InputError, require
+from gcsr.utils.formatting import text_of
 from gcsr.utils.safe_io import reason
 
 Value = None | bool | int | float | str
@@ -194,16 +195,6 @@ def _range(name: str, text: str, low: str, rest: str, kind: Any) -> Range:
     )
     require(not how or first > 0, f"{name} must begin above 0 for :log, got {text!r}.")
     return Range(first, last, log=bool(how), whole=number is int)
-
-
-def text_of(value: Value) -> str:
-    """A value as it is written on the command line, exactly."""
-    if value is None or isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float):
-        short = f"{value:g}"
-        return short if float(short) == value else repr(value)
-    return str(value)
 
 
 _SPACES = tomllib.loads((files("gcsr.tuning") / "spaces.toml").read_text(encoding="utf-8"))

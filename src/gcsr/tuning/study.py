@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 
 STUDY_NAME = "gcsr"
 # User attributes of a study and of a trial.
-IDENTITY, NOTE = "question", "note"
+IDENTITY, NOTE = "identity", "note"
+# What the identity and the scorer in it were called before version 0.4.
+OLD_IDENTITY, OLD_SCORER = "question", "judge"
 # Trials before the first may be pruned.
 UNPRUNED_TRIALS = 5
 # Networks that score every trial. Other networks, with other initial weights, choose an iterate.
@@ -119,7 +121,7 @@ class StudySpec:
             "space": self.space.to_dict(),
             "seed": self.seed,
             "graphs": self.graphs,
-            "judge": SCORER,
+            "scorer": SCORER,
         }
 
     def _check_ends(self) -> None:
@@ -170,7 +172,9 @@ def _new_or_continued(
         load_if_exists=True,
     )
     trials = study.get_trials(deepcopy=False)
-    known = study.user_attrs.get(IDENTITY)
+    known = study.user_attrs.get(IDENTITY, study.user_attrs.get(OLD_IDENTITY))
+    if isinstance(known, dict) and OLD_SCORER in known:
+        known = {**known, "scorer": known[OLD_SCORER]}
     if known is None and not trials:
         study.set_user_attr(IDENTITY, identity)
     else:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
+from collections.abc import Mapping
 from decimal import Decimal
 
 from gcsr.utils.errors import InputError
@@ -70,3 +72,30 @@ def parse_bytes(option: str, text: str) -> int:
         if (match[2] or size == int(size)) and size < 2**63:
             return int(size)
     raise InputError(f"{option} must be a size such as 500MB, 2GiB or 1e9 (bytes), got {text!r}.")
+
+
+def text_of(value: object) -> str:
+    """A value as it is written on the command line, exactly."""
+    if value is None or isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        short = f"{value:g}"
+        return short if float(short) == value else repr(value)
+    return str(value)
+
+
+def command_line(*words: object, **options: object) -> str:
+    """A command as it is typed.
+
+    Options that are ``None`` or false are left out, true ones have no value. A mapping becomes one
+    option with ``NAME=VALUE`` for each of its items.
+    """
+    parts = [str(word) for word in words]
+    for name, value in options.items():
+        option = f"--{name.replace('_', '-')}"
+        if isinstance(value, Mapping):
+            for key, one in value.items():
+                parts += [option, f"{key}={text_of(one)}"]
+        elif value is not None and value is not False:
+            parts += [option] if value is True else [option, text_of(value)]
+    return shlex.join(parts)

@@ -402,7 +402,7 @@ def draws_regularizer(group: Sequence[Cell]) -> bool:
 
 
 @dataclass(eq=False)
-class Taken:
+class ClaimedCells:
     """A group of cells that this process may measure; the ``claim`` must be closed.
 
     Without a ``graph`` no cell is missing, or none can be measured.
@@ -411,11 +411,11 @@ class Taken:
     known: list[tuple[Cell, Outcome]]
     missing: list[Cell] = field(default_factory=list)
     graph: Graph | None = None
-    claim: ExitStack = field(default_factory=ExitStack)
+    lock: ExitStack = field(default_factory=ExitStack)
 
 
 @dataclass(frozen=True, eq=False)
-class Work:
+class CellRunner:
     """Measures groups of cells that share condensed graphs, and stores their rows.
 
     Condensed graphs are kept in the folder ``keep_graphs``.
@@ -427,54 +427,54 @@ class Work:
     keep_graphs: Path | None = None
     progress: Progress = silent
 
-    def take(self, group: Sequence[Cell]) -> Taken | None:
+    def claim(self, group: Sequence[Cell]) -> ClaimedCells | None:
         """Claim what is missing of a group; ``None`` while another process has it."""
         protocol = self.measurement.protocol
         graph = self.data.graph(group[0].dataset)
         if isinstance(graph, str):  # rows from when the data were there are shown
             absent = Outcome("absent", reason=graph)
             found = [(cell, recalled(cell, self.store, protocol)) for cell in group]
-            return Taken([(cell, known if known.row else absent) for cell, known in found])
+            return ClaimedCells([(cell, known if known.row else absent) for cell, known in found])
         known, missing = self._known(group, graph)
         if not missing:
-            return Taken(known)
+            return ClaimedCells(known)
         claim = ExitStack()
         if not claim.enter_context(self.store.claim(group[0].claim(protocol))):
             return None
         self.store.refresh()
         known, missing = self._known(group, graph)
-        return Taken(known, missing, graph if missing else None, claim)
+        return ClaimedCells(known, missing, graph if missing else None, claim)
 
-    def measured(self, taken: Taken) -> Outcomes:
+    def measured(self, claimed: ClaimedCells) -> Outcomes:
         """Known outcomes and new measurements; closes the claim."""
-        with taken.claim:
-            yield from taken.known
-            if taken.graph is None:
+        with claimed.lock:
+            yield from claimed.known
+            if claimed.graph is None:
                 return
             for cell, outcome in self.measurement.outcomes(
-                taken.missing,
-                taken.graph,
-                self.kept(taken),
-                partial(self.keep, taken),
+                claimed.missing,
+                claimed.graph,
+                self.kept(claimed),
+                partial(self.keep, claimed),
                 self.progress,
             ):
                 yield cell, self.stored(outcome)
 
-    def kept(self, taken: Taken) -> list[CondensedGraph] | None:
+    def kept(self, claimed: ClaimedCells) -> list[CondensedGraph] | None:
         """The condensed graphs of a group from their folder; no file holds P."""
-        return None if draws_regularizer(taken.missing) else load_graphs(self._files(taken))
+        return None if draws_regularizer(claimed.missing) else load_graphs(self._files(claimed))
 
-    def keep(self, taken: Taken, small: Sequence[CondensedGraph]) -> None:
+    def keep(self, claimed: ClaimedCells, small: Sequence[CondensedGraph]) -> None:
         """Put condensed graphs that were made into their folder, if there is one."""
         if small and self.keep_graphs is not None:
-            save_graphs(self._files(taken), small)
+            save_graphs(self._files(claimed), small)
 
-    def _files(self, taken: Taken) -> list[Path]:
-        first = taken.missing[0]
-        if self.keep_graphs is None or taken.graph is None or not first.condenses:
+    def _files(self, claimed: ClaimedCells) -> list[Path]:
+        first = claimed.missing[0]
+        if self.keep_graphs is None or claimed.graph is None or not first.condenses:
             return []
         protocol, device = self.measurement.protocol, self.measurement.device.type
-        name = f"{first.claim(protocol)}-{taken.graph.content_hash[:12]}-{device}"
+        name = f"{first.claim(protocol)}-{claimed.graph.content_hash[:12]}-{device}"
         return [self.keep_graphs / f"{name}-{seed}.safetensors" for seed in range(protocol.graphs)]
 
     def given_up(self, cells: Sequence[Cell]) -> Outcomes:
