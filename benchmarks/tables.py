@@ -262,6 +262,7 @@ def page(results: Path, rows: list[Row], leaderboard: list[Row]) -> str:
         f"## {name}: {EXPERIMENTS[name].title}\n\n{_lines(section(EXPERIMENTS[name], compared))}"
         for name, compared in found.items()
     ]
+    alone = [_rows(results / "bench" / f"automatic-{device}.json") for device in ("h200", "cpu")]
     sections = {
         "summary": _lines(summary(found)),
         "gcsr": _lines(main_table(rows)),
@@ -270,9 +271,7 @@ def page(results: Path, rows: list[Row], leaderboard: list[Row]) -> str:
         "newer": _lines(newer_section(results)),
         "experiments": "\n\n".join(experiments),
         "fewer_steps": fill(fewer_steps(leaderboard, rows), 90),
-        "automatic": _lines(
-            automatic_section(rows, _rows(results / "bench" / "automatic-h200.json"), leaderboard)
-        ),
+        "automatic": _lines(automatic_section(rows, alone, leaderboard)),
         "ablation": _lines(ablation_section(rows)),
         "budgets": _lines(budget_section(_rows(results / "bench" / "budget-cpu.json"))),
         "costs": _lines(cost_section(results / "cost")),
