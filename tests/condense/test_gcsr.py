@@ -95,6 +95,23 @@ def plain_gcsr(graph, *, labels, units="absolute", rate=1e-2, model="sgc"):
     return x, plain_adjacency(x, p, zh, alpha, beta), y, last.values()
 
 
+def bag_of_words():
+    """Few words per node, most of them shared by all classes."""
+    graph = planted_graph(
+        per_class=60, features=300, train_per_class=20, val_per_class=39, noise=4.0
+    )
+    x = (graph.x > 6).float()
+    return replace(graph, x=x / x.sum(1, keepdim=True).clamp_min(1))
+
+
+def test_mtt_improves_its_start_by_default():
+    condenser = MTT(nodes=6, experts=5, iterations=400, hidden_channels=64)
+    small = condenser.condense(bag_of_words(), device="cpu")
+    values = small.provenance["validation"]["values"]
+    assert values[0] < 0.6
+    assert values[-1] > 0.9
+
+
 @pytest.mark.parametrize("units", ["absolute", "relative"])
 @pytest.mark.parametrize("model", ["sgc", "gcn"])
 def test_result_is_that_of_algorithm_1(graph, units, model):
