@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import gcsr
-from gcsr import GCSR, MTT, InputError
+from gcsr import GCSR, MTT, SFGC, InputError
 from gcsr.data.views import View
 from gcsr.engines.trajectory.engine import Matching, schedule
 from gcsr.equations.prior import class_correlation, class_prior
@@ -104,8 +104,9 @@ def bag_of_words():
     return replace(graph, x=x / x.sum(1, keepdim=True).clamp_min(1))
 
 
-def test_mtt_improves_its_start_by_default():
-    condenser = MTT(nodes=6, experts=5, iterations=400, hidden_channels=64)
+@pytest.mark.parametrize("method", [MTT, SFGC])
+def test_starts_without_message_passing_are_improved_by_default(method):
+    condenser = method(nodes=6, experts=5, iterations=400, hidden_channels=64, iterate="best-val")
     small = condenser.condense(bag_of_words(), device="cpu")
     values = small.provenance["validation"]["values"]
     assert values[0] < 0.6

@@ -24,7 +24,6 @@ class MTT(TrajectoryCondenser):
     works_in_blocks: ClassVar[bool] = True
 
     num_hops: Whole = 0
-    # With GCSR's rates validation accuracy falls from the start on: at 1e-2 experts have learned
-    # their few labels long before ``max_start``, and what is left to match is noise.
+    # With GCSR's rates, chosen for starts with message passing, iterates were no better than the start.
     expert_lr: Rate = 1e-3
     feature_lr: Rate = 1e-3

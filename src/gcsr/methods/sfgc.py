@@ -77,9 +77,13 @@ class SFGC(SnapshotCondenser):
 
     name: ClassVar[str] = "sfgc"
     summary: ClassVar[str] = "structure-free trajectory matching with a kernel's choice (2023)"
+    revision: ClassVar[int] = 4
     ITERATES: ClassVar[tuple[str, ...]] = ("gntk", "last", "best-val")
 
     iterate: str = "gntk"
+    # Those of MTT, whose start has no message passing either.
+    expert_lr: Rate = 1e-3
+    feature_lr: Rate = 1e-3
     gntk_ridge: Rate = 1.0
     gntk_nodes: Count | None = None
     gntk_draws: Count = 1
