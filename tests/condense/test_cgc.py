@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -59,6 +61,22 @@ def test_features_of_cgc_minimize_its_objective():
     )
     torch.testing.assert_close(2 * one, two)
     assert not torch.allclose(one, small.x)
+
+
+def test_no_edge_joins_two_classes_by_default():
+    graph = planted_graph(noise=1.0)
+    # A common offset, as of dense features without negative values: all centers are similar.
+    shifted = replace(graph, x=graph.x + 5.0)
+    other = torch.arange(3).repeat_interleave(4)
+    other = other[:, None] != other
+    for one, joined in ((graph, False), (shifted, True)):
+        fixed = CGC(nodes=12, threshold=0.8).condense(one, device="cpu").adjacency
+        assert bool(fixed[other].any()) == joined
+        small = CGC(nodes=12).condense(one, device="cpu").adjacency
+        assert small.any()
+        assert not small[other].any()
+        # Where no edge of the usual threshold joins two classes, it stays.
+        assert joined or torch.equal(small, fixed)
 
 
 def test_spectral_rows_are_those_of_explicit_features():

@@ -24,6 +24,7 @@ SMALL: dict[str, Any] = {
     "max_start": 4,
     "experts": 3,
     "expert_epochs": 8,
+    "expert_lr": 1e-2,
     "iterate": "last",
 }
 PLENTY = 10**8

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import gcsr
-from gcsr import GCSR, MTT, InputError
+from gcsr import GCSR, MTT, SFGC, InputError
 from gcsr.data.views import View
 from gcsr.engines.trajectory.engine import Matching, schedule
 from gcsr.equations.prior import class_correlation, class_prior
@@ -93,6 +93,24 @@ def plain_gcsr(graph, *, labels, units="absolute", rate=1e-2, model="sgc"):
         zh = s["gamma"] * zh + (1 - s["gamma"]) * a.detach()
     x = x.detach()
     return x, plain_adjacency(x, p, zh, alpha, beta), y, last.values()
+
+
+def bag_of_words():
+    """Few words per node, most of them shared by all classes."""
+    graph = planted_graph(
+        per_class=60, features=300, train_per_class=20, val_per_class=39, noise=4.0
+    )
+    x = (graph.x > 6).float()
+    return replace(graph, x=x / x.sum(1, keepdim=True).clamp_min(1))
+
+
+@pytest.mark.parametrize("method", [MTT, SFGC])
+def test_starts_without_message_passing_are_improved_by_default(method):
+    condenser = method(nodes=6, experts=5, iterations=400, hidden_channels=64, iterate="best-val")
+    small = condenser.condense(bag_of_words(), device="cpu")
+    values = small.provenance["validation"]["values"]
+    assert values[0] < 0.6
+    assert values[-1] > 0.9
 
 
 @pytest.mark.parametrize("units", ["absolute", "relative"])

@@ -203,7 +203,8 @@ def test_a_run_that_diverges_returns_its_best_iterate(graph, tmp_path):
 
 
 def test_student_rate_is_learned_where_asked_for(graph):
-    learned, fixed = (made(graph, iterate="last", learn_student_lr=on) for on in (True, False))
+    settings = {"iterate": "last", "expert_lr": 1e-2}
+    learned, fixed = (made(graph, learn_student_lr=on, **settings) for on in (True, False))
     rate = learned.provenance["learned_student_lr"]
     assert rate != torch.tensor(0.01).item()
     assert rate == pytest.approx(0.01, abs=1e-3)

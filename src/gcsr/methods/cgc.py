@@ -35,6 +35,8 @@ from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import Bounds, Rate, Weight
 
 NUM_HOPS = 2
+# The least threshold of CGC by default; the authors' on Cora and Citeseer.
+USUAL_THRESHOLD = 0.8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +79,7 @@ class CGCX(Condenser):
         predicted = (hops[1] @ weights).argmax(1)
         missed = 1 - class_f1(predicted, labels, visible.num_classes)
         added = int(self.augment * labels.numel())
+        classes = block_labels(budget)
         results = []
         for done, seed in enumerate(ctx.seeds, 1):
             generator = make_generator(seed, "clusters")
@@ -91,12 +94,12 @@ class CGCX(Condenser):
                 confidence=torch.cat([confidence(rows, weights, y) for rows, y in sets])
                 / self.temperature,
             )
-            x, adjacency = self._graph(start.x)
-            results.append(CondensationResult(x, adjacency, block_labels(budget), start.notes))
+            x, adjacency = self._graph(start.x, classes)
+            results.append(CondensationResult(x, adjacency, classes, start.notes))
             ctx.progress("clustering", done, len(ctx.seeds))
         return results
 
-    def _graph(self, centers: Tensor) -> tuple[Tensor, Tensor]:
+    def _graph(self, centers: Tensor, classes: Tensor) -> tuple[Tensor, Tensor]:
         """X' and A' of the centers."""
         return centers, torch.eye(centers.shape[0])
 
@@ -109,22 +112,32 @@ class CGC(CGCX):
     variation over the edges.
 
     Args:
-        threshold: t, the cosine above which two centers are joined.
+        threshold: t, the cosine above which two centers are joined; by default 0.8 or, where it is
+            higher, the greatest cosine between centers of different classes.
         alpha: weight of the first term.
         solver: ``exact``, or ``faithful`` to the released code, which omits alpha on the left, so that
             alpha only scales X'.
     """
 
     name = "cgc"
+    revision = 2
     summary = "centers of groups of training rows, with edges between similar ones"
 
-    threshold: Annotated[float, Bounds(least=-1.0, most=1.0)] = 0.8
+    threshold: Annotated[float, Bounds(least=-1.0, most=1.0)] | None = None
     alpha: Rate = 1.0
     solver: Literal["exact", "faithful"] = "exact"
 
-    def _graph(self, centers: Tensor) -> tuple[Tensor, Tensor]:
+    def _graph(self, centers: Tensor, classes: Tensor) -> tuple[Tensor, Tensor]:
         directions = torch.nn.functional.normalize(centers.double(), dim=1)
-        adjacency = (directions @ directions.T > self.threshold).double().fill_diagonal_(0)
+        cosines = directions @ directions.T
+        threshold = self.threshold
+        if threshold is None:
+            # Of dense features without negative values nearly all pairs are above any fixed number.
+            # Centers of two classes that are joined are hardly distinguishable after propagation.
+            y = classes.to(centers.device)
+            between = cosines[y[:, None] != y]
+            threshold = max(USUAL_THRESHOLD, between.max().item() if len(between) else -1.0)
+        adjacency = (cosines > threshold).double().fill_diagonal_(0)
         hop = normalized_adjacency(adjacency)
         reached = hop @ hop @ hop
         degree = adjacency.sum(1)

@@ -77,6 +77,7 @@ class SFGC(SnapshotCondenser):
 
     name = "sfgc"
     summary = "structure-free trajectory matching with a kernel's choice (2023)"
+    revision = 4
     reference = (
         'Zheng et al., "Structure-free Graph Condensation: From Large-scale Graphs to '
         'Condensed Graph-free Data", NeurIPS 2023'
@@ -84,6 +85,9 @@ class SFGC(SnapshotCondenser):
     ITERATES = ("gntk", "last", "best-val")
 
     iterate: str = "gntk"
+    # Those of MTT, whose start has no message passing either.
+    expert_lr: Rate = 1e-3
+    feature_lr: Rate = 1e-3
     gntk_ridge: Rate = 1.0
     gntk_nodes: Count | None = None
     gntk_draws: Count = 1

@@ -310,6 +310,7 @@ class MTT(TrajectoryCondenser):
 
     name = "mtt"
     summary = "trajectory matching of features alone (the paper's ablation)"
+    revision = 4
     reference = (
         'Cazenavette et al., "Dataset Distillation by Matching Training Trajectories", CVPR 2022'
     )
@@ -317,3 +318,6 @@ class MTT(TrajectoryCondenser):
     works_in_blocks = True
 
     num_hops: Whole = 0
+    # With GCSR's rates, chosen for starts with message passing, iterates were no better than the start.
+    expert_lr: Rate = 1e-3
+    feature_lr: Rate = 1e-3
