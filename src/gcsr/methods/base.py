@@ -30,6 +30,7 @@ from gcsr.utils.devices import arithmetic, peak_memory_bytes, pick_device
 from gcsr.utils.errors import (
     Count,
     InputError,
+    NamedSettings,
     PositiveShare,
     check_fields,
     checks_arguments,
@@ -85,7 +86,7 @@ RESOURCE = {"resource": True}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Condenser(ABC):
+class Condenser(NamedSettings, ABC):
     """Hyper-parameters of a method. Constructing one touches no data and checks every value.
 
     The size is given as ``nodes`` or as ``ratio`` of the visible nodes: all nodes, or the training
@@ -126,6 +127,9 @@ class Condenser(ABC):
     ratio: PositiveShare | None = None
 
     def __post_init__(self) -> None:
+        nodes = plain_number(self.nodes)
+        if isinstance(nodes, float) and nodes.is_integer():
+            object.__setattr__(self, "nodes", int(nodes))
         check_fields(self)
         require(
             (self.nodes is None) != (self.ratio is None),
@@ -133,7 +137,7 @@ class Condenser(ABC):
         )
         self._check()
 
-    def _check(self) -> None:  # noqa: B027 - some have nothing to check
+    def _check(self) -> None:  # some have nothing to check
         """Raise :class:`InputError` for settings that do not go together; types were checked."""
 
     @abstractmethod
