@@ -193,10 +193,7 @@ class Condenser(NamedSettings, ABC):
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     def set_params(self, **params: Any) -> Self:
-        """A copy with other settings, not fitted: settings never change in place.
-
-        scikit-learn's searches use what ``set_params`` returns.
-        """
+        """A copy with other settings, not fitted: settings never change in place."""
         for name in params:
             require_known(name, f"a setting of {self.name}", sorted(self.get_params()))
         return replace(self, **params)
