@@ -22,6 +22,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         r"^data\.edge_index must be integers, got torch\.float32; data\.edge_index\.long\(\)",
     ),
     "no edges": ({"edge_index": None}, r"^data\.edge_index must be a tensor, got None\.$"),
+    "single feature": ({"x": torch.tensor(1.0)}, r"^data\.x must have one row per node"),
     "array of features": (
         {"x": DATA.x.numpy()},
         r"^data\.x must be a tensor, got a NumPy ndarray; torch\.as_tensor\(data\.x\)",
