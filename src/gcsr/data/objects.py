@@ -80,10 +80,8 @@ def read_pyg(data: Any, split: int | None, weight: str | None) -> ObjectParts:
         hasattr(data, "edge_index") and hasattr(data, "get"),
         f"data must be a PyG Data or dataset, got {described(data)}{call}.",
     )
-    try:
-        _ = data.num_nodes
-    except IndexError:
-        raise InputError("data.x must have one row per node, got a single value.") from None
+    single = isinstance(data.get("x"), Tensor) and data.get("x").ndim == 0
+    require(not single, "data.x must have one row per node, got a single value.")
     edge_index, weights = _edges(data, weight, notes)
     require(
         data.get("y") is not None or data.get("edge_label_index") is None,
