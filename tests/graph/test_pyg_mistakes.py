@@ -21,6 +21,10 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         {"edge_index": DATA.edge_index.float()},
         r"^data\.edge_index must be integers, got torch\.float32; data\.edge_index\.long\(\)",
     ),
+    "complex edges": (
+        {"edge_index": DATA.edge_index + 0j},
+        r"^data\.edge_index must be integers, got torch\.complex64",
+    ),
     "no edges": ({"edge_index": None}, r"^data\.edge_index must be a tensor, got None\.$"),
     "single feature": ({"x": torch.tensor(1.0)}, r"^data\.x must have one row per node"),
     "array of features": (

@@ -201,7 +201,7 @@ def _edges(data: Any, weight: str | None, notes: list[str]) -> tuple[np.ndarray,
         f"{'' if index is None else _CONVERTED.format('edge_index')}.",
     )
     require(
-        not index.is_floating_point(),
+        not (index.is_floating_point() or index.is_complex()),
         f"data.edge_index must be integers, got {index.dtype}; data.edge_index.long() converts it.",
     )
     name = weight or "edge_weight"
