@@ -135,8 +135,10 @@ ASYMMETRIC = (torch.tensor([0]), torch.tensor([3])), torch.tensor(0.25)
 def test_to_pyg_leaves_out_what_is_at_or_below_the_threshold():
     kept = dense(made().to_pyg(threshold=0.1))
     assert kept[0, 1] == 0.5 and kept[1, 2] == 0
-    with pytest.raises(InputError, match=r"threshold must be >= 0, got -1"):
-        made().to_pyg(-1)
+    for wrong in (-1, float("nan"), "a", True):
+        with pytest.raises(InputError, match=f"^threshold must be a number >= 0, got {wrong!r}"):
+            made().to_pyg(wrong)
+    assert made().to_pyg(float("inf")).num_edges == made().to_pyg(threshold=9).num_edges
 
 
 @pytest.mark.parametrize(
@@ -193,14 +195,22 @@ def test_round_trip(tmp_path, y, dtype):
 
 
 def test_same_graph_same_bytes(tmp_path):
-    first, second = (made().save(tmp_path / name).read_bytes() for name in ("a", "b"))
+    paths = (tmp_path / f"{name}.safetensors" for name in ("a", "b"))
+    first, second = (made().save(path).read_bytes() for path in paths)
     assert first == second
+
+
+@pytest.mark.parametrize("name", ["c14.pt", "c14"])
+def test_files_have_the_suffix_of_their_format(tmp_path, name):
+    with pytest.raises(InputError, match=rf"^path must end with \.safetensors, got .*{name}\.$"):
+        made().save(tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_views_of_larger_tensors_are_saved(tmp_path):
     wide = torch.randn(N, 2 * D)
     small = made(x=wide[:, ::2], adjacency=torch.eye(N).expand(2, N, N)[0])
-    again = CondensedGraph.load(small.save(tmp_path / "a"))
+    again = CondensedGraph.load(small.save(tmp_path / "a.safetensors"))
     assert torch.equal(again.x, wide[:, ::2])
 
 
@@ -237,8 +247,8 @@ def test_write_that_fails_in_the_middle_leaves_the_old_file(tmp_path, monkeypatc
 
 
 def test_folder_that_is_not_there_is_one_sentence(tmp_path):
-    with pytest.raises(InputError, match=r"small: cannot be written \(No such file or directory\)"):
-        made().save(tmp_path / "nowhere" / "small")
+    with pytest.raises(InputError, match=r"cannot be written \(No such file or directory\)"):
+        made().save(tmp_path / "nowhere" / "small.safetensors")
 
 
 def metadata(**changes):

@@ -52,7 +52,7 @@ def small_condensed(
 def file_bytes(thing: Graph | CondensedGraph) -> bytes:
     """The bytes of the file that it is stored in."""
     with TemporaryDirectory() as folder:
-        path = Path(folder) / "file"
+        path = Path(folder) / "file.safetensors"
         if isinstance(thing, Graph):
             return thing.to_npz(path).read_bytes()
         return thing.save(path).read_bytes()

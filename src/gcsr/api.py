@@ -23,11 +23,11 @@ from gcsr.evaluation.origin import require_origin
 from gcsr.evaluation.sparsify import Sparsifier
 from gcsr.methods.base import Condenser
 from gcsr.methods.presets import PRESETS, preset_settings
-from gcsr.methods.registry import build, known_setting, setting_kinds, setting_name
+from gcsr.methods.registry import build, known_setting, method_names, setting_kinds, setting_name
 from gcsr.methods.registry import method as find_method
 from gcsr.utils.checkpoint import Checkpoint
 from gcsr.utils.devices import pick_device
-from gcsr.utils.errors import checks_arguments, require, require_one_of
+from gcsr.utils.errors import InputError, checks_arguments, require, require_one_of
 from gcsr.utils.progress import ProgressOption, shows_progress
 
 
@@ -37,7 +37,7 @@ def condense(
     *,
     nodes: int | None = None,
     ratio: float | None = None,
-    method: str | Condenser | None = None,
+    method: str | Condenser | type[Condenser] | None = None,
     preset: str = "default",
     features: str | None = None,
     seed: int = 0,
@@ -55,7 +55,7 @@ def condense(
         nodes: number of condensed nodes; every class with training nodes gets at least one.
         ratio: the same as a share of the visible nodes: all nodes, or the training nodes of an
             inductive graph. Exactly one of the two must be given.
-        method: a registered name, such as ``gcsr``, ``gcond`` or ``random``; a class as
+        method: a registered name, such as ``gcsr``, ``gcond`` or ``random``, or its class; a class as
             ``module:Class``; or an instance such as ``gcsr.GCond(nodes=70)``, which has the size and
             all settings. By default ``auto``, the automatic mode; with a preset ``gcsr``.
         preset: ``default`` leaks nothing; ``paper`` holds the authors' settings per dataset and size,
@@ -104,7 +104,7 @@ def condense_many(
     seeds: Sequence[int],
     nodes: int | None = None,
     ratio: float | None = None,
-    method: str | Condenser | None = None,
+    method: str | Condenser | type[Condenser] | None = None,
     preset: str = "default",
     features: str | None = None,
     device: str | torch.device = "auto",
@@ -124,6 +124,7 @@ def condense_many(
         Condensed graphs in the order of ``seeds``.
     """
     context: dict[str, Any] = {}
+    method = named_method(method, nodes, ratio)
     reading = [] if isinstance(graph, Graph) else reading_options(graph)
     method = method or default_method(preset)
     require(
@@ -158,6 +159,22 @@ def condense_many(
         progress=progress,
         context={**context, "preset": name},
         cluster=cluster,
+    )
+
+
+def named_method(
+    method: str | Condenser | type[Condenser] | None, nodes: object, ratio: object
+) -> str | Condenser | None:
+    """A registered class as its name; any other class must be called."""
+    if not (isinstance(method, type) and issubclass(method, Condenser)):
+        return method
+    name = getattr(method, "name", "")
+    if name in method_names() and find_method(name) is method:
+        return name
+    size = f"nodes={nodes}" if ratio is None else f"ratio={ratio}"
+    raise InputError(
+        f"method must be a name or an instance, got the class {method.__name__}; call it:"
+        f" method={method.__name__}({size})."
     )
 
 

@@ -9,11 +9,12 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
-from gcsr.api import condense, default_method
+from gcsr.api import condense, default_method, named_method
 from gcsr.data.arrays import FEATURE_SCALINGS
-from gcsr.data.condensed import CondensedGraph
+from gcsr.data.condensed import CondensedGraph, require_threshold
+from gcsr.methods.base import Condenser
 from gcsr.methods.registry import build
-from gcsr.utils.errors import require, require_one_of
+from gcsr.utils.errors import InputError, require, require_one_of
 
 
 class Condense(BaseTransform):  # type: ignore[misc]
@@ -27,7 +28,7 @@ class Condense(BaseTransform):  # type: ignore[misc]
 
     Args:
         nodes, ratio: the size, as one of the two.
-        split: which column of masks that hold several splits.
+        split: which column of masks that hold several splits; by default the first, with a warning.
         weight: the attribute with one weight per edge; by default ``edge_weight``.
         undirected: add missing reverse edges instead of refusing a directed graph.
         inductive: hide validation and test nodes while condensing.
@@ -42,7 +43,7 @@ class Condense(BaseTransform):  # type: ignore[misc]
         nodes: int | None = None,
         ratio: float | None = None,
         *,
-        split: int = 0,
+        split: int | None = None,
         weight: str | None = None,
         undirected: bool = False,
         inductive: bool = False,
@@ -64,9 +65,15 @@ class Condense(BaseTransform):  # type: ignore[misc]
         # Errors that do not depend on data are raised here.
         known = inspect.signature(condense).parameters
         own = {key: value for key, value in settings.items() if key not in known}
+        require_threshold(threshold)
         require_one_of("features", settings.get("features"), (None, "auto", *FEATURE_SCALINGS))
-        method = settings.get("method") or default_method(settings.get("preset", "default"))
-        build(method, {**self.size, **own})
+        method = named_method(settings.get("method"), nodes, ratio)
+        if isinstance(method, Condenser):
+            raise InputError(
+                f"method must be a name or a class here, got an instance of {method.name}; give its"
+                " settings beside it."
+            )
+        build(method or default_method(settings.get("preset", "default")), {**self.size, **own})
 
     def forward(self, data: Data) -> Data:
         """The condensed graph, on the device that the features are on."""

@@ -11,10 +11,12 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from sklearn.base import clone
 
+import gcsr
 import gcsr.auto as gcsr_auto
 import gcsr.methods as gcsr_methods
 from gcsr import GCSR, CondensedGraph, Condenser, Graph, InputError, check_leaks
@@ -496,8 +498,46 @@ def test_set_params_is_a_copy_with_other_settings(name, graph):
     assert not hasattr(other, "condensed_")
 
 
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (
+            lambda: gcsr.GCSR(nodes=14, alfa=1),
+            r"^alfa is not a setting of gcsr \(did you mean alpha",
+        ),
+        (lambda: gcsr.GCSR(14), "^settings of gcsr must be given by name, got the bare 14"),
+        (
+            lambda: gcsr.TrainingRecipe(epoch=5),
+            r"^epoch is not a setting of gcsr.TrainingRecipe \(did you mean epochs",
+        ),
+        (lambda: gcsr.Random(nodes=14.5), "^nodes must be an integer >= 1, got 14.5"),
+    ],
+)
+def test_constructors_refuse_in_one_sentence(make, sentence):
+    with pytest.raises(InputError, match=sentence):
+        make()
+
+
+@pytest.mark.parametrize("nodes", [14.0, np.float32(14), torch.tensor(14.0)])
+def test_a_whole_number_of_nodes_may_be_a_float(nodes):
+    condenser = gcsr.Random(nodes=nodes)
+    assert condenser == gcsr.Random(nodes=14) and type(condenser.nodes) is int
+
+
+def test_a_class_is_a_method(graph):
+    made = gcsr.condense(graph, nodes=6, method=gcsr.Random, seed=2)
+    assert_same(made, gcsr.condense(graph, nodes=6, method="random", seed=2))
+
+    class Other(gcsr.Random):
+        name = "other"
+
+    with pytest.raises(InputError, match=r"got the class Other; call it: method=Other\(nodes=6\)"):
+        gcsr.condense(graph, nodes=6, method=Other)
+
+
 def test_unknown_method_is_refused():
-    with pytest.raises(InputError, match=f"method must be one of {', '.join(METHODS)}"):
+    known = f"{', '.join(METHODS)} or a class as module:Class, got 'gone'"
+    with pytest.raises(InputError, match=f"method must be one of {known}"):
         build("gone", {"nodes": 3})
 
 

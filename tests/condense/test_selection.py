@@ -147,3 +147,16 @@ def test_paper_preset(method):
     for dataset, decay in decays.items():
         settings, _ = paper_settings(method, dataset, 60)
         assert settings["weight_decay"] == decay
+
+
+@pytest.mark.parametrize("method", [Random, Herding, KCenter])
+def test_nodes_that_repeat_are_said_once(method, caplog):
+    settings = {} if method is Random else QUICK
+    graph = planted_graph()
+    made = method(nodes=24, **settings).condense_many(graph, seeds=[0, 1], device="cpu")
+    (warning,) = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
+    assert warning == f"{method.name}: {made[1].provenance['notes'][0]}"
+    assert "3 of 24 nodes repeat a training node" in warning
+    caplog.clear()
+    method(nodes=21, **settings).condense(graph, device="cpu")
+    assert not [one for one in caplog.records if one.levelname == "WARNING"]

@@ -17,6 +17,7 @@ from gcsr.data.graph import Graph
 from gcsr.datasets.readers import per_class_split
 from gcsr.datasets.registry import data_root
 from gcsr.utils.errors import InputError
+from helpers import planted_graph
 
 NAMES = [
     "digits",
@@ -45,7 +46,7 @@ def test_names():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "nearest"), [("corra", "cora"), ("Cora", "cora"), ("ogbn_arxiv", "ogbn-arxiv")]
+    ("wrong", "nearest"), [("corra", "cora"), ("Corra", "cora"), ("ogbn_arxiv", "ogbn-arxiv")]
 )
 def test_unknown_name_lists_and_suggests(wrong, nearest):
     with pytest.raises(InputError) as caught:
@@ -55,6 +56,23 @@ def test_unknown_name_lists_and_suggests(wrong, nearest):
     assert all(name in message for name in NAMES)
     assert message.startswith("dataset must be one of digits, ")
     assert message.endswith(f"graph folder, got {wrong!r} (did you mean {nearest}?).")
+
+
+def test_names_are_known_in_any_case(tmp_path, monkeypatch):
+    lower, pyg = datasets.load("digits"), datasets.load("Digits")
+    assert (pyg.name, pyg.content_hash) == (lower.name, lower.content_hash)
+    # A folder of one's own by that name comes first, unless it is no graph folder.
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "DIGITS").mkdir()
+    assert datasets.load("DIGITS").name == "digits"
+    planted_graph().to_folder(tmp_path / "Digits")
+    assert datasets.load("Digits").name == "planted"
+
+
+@pytest.mark.parametrize("name", ["mine.pt", "gone/mine.csv", "cora.tar", "mine.npz"])
+def test_a_file_that_is_not_there_is_said_to_be_missing(name):
+    with pytest.raises(InputError, match=rf"^{name}: no such file\.$"):
+        datasets.load(name)
 
 
 def test_unknown_name_far_from_all_suggests_nothing():

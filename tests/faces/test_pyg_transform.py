@@ -85,6 +85,11 @@ def test_several_splits_and_inductive_graphs():
     [
         ({}, "exactly one of nodes and ratio"),
         ({"nodes": 0}, "nodes must be .*, got 0"),
+        ({"nodes": 5, "threshold": "a"}, "threshold must be a number >= 0, got 'a'"),
+        (
+            {"nodes": 5, "method": gcsr.Random(nodes=5)},
+            "method must be a name .* instance of random",
+        ),
         ({"nodes": 5, "features": "log"}, "features must be one of .*, got 'log'"),
         ({"nodes": 5, "method": "gone"}, "method must be one of .*, got 'gone'"),
         ({"nodes": 5, "method": "mtt", "experts": 0}, "experts must be .*, got 0"),

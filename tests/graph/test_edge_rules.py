@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gcsr.data.edges import adjacency_from_edges, clean_adjacency
+from gcsr.data.edges import EdgeBlocks, adjacency_from_edges, clean_adjacency
 from gcsr.utils.errors import InputError
 
 NODES = 6
@@ -107,9 +107,25 @@ def test_directed_graph_says_how_many_entries_differ():
         adjacency_from_edges([0, 1, 1, 2], [1, 0, 2, 0], 3)
 
 
-def test_weights_that_differ_by_direction_are_directed():
-    with pytest.raises(InputError, match="directed"):
-        adjacency_from_edges([0, 1], [1, 0], 2, [1.0, 2.0])
+DIFFERING = r"^edge_weights must be equal in both directions, got 1 of 2 edges .*undirected=True"
+
+
+@pytest.mark.parametrize(
+    ("sources", "targets", "weights", "message"),
+    [
+        ([0, 1, 1, 2], [1, 0, 2, 1], [1.0, 2.0, 3.0, 3.0], DIFFERING),
+        ([0, 1, 0], [1, 0, 2], [1.0, 2.0, 3.0], r"^edges must be undirected, got 2 of 3 entries"),
+    ],
+)
+def test_weights_that_differ_by_direction_are_directed(
+    tmp_path, sources, targets, weights, message
+):
+    with pytest.raises(InputError, match=message):
+        adjacency_from_edges(sources, targets, 3, weights)
+    blocks = EdgeBlocks(tmp_path, 3)
+    blocks.add(np.array(sources), np.array(targets), np.array(weights))
+    with pytest.raises(InputError, match=message):
+        blocks.finish(undirected=False)
 
 
 def test_rounding_of_summed_weights_is_not_a_direction():

@@ -122,6 +122,16 @@ def test_labels_as_a_column(make):
     assert make(y=np.array([[0], [1], [2], [0], [1], [2]])).content_hash == make().content_hash
 
 
+@pytest.mark.parametrize("kind", [np.asarray, torch.as_tensor, sp.csr_array])
+def test_truth_values_are_zeros_and_ones(make, kind):
+    x = np.arange(18).reshape(6, 3) % 2 == 0
+    graph = make(x=kind(x))
+    assert torch.equal(graph.x, torch.from_numpy(x).float())
+    if kind is not sp.csr_array:
+        y = kind(x[:, 0])
+        assert make(x=x, y=y).y.tolist() == x[:, 0].tolist()
+
+
 # -- refused ------------------------------------------------------------------------------------
 
 
@@ -143,8 +153,8 @@ def test_labels_as_a_column(make):
         ),
         ({"x": np.ones((5, 3))}, r"y must have one class per row of x \(5\), got shape \(6,\)"),
         ({"x": np.array([["a"]] * 6)}, "x must be real numbers, got <U1"),
-        ({"x": np.ones((6, 3), dtype=bool)}, "x must be real numbers, got bool; x.astype"),
-        ({"x": np.ones((6, 3), dtype=complex)}, "x must be real numbers, got complex128"),
+        ({"x": np.ones((6, 3), dtype=complex)}, "x must be real .*, got complex128; x.real is"),
+        ({"x": torch.ones(6, 3) + 0j}, "x must be real .*, got torch.complex64; x.real is"),
         ({"x": [[1], [1, 2]] * 3}, "x must have rows of equal length"),
         ({"edges": [[0, 1, 2]]}, r"edges must be a 2 x E or E x 2 array .*, got shape \(1, 3\)"),
         ({"edges": [[0], [1, 2]]}, "edges must have rows of equal length"),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +55,37 @@ def test_the_same_graph_again(tmp_path: Path, weighted: bool, inductive: bool) -
     assert stored.nbytes == loaded.nbytes
     assert (path / "weights.npy").exists() == weighted
     assert np.array_equal(np.load(path / "features.npy"), graph.x.numpy()), "plain npy files"
+
+
+@pytest.mark.parametrize("name", ["features", "labels"])
+def test_a_damaged_folder_is_not_condensed(folder: Path, name: str) -> None:
+    np.save(folder / f"{name}.npy", np.roll(np.load(folder / f"{name}.npy"), 1, axis=0))
+    graph = gcsr.load(folder)  # which reads no hash
+    sentence = rf"^{folder}: its arrays must have the content hash .*gcsr convert {folder} --verify"
+    for features in (None, "standardize"):
+        with pytest.raises(InputError, match=sentence):
+            gcsr.condense(graph, nodes=6, method="random", features=features)
+    with pytest.raises(InputError, match="hash differs"):
+        verify(folder)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_an_intact_folder_is_condensed_whatever_is_made_of_it(tmp_path: Path, sparse: bool) -> None:
+    given = planted_graph(weighted=True)
+    given = replace(given, x=given.x.to_sparse_csr()) if sparse else given
+    folder = given.to_folder(tmp_path / "planted")
+    graph = gcsr.load(folder, inductive=True)
+    others = (
+        graph,
+        gcsr.load(folder, features="standardize"),
+        graph.renamed("other"),
+        replace(graph, train=graph.train[1:], inductive=False),
+        graph.subgraph(np.arange(60)),
+        pickle.loads(pickle.dumps(graph)),
+        copy.deepcopy(graph),
+    )
+    for one in others:
+        assert gcsr.condense(one, nodes=6, method="random").num_nodes == 6
 
 
 def test_rows_by_number(written: Path) -> None:

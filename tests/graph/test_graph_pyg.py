@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import re
+import warnings
+
 import numpy as np
 import pytest
 import torch
@@ -39,8 +43,14 @@ def test_columns_of_masks_are_splits(make):
     other = make(train=[3, 4, 5], val=[0], test=[1, 2])
     for mask in ("train_mask", "val_mask", "test_mask"):
         data[mask] = torch.stack([data[mask], other.to_pyg()[mask]], dim=1)
-    assert Graph.from_pyg(data).content_hash == make().content_hash
-    read = Graph.from_pyg(data, split=np.int64(1))
+    note = "split 0 of the 2 splits of the masks (columns) is used"
+    with pytest.warns(InputWarning, match=rf"^{re.escape(note)}\.$"):
+        first = Graph.from_pyg(data)
+    assert first.content_hash == make().content_hash and first.notes == (note,)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert Graph.from_pyg(data, split=0).notes == (note,)
+        read = Graph.from_pyg(data, split=np.int64(1))
     assert read.content_hash == other.content_hash
     notes = gcsr.condense(read, nodes=3, method="random").provenance["notes"]
     assert notes[0] == "split 1 of the 2 splits of the masks (columns) is used"
@@ -66,12 +76,14 @@ def test_edge_attributes_are_weights_where_asked_for_by_name(make, shape):
     assert read.content_hash == graph.content_hash and read.notes == ()
 
 
-@pytest.mark.parametrize("shape", [(6,), (6, 2)])
+@pytest.mark.parametrize("shape", [(6,), (6, 1), (6, 2)])
 def test_relation_types_are_no_weights_and_this_is_said(make, shape):
     data = make().to_pyg()
-    data.edge_attr = torch.arange(6 * len(shape)).reshape(shape) % 2
-    with pytest.warns(InputWarning, match=r"data.edge_attr is ignored.*weight='edge_attr'"):
+    data.edge_attr = torch.arange(math.prod(shape)).reshape(shape) % 2
+    with pytest.warns(InputWarning, match=r"data.edge_attr is ignored") as caught:
         read = Graph.from_pyg(data)
+    advised = "weight='edge_attr' uses it" in str(caught[0].message)
+    assert advised == (math.prod(shape) == 6)  # several columns are no weight
     assert read.content_hash == make().content_hash  # type 0 keeps its edges
     assert (
         "data.edge_attr is ignored"

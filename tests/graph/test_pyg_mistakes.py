@@ -21,7 +21,12 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         {"edge_index": DATA.edge_index.float()},
         r"^data\.edge_index must be integers, got torch\.float32; data\.edge_index\.long\(\)",
     ),
+    "complex edges": (
+        {"edge_index": DATA.edge_index + 0j},
+        r"^data\.edge_index must be integers, got torch\.complex64",
+    ),
     "no edges": ({"edge_index": None}, r"^data\.edge_index must be a tensor, got None\.$"),
+    "single feature": ({"x": torch.tensor(1.0)}, r"^data\.x must have one row per node"),
     "array of features": (
         {"x": DATA.x.numpy()},
         r"^data\.x must be a tensor, got a NumPy ndarray; torch\.as_tensor\(data\.x\)",
@@ -54,7 +59,7 @@ def test_a_wrong_field_is_named(mistake: str) -> None:
 
 def test_a_split_with_other_names_is_not_ignored_silently() -> None:
     data = DATA.clone()
-    data.train_idx, data.valid_mask = data.train_mask.nonzero().ravel(), data.val_mask
+    data.train_idx, data.valid_mask = data.train_mask, data.val_mask
     del data.train_mask, data.val_mask
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -63,6 +68,19 @@ def test_a_split_with_other_names_is_not_ignored_silently() -> None:
     for name, mask in (("train_idx", "train_mask"), ("valid_mask", "val_mask")):
         sentence = f"data.{name} is ignored: this part of the nodes is read from data.{mask}."
         assert sentence in found
+
+
+@pytest.mark.parametrize("name", ["train_idx", "valid_index", "test_idx"])
+@pytest.mark.parametrize("kind", [torch.as_tensor, list])
+def test_node_ids_in_place_of_a_mask_are_refused(name: str, kind: Any) -> None:
+    data = DATA.clone()
+    part = name.partition("_")[0].replace("valid", "val")
+    data[name] = kind(data[f"{part}_mask"].nonzero().ravel().tolist())
+    gcsr.load(data)  # the mask says it
+    del data[f"{part}_mask"]
+    sentence = rf"^data\.{part}_mask must be given, got data\.{name}; .*index_to_mask\(.*{name}"
+    with pytest.raises(gcsr.InputError, match=sentence):
+        gcsr.load(data)
 
 
 def test_other_objects_are_named() -> None:

@@ -58,6 +58,20 @@ def test_without_validation_nodes_some_training_nodes_are_held_out():
     assert small.provenance["notes"][0].startswith("val is not given: 6 of 33")
 
 
+def test_validation_nodes_that_cannot_be_used_are_not_said_to_be_missing():
+    whole = planted_graph()
+    unlabeled = whole.y.clone()
+    unlabeled[whole.val] = -1
+    none = torch.zeros(whole.num_nodes, dtype=torch.bool)
+    for changes, sentence in (
+        ({"val_mask": none}, "val is empty: 3 of 21 training nodes"),
+        ({"y": unlabeled}, "val has no labeled nodes: 3 of 21 training nodes"),
+    ):
+        with pytest.warns(InputWarning) as caught:
+            Graph.from_pyg(_data(**changes))
+        assert str(caught[-1].message).startswith(sentence)
+
+
 def test_one_training_node_of_a_class_is_not_held_out(make):
     with pytest.warns(InputWarning, match="1 of 4 training nodes"):
         graph = make(train=[0, 1, 2, 3], val=[])

@@ -37,8 +37,8 @@ def features_of(x: Features) -> Tensor:
         given = x.detach().cpu()
         _require_matrix(tuple(given.shape))
         require(
-            not given.is_complex() and given.dtype != torch.bool,
-            f"x must be real numbers, got {given.dtype}; x.float() converts it.",
+            not given.is_complex(),
+            f"x must be real numbers, got {given.dtype}; x.real is the real part.",
         )
         given = given.to(torch.float32)
         if given.layout == torch.strided:
@@ -60,8 +60,10 @@ def features_of(x: Features) -> Tensor:
 
 
 def _require_numbers(dtype: np.dtype) -> None:
-    call = "; x.astype('float32') converts it" if dtype.kind in "bO" else ""
-    require(dtype.kind in "iuf", f"x must be real numbers, got {dtype}{call}.")
+    calls = {"O": "; x.astype('float32') converts it", "c": "; x.real is the real part"}
+    require(
+        dtype.kind in "biuf", f"x must be real numbers, got {dtype}{calls.get(dtype.kind, '')}."
+    )
 
 
 def _require_matrix(shape: tuple[int, ...]) -> None:
@@ -81,7 +83,7 @@ def labels_of(y: ArrayLike | Tensor) -> Tensor:
     accepted = "y must be integers 0..C-1 (-1 or NaN: no label)"
     if array.ndim == 2:
         accepted = "y must be 0 or 1 for every label (a row of -1 or NaN: no labels known)"
-        array = array.astype(np.int64) if array.dtype == np.bool_ else array
+    array = array.astype(np.int64) if array.dtype == np.bool_ else array
     if array.dtype.kind == "f":
         array = np.where(np.isnan(array), -1, array)
         other = array[array != np.floor(array)]
@@ -136,10 +138,13 @@ def split_of(
     """Nodes of the parts train, val and test, and sentences about what was not as given.
 
     Nodes without a label leave their part. Without ``train``, all other labeled nodes are training
-    nodes. Without ``val``, some training nodes are held out (:func:`_held_out`).
+    nodes. Without labeled nodes in ``val``, some training nodes are held out (:func:`_held_out`).
     """
     nodes, notes = labels.shape[0], []
     split = {part: node_ids(part, [] if ids is None else ids, nodes) for part, ids in given.items()}
+    empty = "is not given" if given["val"] is None else "is empty"
+    if split["val"].numel():
+        empty = "has no labeled nodes"
     if any(((ids < 0) | (ids >= nodes)).any() for ids in split.values()):
         return split, []  # the graph refuses these ids
     if given["train"] is None:
@@ -168,7 +173,7 @@ def split_of(
         )
         split |= {"train": train[~held], "val": train[held]}
         notes.append(
-            f"val is not given: {int(held.sum())} of {counted(train.numel(), 'training node')}, always"
+            f"val {empty}: {int(held.sum())} of {counted(train.numel(), 'training node')}, always"
             " the same, are held out for validation"
         )
     return split, notes

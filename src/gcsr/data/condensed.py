@@ -21,7 +21,7 @@ from gcsr.data.arrays import MOST_CLASSES
 from gcsr.data.card import card
 from gcsr.data.features import FLOAT, StoredParts, sparse_bytes
 from gcsr.data.torch_files import SUFFIXES, read_tensors
-from gcsr.utils.errors import InputError, InputWarning, require, require_one_of
+from gcsr.utils.errors import InputError, InputWarning, plain_number, require, require_one_of
 from gcsr.utils.formatting import counted
 from gcsr.utils.safe_io import (
     allowed_bytes,
@@ -184,6 +184,16 @@ def _densified(
     dense = torch.zeros((n, width), dtype=values.dtype)
     dense[at, places] = values
     return dense
+
+
+def require_threshold(threshold: object) -> None:
+    """Refuse a threshold of edges that is neither ``None`` nor a number >= 0."""
+    value = plain_number(threshold)
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    require(
+        value is None or (number and value >= 0),
+        f"threshold must be a number >= 0, got {threshold!r}.",
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -368,8 +378,8 @@ class CondensedGraph:
         """
         from torch_geometric.data import Data  # noqa: PLC0415 - takes a second to import
 
+        require_threshold(threshold)
         limit = self.edge_threshold if threshold is None else threshold
-        require(limit >= 0, f"threshold must be >= 0, got {limit}.")
         # Row i of A' collects what node i receives; PyG's edges go from source to target.
         kept = (self.adjacency > limit).T
         kept.fill_diagonal_(False)
@@ -455,11 +465,13 @@ class CondensedGraph:
         return f"CondensedGraph({counted(self.num_nodes, 'node')} by {made} from {source})"
 
     def save(self, path: str | Path) -> Path:
-        """Write a safetensors file; it appears whole or not at all.
+        """Write a safetensors file, whose name ends with ``.safetensors``, whole or not at all.
 
-        Warns if it holds more bytes than the graph that was condensed.
+        Warns if it holds more bytes than the graph that was condensed. The numbers in the file have no
+        checksum: a flipped bit is not noticed when it is read.
         """
         path = Path(path)
+        require(path.suffix == SUFFIX, f"path must end with {SUFFIX}, got {path}.")
         for note in self.size_note:
             warnings.warn(f"{note}.", InputWarning, stacklevel=2)
         parts = (part.detach().cpu() for part in (self.x, self.adjacency, self.y))

@@ -69,8 +69,10 @@ def clean_adjacency(
     else:
         # Without abs: of two entries that differ, only the larger one is counted.
         excess = cleaned - reverse
-        large = excess > TOLERANCE * cleaned.maximum(reverse) if excess.nnz else excess
-        require_undirected(int(large.sum()), cleaned.nnz)
+        if excess.nnz:
+            largest = cleaned.maximum(reverse)
+            differing = int((excess > TOLERANCE * largest).sum())
+            require_undirected(differing, cleaned.nnz, one_way=largest.nnz > cleaned.nnz)
     cleaned.sum_duplicates()  # sorts the columns of a row, too
     for array in (cleaned.data, cleaned.indices, cleaned.indptr):
         array.setflags(write=False)
@@ -118,8 +120,16 @@ def require_weights(values: np.ndarray) -> None:
     require(bool(lowest >= 0), f"edge_weights must be >= 0, got {lowest}.")
 
 
-def require_undirected(differing: int, entries: int) -> None:
-    """Refuse a directed graph, and name what makes it undirected."""
+def require_undirected(differing: int, entries: int, *, one_way: bool) -> None:
+    """Refuse a directed graph, and name what makes it undirected.
+
+    ``one_way`` is whether an edge lacks its reverse: otherwise only weights differ.
+    """
+    require(
+        one_way or not differing,
+        f"edge_weights must be equal in both directions, got {differing} of {entries // 2} edges"
+        " with two weights; pass undirected=True to keep the larger one.",
+    )
     require(
         not differing,
         f"edges must be undirected, got {differing} of {entries} entries that differ from their"
@@ -183,7 +193,7 @@ class EdgeBlocks:
 
     def finish(self, *, undirected: bool) -> None:
         """Write the arrays."""
-        directed = 0
+        directed, one_way = 0, False
         with (
             ArrayWriter(self._folder / "indptr.npy", "<i8") as pointers,
             ArrayWriter(self._folder / "indices.npy", "<i4") as columns,
@@ -192,8 +202,9 @@ class EdgeBlocks:
             pointers.append(np.zeros(1, np.int64))
             heavy = False
             for bucket, (first, stop) in enumerate(self._spans()):
-                pairs, weights, lonely = self._cleaned(bucket, undirected=undirected)
+                pairs, weights, lonely, missing = self._cleaned(bucket, undirected=undirected)
                 directed += lonely
+                one_way = one_way or missing
                 counts = np.bincount((pairs >> self._shift) - first, minlength=stop - first)
                 pointers.append(columns.rows + np.cumsum(counts))
                 columns.append(pairs & ((1 << self._shift) - 1))
@@ -201,7 +212,7 @@ class EdgeBlocks:
                     heavy = heavy or bool((weights != 1).any())
                     values.append(weights)
             if not undirected:
-                require_undirected(directed, columns.rows)
+                require_undirected(directed, columns.rows, one_way=one_way)
             for writer in (pointers, columns, values):
                 writer.finish()
         if not heavy:
@@ -217,8 +228,11 @@ class EdgeBlocks:
 
     def _cleaned(
         self, bucket: int, *, undirected: bool
-    ) -> tuple[np.ndarray, np.ndarray | None, int]:
-        """Distinct pairs of a bucket in order, their weights, and how many have no equal reverse."""
+    ) -> tuple[np.ndarray, np.ndarray | None, int, bool]:
+        """Distinct pairs of a bucket in order, and their weights.
+
+        Also how many have no equal reverse, and whether any has none at all.
+        """
         path = self._bucket(bucket)
         kind = _PLAIN if self._kind is None else self._kind
         records = np.fromfile(path, kind) if path.is_file() else np.empty(0, kind)
@@ -227,7 +241,8 @@ class EdgeBlocks:
             pairs = np.unique(records) >> 1
             distinct = np.unique(pairs)
             # A pair that came in both directions is there twice.
-            return distinct, None, 2 * distinct.size - pairs.size
+            lonely = 2 * distinct.size - pairs.size
+            return distinct, None, lonely, lonely > 0
         records = records[np.argsort(records["key"], kind="stable")]
         keys, places = np.unique(records["key"], return_index=True)
         sums = np.add.reduceat(records["weight"], places) if keys.size else np.empty(0)
@@ -241,4 +256,4 @@ class EdgeBlocks:
         lonely = int((there - back > TOLERANCE * largest).sum())
         if not undirected:
             distinct, largest = distinct[there > 0], there[there > 0]
-        return distinct, largest.astype(np.float32), lonely
+        return distinct, largest.astype(np.float32), lonely, bool((both == 0).any())

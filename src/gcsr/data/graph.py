@@ -58,6 +58,9 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 Scale = Callable[[Tensor], Tensor]
+# Where a graph read from a folder keeps the folder and the content hash of its manifest. It is no
+# field: graphs that are made from this one do not have it.
+STORED_AS = "_stored_as"
 
 
 def standard_scale(training_rows: Tensor) -> Scale:
@@ -366,7 +369,7 @@ class Graph:
         cls,
         data: Any,
         *,
-        split: int = 0,
+        split: int | None = None,
         weight: str | None = None,
         undirected: bool = False,
         inductive: bool = False,
@@ -378,7 +381,8 @@ class Graph:
         Args:
             data: a ``Data``, a dataset (its first graph) or a ``HeteroData`` with one node type. For
                 missing masks see :meth:`from_arrays`.
-            split: which column, where the masks hold several splits.
+            split: which column, where the masks hold several splits; by default the first, with a
+                warning.
             weight: the attribute with one weight per edge, such as ``edge_attr``; by default
                 ``edge_weight``, if there is one. Other attributes of edges are ignored, with a warning.
             undirected: add missing reverse edges; without it a directed graph is an error.
@@ -532,6 +536,8 @@ class Graph:
             f"features must be 'keep', as x is scaled by {self.feature_scaling!r} already, got"
             f" {features!r}; scale the unscaled graph instead.",
         )
+        if STORED_AS in vars(self):
+            _ = self.content_hash  # is compared; that of scaled features cannot be
         if features == "rows":
             return replace(self, x=row_scale(self.x), feature_scaling=features)
         scale = standard_scale(take_rows(self.x, self.train))
@@ -630,7 +636,10 @@ class Graph:
 
     @cached_property
     def content_hash(self) -> str:
-        """SHA-256 of features, edges, labels and split, whatever the name."""
+        """SHA-256 of features, edges, labels and split, whatever the name.
+
+        A graph read from a folder is refused if it is not the one that the manifest describes.
+        """
         digest = hashlib.sha256(str(tuple(self.x.shape)).encode())
         for block in row_blocks(self.x):  # the same hash whether features are sparse or dense
             digest.update(block.data)
@@ -644,7 +653,14 @@ class Graph:
             digest.update(str(array.shape).encode())
             digest.update(np.ascontiguousarray(array).data)
         digest.update(str(self.num_classes).encode())
-        return digest.hexdigest()
+        found = digest.hexdigest()
+        folder, recorded = vars(self).get(STORED_AS, (None, found))
+        require(
+            found == recorded,
+            f"{folder}: its arrays must have the content hash of its manifest ({recorded[:12]}), got"
+            f" {found[:12]}; the folder is damaged, and gcsr convert {folder} --verify names the file.",
+        )
+        return found
 
     def __repr__(self) -> str:
         setting = "inductive" if self.inductive else "transductive"

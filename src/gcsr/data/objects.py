@@ -66,7 +66,7 @@ def _listed(names: Sequence[object]) -> str:
 # -- PyG ---------------------------------------------------------------------------------------------
 
 
-def read_pyg(data: Any, split: int, weight: str | None) -> ObjectParts:
+def read_pyg(data: Any, split: int | None, weight: str | None) -> ObjectParts:
     """See :meth:`gcsr.Graph.from_pyg`."""
     notes: list[str] = []
     quiet: list[str] = []
@@ -80,6 +80,8 @@ def read_pyg(data: Any, split: int, weight: str | None) -> ObjectParts:
         hasattr(data, "edge_index") and hasattr(data, "get"),
         f"data must be a PyG Data or dataset, got {described(data)}{call}.",
     )
+    single = isinstance(data.get("x"), Tensor) and data.get("x").ndim == 0
+    require(not single, "data.x must have one row per node, got a single value.")
     edge_index, weights = _edges(data, weight, notes)
     require(
         data.get("y") is not None or data.get("edge_label_index") is None,
@@ -95,18 +97,35 @@ def read_pyg(data: Any, split: int, weight: str | None) -> ObjectParts:
             f"data.{field} must be a tensor, got {described(found)}{call}.",
         )
     masks: dict[str, Any] = {
-        part: _mask_column(data, f"{part}_mask", split, quiet) for part in SPLITS
+        part: _mask_column(data, f"{part}_mask", split or 0, quiet) for part in SPLITS
     }
     for part, mask in masks.items():
         others = (
             f"{name}_{kind}" for name in _OTHER_NAMES[part] for kind in ("idx", "index", "mask")
         )
         for name in (name for name in others if mask is None and data.get(name) is not None):
+            ids = data.get(name)
+            tensor = f"data.{name}" if isinstance(ids, Tensor) else f"torch.as_tensor(data.{name})"
+            require(
+                name.endswith("mask") or not _are_integers(f"data.{name}", ids),
+                f"data.{part}_mask must be given, got data.{name}; data.{part}_mask ="
+                f" torch_geometric.utils.index_to_mask({tensor}, data.num_nodes) makes a mask of node"
+                " ids.",
+            )
             notes.append(
                 f"data.{name} is ignored: this part of the nodes is read from data.{part}_mask"
             )
     arguments = {"x": x, "edges": edge_index, "y": data.y, "edge_weights": weights, **masks}
-    return arguments, notes, list(dict.fromkeys(quiet))
+    quiet = list(dict.fromkeys(quiet))
+    return (arguments, notes, quiet) if split is not None else (arguments, [*notes, *quiet], [])
+
+
+def _are_integers(name: str, value: Any) -> bool:
+    if isinstance(value, Tensor):
+        kind = value.dtype
+        return not (kind.is_floating_point or kind.is_complex or kind == torch.bool)
+    ids = isinstance(value, list | tuple | range | np.ndarray)
+    return ids and array_of(name, value).dtype.kind in "iu"
 
 
 _OTHER_NAMES = {"train": ("train",), "val": ("val", "valid"), "test": ("test",)}
@@ -182,7 +201,7 @@ def _edges(data: Any, weight: str | None, notes: list[str]) -> tuple[np.ndarray,
         f"{'' if index is None else _CONVERTED.format('edge_index')}.",
     )
     require(
-        not index.is_floating_point(),
+        not (index.is_floating_point() or index.is_complex()),
         f"data.edge_index must be integers, got {index.dtype}; data.edge_index.long() converts it.",
     )
     name = weight or "edge_weight"
@@ -205,7 +224,8 @@ def _edges(data: Any, weight: str | None, notes: list[str]) -> tuple[np.ndarray,
         of_edges = "edge" in key or (rows == count != data.num_nodes and key not in _OF_NODES)
         if not of_edges or not rows or key in ("edge_index", name):
             continue
-        call = "" if key != "edge_attr" or found is not None else "; weight='edge_attr' uses it"
+        usable = key == "edge_attr" and found is None and value.numel() == count
+        call = "; weight='edge_attr' uses it" if usable else ""
         notes.append(f"data.{key} is ignored: only data.{name} is a weight of edges{call}")
     return array_of("data.edge_index", index), weights
 

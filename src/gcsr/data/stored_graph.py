@@ -13,7 +13,7 @@ from gcsr.data.array_file import ArrayFile
 from gcsr.data.arrays import SPLITS, FeatureScaling, scaling_name
 from gcsr.data.features import from_csr
 from gcsr.data.folder import Manifest
-from gcsr.data.graph import Graph
+from gcsr.data.graph import STORED_AS, Graph
 from gcsr.data.stored_matrix import NEEDS_MEMORY, StoredFeatures, StoredMatrix
 from gcsr.utils.errors import InputError, require
 from gcsr.utils.safe_io import expanded, naming
@@ -56,7 +56,10 @@ class StoredGraph(Graph):
         self._count_changes()
 
     def to_memory(self) -> Graph:
-        """The same graph in memory, checked like any other."""
+        """The same graph in memory, checked like any other.
+
+        Its content hash is compared with the manifest's when it is computed first.
+        """
         own = {f.name: getattr(self, f.name) for f in fields(Graph)}
         stored = self.disk.features
         own["x"] = (
@@ -65,7 +68,10 @@ class StoredGraph(Graph):
             else torch.from_numpy(stored.read())
         )
         own["adjacency"] = self.disk.adjacency.rows(0, self.num_nodes)
-        return Graph(**own)
+        graph = Graph(**own)
+        folder = self.disk.adjacency.indices.path.parent
+        vars(graph)[STORED_AS] = folder, self.disk.content_hash
+        return graph
 
     def scaled(self, features: FeatureScaling) -> Graph:
         """Itself where nothing changes; features on disk are scaled when they are converted."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,7 @@ OTHER_FILES = {
     **dict.fromkeys((".csv", ".parquet", ".npy"), _EDGES),
     ".safetensors": "gcsr.CondensedGraph.load reads condensed graphs",
 }
+_FILE_SUFFIX = re.compile(r"\.[a-zA-Z]\w*")
 
 
 @checks_arguments
@@ -59,9 +61,9 @@ def load(
     """Load a registered dataset by name, a graph file or folder by its path, or convert an object.
 
     Args:
-        source: a name that ``gcsr datasets`` lists, the path of an ``.npz`` file, or that of a folder
-            that ``gcsr convert`` wrote; or a PyG ``Data``, ``HeteroData`` or dataset, a NetworkX
-            graph, ``(edges, nodes)`` as pandas frames, or ``(edge_index, x, y)`` as arrays.
+        source: a name that ``gcsr datasets`` lists, in any case; the path of an ``.npz`` file, or that
+            of a folder that ``gcsr convert`` wrote; or a PyG ``Data``, ``HeteroData`` or dataset, a
+            NetworkX graph, ``(edges, nodes)`` as pandas frames, or ``(edge_index, x, y)`` as arrays.
         root: folder of the raw files; by default ``$GCSR_DATA``, else the user's cache folder.
         features: ``keep``, ``rows`` or ``standardize``; by default what is usual for the dataset,
             and ``keep`` for a file.
@@ -92,6 +94,8 @@ def load(
         require_known(option, "an argument of gcsr.load", argument_names(load))
     source = str(source) if not isinstance(source, Path) else source
     name, path = str(source), expanded(source)
+    if name.lower() in DATASETS and not (is_folder(path) or is_file(path)):
+        name = name.lower()
     if name not in DATASETS:
         if is_folder(path):
             bound = free_memory_bytes(torch.device("cpu")) // 2 if memory is None else memory
@@ -112,6 +116,7 @@ def load(
             f"{path}: must be a graph folder, which gcsr convert or Graph.to_folder writes, but has no"
             f" {MANIFEST}.",
         )
+        require(_FILE_SUFFIX.fullmatch(path.suffix) is None, f"{path}: no such file.")
         raise InputError(
             f"dataset must be one of {', '.join(DATASETS)}, or the path of an .npz file or of a graph"
             f" folder, got {name!r}{suggestion(name.lower(), list(DATASETS))}."

@@ -31,6 +31,7 @@ from gcsr.utils.devices import arithmetic, peak_memory_bytes, pick_device
 from gcsr.utils.errors import (
     Count,
     InputError,
+    NamedSettings,
     PositiveShare,
     check_fields,
     checks_arguments,
@@ -63,7 +64,7 @@ RESOURCE = {"resource": True}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Condenser(ABC):
+class Condenser(NamedSettings, ABC):
     """Hyper-parameters of a method. Constructing one touches no data and checks every value.
 
     The size is given as ``nodes`` or as ``ratio`` of the visible nodes: all nodes, or the training
@@ -106,6 +107,9 @@ class Condenser(ABC):
     ratio: PositiveShare | None = None
 
     def __post_init__(self) -> None:
+        nodes = plain_number(self.nodes)
+        if isinstance(nodes, float) and nodes.is_integer():
+            object.__setattr__(self, "nodes", int(nodes))
         check_fields(self)
         require(
             (self.nodes is None) != (self.ratio is None),
@@ -113,7 +117,7 @@ class Condenser(ABC):
         )
         self._check()
 
-    def _check(self) -> None:  # noqa: B027 - some have nothing to check
+    def _check(self) -> None:  # some have nothing to check
         """Raise :class:`InputError` for settings that do not go together; types were checked."""
 
     @abstractmethod
@@ -169,10 +173,7 @@ class Condenser(ABC):
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     def set_params(self, **params: Any) -> Self:
-        """A copy with other settings, not fitted: settings never change in place.
-
-        scikit-learn's searches use what ``set_params`` returns.
-        """
+        """A copy with other settings, not fitted: settings never change in place."""
         for name in params:
             require_known(name, f"a setting of {self.name}", sorted(self.get_params()))
         return replace(self, **params)

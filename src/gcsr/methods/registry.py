@@ -17,7 +17,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
-from gcsr.utils.errors import InputError, require, require_keyword, require_known, require_one_of
+from gcsr.utils.errors import InputError, require, require_keyword, require_known, suggestion
 from gcsr.utils.renamed import new_name
 
 if TYPE_CHECKING:
@@ -116,7 +116,12 @@ def method(name: str) -> type[Condenser]:
         return _REGISTERED[name]
     if ":" in name:
         return _of_module(name)
-    require_one_of("method", name, method_names())
+    known = method_names()
+    if name not in known:
+        meant = suggestion(name, known, cutoff=0.66)
+        raise InputError(
+            f"method must be one of {', '.join(known)} or a class as module:Class, got {name!r}{meant}."
+        )
     return methods()[name]
 
 

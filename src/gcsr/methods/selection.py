@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
+from gcsr.data.condensed import CondensedGraph
 from gcsr.data.views import CondensingView, VisibleGraph, trained_places
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.methods.base import Condenser
@@ -31,6 +33,7 @@ from gcsr.utils.errors import Count, Weight
 from gcsr.utils.parallel import part_of, run_jobs_on
 from gcsr.utils.progress import Progress, silent
 
+logger = logging.getLogger(__name__)
 Layer = Literal["scores", "hidden"]
 
 
@@ -118,6 +121,13 @@ class SelectionCondenser(Condenser):
             results.append(CondensationResult(start.x, adjacency, y, start.notes))
             part("sampling", 1, 1)
         return results
+
+    def _condense(self, view: CondensingView, *rest: Any, **named: Any) -> list[CondensedGraph]:
+        graphs = super()._condense(view, *rest, **named)
+        # What a sample says of itself, here nodes that repeat, is the same for every seed.
+        for note in graphs[0].provenance["notes"][len(view.notes) :]:
+            logger.warning("%s: %s", self.name, note)
+        return graphs
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,7 +22,7 @@ from gcsr.outofcore.real import RealGraph, real_graph
 from gcsr.training.adam import fused_adam
 from gcsr.training.classification import predicted, score_of, targets_of, training_loss
 from gcsr.utils.devices import make_generator, record, warm_up
-from gcsr.utils.errors import Bounds, Count, Rate, Weight, check_fields
+from gcsr.utils.errors import Bounds, Count, NamedSettings, Rate, Weight, check_fields
 from gcsr.utils.renamed import generator_name
 
 
@@ -53,7 +53,7 @@ ACTIVATION_BUDGET = {"cpu": 2**26, "cuda": 2**30}
 
 
 @dataclass(frozen=True)
-class TrainingRecipe:
+class TrainingRecipe(NamedSettings):
     """How a test network is trained (defaults: the paper's protocol).
 
     Args:

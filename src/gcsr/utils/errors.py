@@ -17,6 +17,7 @@ from typing import (
     Any,
     Literal,
     ParamSpec,
+    Self,
     TypeVar,
     cast,
     get_args,
@@ -189,6 +190,22 @@ def check_fields(settings: object) -> None:
             require_integer(name, value, int(get_args(kind)[1].least))
         elif get_origin(kind) is Annotated:
             real_number(settings, name, **vars(get_args(kind)[1]))
+
+
+class NamedSettings:
+    """Base of dataclasses that raise :class:`InputError` where Python would raise ``TypeError``."""
+
+    def __new__(cls, *args: object, **settings: object) -> Self:
+        """Refuse settings that the class does not have, and values without a name it needs."""
+        parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]
+        kinds = [one.kind for one in parameters]
+        name = getattr(cls, "name", f"gcsr.{cls.__name__}")
+        if inspect.Parameter.VAR_KEYWORD not in kinds:
+            for given in settings:
+                require_known(given, f"a setting of {name}", [one.name for one in parameters])
+        if args and set(kinds) == {inspect.Parameter.KEYWORD_ONLY}:
+            raise InputError(f"settings of {name} must be given by name, got the bare {args[0]!r}.")
+        return super().__new__(cls)
 
 
 # -- Arguments of public functions: those that a function does not have end in one sentence -----------
