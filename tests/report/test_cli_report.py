@@ -64,7 +64,10 @@ def test_a_known_dataset_is_found_by_the_name_in_the_file(gcsr: Run, tmp_path: P
     small, out = tmp_path / "digits.safetensors", tmp_path / "page.html"
     made = ("condense", "digits", "--nodes", 10, "--method", "random", "--out", small)
     assert gcsr(*made)[0] == 0
-    assert gcsr("report", small, "--no-evaluate", "--tsne-nodes", 40, "--out", out)[0] == 0
+    assert gcsr("report", small, "--no-evaluate", "--out", out)[0] == 0
+    assert "1000 real nodes" in out.read_text().replace(",", "")
+    said = gcsr("report", small, "--no-evaluate", "--tsne-nodes", 40, "--out", out, "-v")
+    assert said[0] == 0 and "computing a t-SNE map of 50 nodes" in said[2]
     page = out.read_text()
     assert "CCNS, original" in page and "40 real nodes" in page
     other = CondensedGraph.load(small)

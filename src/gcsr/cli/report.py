@@ -22,7 +22,7 @@ def report(
     compare: bool = False,
     data: options.MadeFrom = None,
     evaluate: bool = True,
-    tsne_nodes: Annotated[int, typer.Option(min=0, max=20_000)] = 2000,
+    tsne_nodes: Annotated[int, typer.Option(min=0, max=20_000)] = 1000,
     privacy: bool = False,
     networks: options.NetworkOptions = options.FIVE_RUNS,
     loading: options.Loading = options.LOADING,
