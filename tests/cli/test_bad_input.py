@@ -13,6 +13,9 @@ import torch
 from cli_helpers import TINY, Run, folder_content, small_graph
 from safetensors.numpy import save_file
 
+from gcsr import Condenser
+from gcsr.evaluation.trial import NetworkTester
+
 
 @dataclass(frozen=True)
 class Bench:
@@ -318,6 +321,22 @@ def _assert_refused(gcsr: Run, bench: Bench, argv: list[Any], named: list[str]) 
 def test_bad_input_is_one_sentence(gcsr: Run, bench: Bench, case: str) -> None:
     make, named = CASES[case]
     _assert_refused(gcsr, bench, make(bench), named)
+
+
+@pytest.mark.parametrize("verb", ["cost", "evaluate", "privacy", "robustness", "benchmark"])
+def test_a_graph_without_test_nodes_is_refused_before_anything_is_trained(
+    gcsr: Run, bench: Bench, verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(NetworkTester, "train", None)
+    monkeypatch.setattr(Condenser, "_condense", None)
+    untested = bench.changed(test=np.arange(0))
+    argv = [verb, bench.made, "--data", untested, "--no-check-origin"]
+    if verb == "robustness":
+        argv = [verb, untested, "--nodes", 6]
+    elif verb == "benchmark":
+        argv = [verb, "--data", untested, "--out", bench.folder / "rows.jsonl"]
+        argv += ["--method", "random", "--nodes", 6]
+    _assert_refused(gcsr, bench, argv, ["test must have at least one labeled node to test on"])
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")

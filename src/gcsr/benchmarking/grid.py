@@ -17,6 +17,7 @@ from gcsr.benchmarking.store import Store, failed_row, prepare_folder, prepare_w
 from gcsr.data.graph import Graph
 from gcsr.data.objects import described
 from gcsr.distributed.pool import Cluster
+from gcsr.evaluation.trial import require_tested
 from gcsr.methods.presets import PRESETS
 from gcsr.methods.registry import BUILT_IN, method, method_names, setting_name
 from gcsr.models.registry import testing_model
@@ -194,6 +195,7 @@ class Grid:
         for name, graph in graphs.items():
             if not isinstance(graph, Graph):
                 raise InputError(graph if name in graph else f"{name}: {graph}")
+            require_tested(graph)
         found = []
         for name in self.data:
             for model in (*self.models, *self.more_models):
