@@ -270,6 +270,50 @@ def test_bad_input_is_one_sentence(tmp_path, monkeypatch, capsys, words, sentenc
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        (
+            "rows.jsonl",
+            '{"a": 1}\n',
+            "rows.jsonl: line 1 is no row of a benchmark or a reproduction; move the file away, or"
+            " name another file or folder.",
+        ),
+        ("rows.md", "mine", "--out: rows.md exists and rows.jsonl does not; name another file"),
+    ],
+)
+def test_other_files_are_not_replaced(tmp_path, monkeypatch, capsys, name, content, sentence):
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_text(content)
+    argv = "benchmark --data digits --method random --nodes 10 --out rows.jsonl"
+    assert main(argv.split()) == 2
+    assert sentence in capsys.readouterr().err
+    assert Path(name).read_text() == content and len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    ("finished", "said"),
+    [
+        (0, "no row was finished; the same command begins again"),
+        (1, "1 row is kept in rows.jsonl; the same command continues"),
+        (2, "2 rows are kept in rows.jsonl; the same command continues"),
+    ],
+)
+def test_ctrl_c_tells_how_to_go_on(data, monkeypatch, capsys, finished, said):
+    monkeypatch.chdir(data)
+    append = Store.append
+
+    def interrupted(store, row):
+        if len(store) == finished:
+            raise KeyboardInterrupt
+        append(store, row)
+
+    monkeypatch.setattr(Store, "append", interrupted)
+    argv = "benchmark --data one.npz --method random --nodes 6 --seeds 1 --runs 1 --epochs 2"
+    assert main([*argv.split(), "--device", "cpu", "--out", "rows.jsonl"]) == 130
+    assert capsys.readouterr().err == f"interrupted; {said}\n"
+
+
 def test_a_file_says_what_is_measured(tmp_path):
     path = tmp_path / "grid.toml"
     path.write_text(
