@@ -242,6 +242,11 @@ def test_estimate_uses_measured_rows(data, monkeypatch):
         ),
         ("--data digits --method random --nodes 9999", "--nodes must be <= 1797"),
         (
+            "--data digits --method random --ratio 0.001",
+            "--ratio must be >= 0.00529, which is 10 of 1797 nodes: one for each class with training"
+            " nodes, got 0.001 (random on digits with 2 nodes).",
+        ),
+        (
             "--data digits --method random,mtt,gcsr --nodes 20 --set tu=0.5",
             "tu is not a setting of random, mtt, gcsr (did you mean tau?); accepted: alpha, ",
         ),

@@ -208,6 +208,17 @@ CASES: dict[str, Case] = {
     "unknown device": (lambda b: b.condense(None, "--device", "abacus"), ["got 'abacus'"]),
     "unknown option": (lambda b: b.condense(None, "--sieve", "0"), ["--sieve"]),
     # -- where it goes -------------------------------------------------------------------------
+    "too small a ratio": (
+        lambda b: b.condense(None, size=("--ratio", 0.01)),
+        [
+            "error: --ratio must be >= 0.0417, which is 3 of 60 nodes: one for each class",
+            "got 0.01.",
+        ],
+    ),
+    "too small a ratio of the automatic mode": (
+        lambda b: ["condense", b.data, "--ratio", 0.01, "--out", b.folder / "out.safetensors"],
+        ["error: --ratio must be >= 0.0417", "got 0.01."],
+    ),
     "no output named": (lambda b: ["condense", b.data, "--nodes", 6], ["--out"]),
     "missing folder": (
         lambda b: b.condense(None, "--out", b.folder / "no" / "out.safetensors"),
