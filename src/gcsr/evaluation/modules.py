@@ -165,10 +165,9 @@ def train_module(
             if number == 0 and caller.form != "x":
                 left = int((edges[1][0] != edges[1][1]).sum())
                 some = f"the {counted(left, 'edge')} above {train.threshold:.3g}"
-                none = "no edges but self-loops" if edges[1].shape[1] else "no edges"
                 warn_user(
                     f"{type(caller.module).__name__} ignores edge weights, so it is trained with"
-                    f" {some if left else none} of the condensed graph."
+                    f" {some if left else 'no edges but self-loops'} of the condensed graph."
                 )
         return caller, _train(caller, edges, train, validation, recipe)
 
