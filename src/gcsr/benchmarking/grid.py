@@ -227,8 +227,9 @@ class Grid:
             if cell.method in BUILT_IN and not graph.multi_label:  # own methods may need fewer
                 class_budget(graph.y[graph.train], graph.num_classes, nodes)
         except InputError as error:
-            few = self.ratio and isinstance(error, TooFewNodesError)
-            why = str(error.of_ratio(self.ratio[step], visible) if few else error)
+            why = str(error)
+            if self.ratio and isinstance(error, TooFewNodesError):
+                why = str(error.of_ratio(self.ratio[step], visible))
             place = f"{cell.label} on {cell.dataset} with {counted(nodes, 'node')}"
             raise InputError(f"{why.rstrip('.')} ({place}).") from None
 

@@ -178,7 +178,7 @@ def _print_result(result: Tuning, trials: int, again: str) -> None:
         print(
             "note: there is nothing to search, so one trial is all; --set NAME=a,b,c searches one."
         )
-    elif every is not None and every <= len(result.trials) < trials:
+    elif len(result.trials) < trials and every == len({str(one.settings) for one in result.trials}):
         print(f"note: the space has {counted(every, 'candidate')}, and all of them were tried.")
     rows = []
     for trial in result.ranked[:BEST_SHOWN]:
