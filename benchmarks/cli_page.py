@@ -29,7 +29,7 @@ a table of `gcsr reproduce`) is downloaded if its files are not in the folder of
 | exit code | |
 |---|---|
 | 0 | done |
-| 1 | `gcsr reproduce`: a cell failed; the reader of a pipe left |
+| 1 | `gcsr benchmark`, `gcsr reproduce`: a cell failed; the reader of a pipe left |
 | 2 | something given cannot be used: one sentence on stderr, nothing written |
 | 130 | Ctrl-C; what was written is named |
 """

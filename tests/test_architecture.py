@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -137,7 +138,7 @@ def test_no_code_is_evaluated_and_no_name_is_imported_by_a_star():
 
 # Modules that are extras, and those that are slow to import.
 EXTRAS = ("optuna", "pyarrow", "ray", "hypothesis", "pytest")
-SLOW = ("torch", "scipy", "sklearn", "torch_geometric", "matplotlib")
+SLOW = ("torch", "scipy", "sklearn", "torch_geometric", "matplotlib", "jinja2")
 LOADED = """
 import sys
 class Refuse:
@@ -174,6 +175,15 @@ def test_commands_that_compute_nothing_do_not_import_torch():
     for arguments in (["--help"], ["condense", "--help"], ["datasets"], ["condens"], ["--version"]):
         assert loaded(run.format(arguments)) == set(), arguments
     assert "torch" in loaded(run.format(["methods", "random"]))
+
+
+def test_showing_a_file_imports_no_pages_and_no_scikit_learn(tmp_path):
+    out = tmp_path / "graph.safetensors"
+    made = gcsr.condense(gcsr.load("digits"), nodes=10, method="random", progress=False)
+    automatic = {"chosen": {"method": "random"}, "candidates": [{"method": "random"}]}
+    replace(made, provenance=made.provenance | {"automatic": automatic}).save(out)
+    run = f"from gcsr.cli.app import main; main(['inspect', {str(out)!r}])"
+    assert loaded(run) == {"torch", "scipy"}
 
 
 def test_tests_are_collected_without_extras():

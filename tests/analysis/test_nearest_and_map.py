@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from gcsr import CondensedGraph, InputError
 from gcsr.analysis.nearest import (
@@ -106,6 +107,21 @@ def test_a_map_keeps_neighbors_and_the_global_random_state():
     np.fill_diagonal(gaps, np.inf)
     assert ((gaps.argmin(1) < 20) == (np.arange(40) < 20)).all()
     np.testing.assert_array_equal(places, tsne(far, seed=1))
+
+
+def test_a_map_is_made_on_one_thread(monkeypatch):
+    from sklearn.manifold import TSNE
+
+    threads = []
+
+    def fit_transform(self, rows):
+        threads.extend(one["num_threads"] for one in threadpool_info())
+        return rows[:, :2]
+
+    monkeypatch.setattr(TSNE, "fit_transform", fit_transform)
+    with threadpool_limits(2):
+        tsne(np.eye(4))
+    assert set(threads) == {1}
 
 
 @pytest.mark.parametrize("shape", [(2, 3), (3, 1), (12, 4)])

@@ -242,6 +242,11 @@ def test_estimate_uses_measured_rows(data, monkeypatch):
         ),
         ("--data digits --method random --nodes 9999", "--nodes must be <= 1797"),
         (
+            "--data digits --method random --ratio 0.001",
+            "--ratio must be >= 0.00529, which is 10 of 1797 nodes: one for each class with training"
+            " nodes, got 0.001 (random on digits with 2 nodes).",
+        ),
+        (
             "--data digits --method random,mtt,gcsr --nodes 20 --set tu=0.5",
             "tu is not a setting of random, mtt, gcsr (did you mean tau?); accepted: alpha, ",
         ),
@@ -268,6 +273,50 @@ def test_bad_input_is_one_sentence(tmp_path, monkeypatch, capsys, words, sentenc
     assert main(["benchmark", *words.split()]) == 2
     assert sentence in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        (
+            "rows.jsonl",
+            '{"a": 1}\n',
+            "rows.jsonl: line 1 is no row of a benchmark or a reproduction; move the file away, or"
+            " name another file or folder.",
+        ),
+        ("rows.md", "mine", "--out: rows.md exists and rows.jsonl does not; name another file"),
+    ],
+)
+def test_other_files_are_not_replaced(tmp_path, monkeypatch, capsys, name, content, sentence):
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_text(content)
+    argv = "benchmark --data digits --method random --nodes 10 --out rows.jsonl"
+    assert main(argv.split()) == 2
+    assert sentence in capsys.readouterr().err
+    assert Path(name).read_text() == content and len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    ("finished", "said"),
+    [
+        (0, "no row was finished; the same command begins again"),
+        (1, "1 row is kept in rows.jsonl; the same command continues"),
+        (2, "2 rows are kept in rows.jsonl; the same command continues"),
+    ],
+)
+def test_ctrl_c_tells_how_to_go_on(data, monkeypatch, capsys, finished, said):
+    monkeypatch.chdir(data)
+    append = Store.append
+
+    def interrupted(store, row):
+        if len(store) == finished:
+            raise KeyboardInterrupt
+        append(store, row)
+
+    monkeypatch.setattr(Store, "append", interrupted)
+    argv = "benchmark --data one.npz --method random --nodes 6 --seeds 1 --runs 1 --epochs 2"
+    assert main([*argv.split(), "--device", "cpu", "--out", "rows.jsonl"]) == 130
+    assert capsys.readouterr().err == f"interrupted; {said}\n"
 
 
 def test_a_file_says_what_is_measured(tmp_path):

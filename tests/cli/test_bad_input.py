@@ -13,6 +13,9 @@ import torch
 from cli_helpers import TINY, Run, folder_content, small_graph
 from safetensors.numpy import save_file
 
+from gcsr import Condenser
+from gcsr.evaluation.trial import NetworkTester
+
 
 @dataclass(frozen=True)
 class Bench:
@@ -205,6 +208,17 @@ CASES: dict[str, Case] = {
     "unknown device": (lambda b: b.condense(None, "--device", "abacus"), ["got 'abacus'"]),
     "unknown option": (lambda b: b.condense(None, "--sieve", "0"), ["--sieve"]),
     # -- where it goes -------------------------------------------------------------------------
+    "too small a ratio": (
+        lambda b: b.condense(None, size=("--ratio", 0.01)),
+        [
+            "error: --ratio must be >= 0.0417, which is 3 of 60 nodes: one for each class",
+            "got 0.01.",
+        ],
+    ),
+    "too small a ratio of the automatic mode": (
+        lambda b: ["condense", b.data, "--ratio", 0.01, "--out", b.folder / "out.safetensors"],
+        ["error: --ratio must be >= 0.0417", "got 0.01."],
+    ),
     "no output named": (lambda b: ["condense", b.data, "--nodes", 6], ["--out"]),
     "missing folder": (
         lambda b: b.condense(None, "--out", b.folder / "no" / "out.safetensors"),
@@ -318,6 +332,22 @@ def _assert_refused(gcsr: Run, bench: Bench, argv: list[Any], named: list[str]) 
 def test_bad_input_is_one_sentence(gcsr: Run, bench: Bench, case: str) -> None:
     make, named = CASES[case]
     _assert_refused(gcsr, bench, make(bench), named)
+
+
+@pytest.mark.parametrize("verb", ["cost", "evaluate", "privacy", "robustness", "benchmark"])
+def test_a_graph_without_test_nodes_is_refused_before_anything_is_trained(
+    gcsr: Run, bench: Bench, verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(NetworkTester, "train", None)
+    monkeypatch.setattr(Condenser, "_condense", None)
+    untested = bench.changed(test=np.arange(0))
+    argv = [verb, bench.made, "--data", untested, "--no-check-origin"]
+    if verb == "robustness":
+        argv = [verb, untested, "--nodes", 6]
+    elif verb == "benchmark":
+        argv = [verb, "--data", untested, "--out", bench.folder / "rows.jsonl"]
+        argv += ["--method", "random", "--nodes", 6]
+    _assert_refused(gcsr, bench, argv, ["test must have at least one labeled node to test on"])
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import signal
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ def test_one_graph_goes_exactly_to_out(gcsr: Run, data: Path, tmp_path: Path) ->
     result = gcsr("condense", data, "--nodes", 6, *TINY, "--out", out)
     assert (result.code, result.err) == (0, "")
     assert f"wrote {out}" in result.out and "6 nodes" in result.out
+    assert re.search(r", condensed in \d+\.\d s$", result.out, re.MULTILINE)
     assert "leaks test labels" not in result.out
     assert CondensedGraph.load(out).num_nodes == 6
 

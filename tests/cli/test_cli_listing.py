@@ -112,7 +112,7 @@ def test_datasets_that_are_there(gcsr: Run, shared_data: Path, tmp_path: Path) -
 
 @pytest.fixture
 def quick_demo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
-    settings = {"iterations": 2, "hidden_channels": 8, "disable": "pseudo-labels"}
+    settings = {"iterations": 2, "hidden_channels": 8, "disable": "pseudo-labels", "budget": 240.0}
     monkeypatch.setattr(demo, "SETTINGS", settings)
     monkeypatch.setattr(demo, "EPOCHS", 3)
     monkeypatch.chdir(tmp_path)
@@ -127,7 +127,8 @@ def test_demo(gcsr: Run, quick_demo: Path) -> None:
     wrote, look = result.out.splitlines()[-2:]
     assert wrote == "wrote digits-50.safetensors"
     assert look == "make a page of it: gcsr report digits-50.safetensors --out digits-50.html"
-    for word in ("condensed, automatic mode", "random subset", "whole graph", "1,797", "±", "kB"):
+    assert "condensed, automatic mode (240 s of a reference core)" in result.out
+    for word in ("random subset", "whole graph", "1,797", "±", "kB"):
         assert word in result.out
     assert "(1 run per graph)" in result.out and "training per network" in result.out
     # Three subsets are three scores; one network on one graph has no deviation.

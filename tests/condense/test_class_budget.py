@@ -5,7 +5,7 @@ import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from gcsr.starts.sample import block_labels, class_budget
+from gcsr.starts.sample import TooFewNodesError, block_labels, class_budget
 from gcsr.utils.errors import InputError
 
 COUNTS = st.lists(st.integers(0, 60), min_size=1, max_size=12).filter(any)
@@ -49,6 +49,18 @@ def test_too_few_nodes_are_refused_with_both_numbers(counts, short):
         class_budget(labels_of(counts), len(counts), nodes)
     said = f"nodes must be >= {classes}, the number of classes with training nodes, got {nodes}."
     assert str(caught.value) == said
+
+
+@given(classes=st.integers(2, 60), more=st.integers(0, 100_000))
+@settings(deadline=None)
+def test_the_smallest_ratio_works(classes, more):
+    error = TooFewNodesError()
+    error.classes, visible = classes, classes + more
+    said = str(error.of_ratio(1e-9, visible))
+    least = float(said.removeprefix("ratio must be >= ").partition(",")[0])
+    assert round(least * visible) >= classes and least <= 1
+    # Three digits: at most a hundredth above the smallest one.
+    assert least <= 1.02 * (classes - 0.5) / visible and said.endswith("got 1e-09.")
 
 
 @pytest.mark.parametrize(

@@ -275,6 +275,13 @@ def test_module_that_ignores_weights_gets_the_edges_that_it_can_use(graph, weigh
     assert found.scores == same.scores
 
 
+def test_self_loops_that_are_left_are_said(graph, weighted):
+    bare = replace(weighted, adjacency=torch.full((12, 12), 0.01))
+    assert bare.to_pyg().num_edges == 12
+    with pytest.warns(gcsr.InputWarning, match="trained with no edges but self-loops of"):
+        gcsr.evaluate(bare, graph, model=Unweighted, **QUICK)
+
+
 @pytest.mark.parametrize("form", [Net, WithAttributes])
 def test_module_that_uses_weights_gets_all_of_them(graph, weighted, form, recwarn):
     seen = set()

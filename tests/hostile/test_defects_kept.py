@@ -109,7 +109,7 @@ def test_cached_experts_of_another_type_count_as_absent(tmp_path):
 def test_rows_of_another_kind_are_a_sentence(tmp_path, line):
     path = tmp_path / "rows.jsonl"
     path.write_text('{"key": "first"}\n' + line + "\n")
-    with pytest.raises(InputError, match="line 2 is no row of a reproduction"):
+    with pytest.raises(InputError, match="line 2 is no row of a benchmark"):
         Store(path)
 
 

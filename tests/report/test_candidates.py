@@ -11,7 +11,7 @@ import pytest
 
 from gcsr import CondensedGraph, Graph, condense, report
 from gcsr.cli.app import main
-from gcsr.reporting.panels import ranked, rounds_of, standing
+from gcsr.reporting.candidates import ranked, rounds_of, standing
 
 # As files had it before: other rounds, other plan, and parts that are no longer shown.
 OLD = {

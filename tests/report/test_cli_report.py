@@ -64,7 +64,10 @@ def test_a_known_dataset_is_found_by_the_name_in_the_file(gcsr: Run, tmp_path: P
     small, out = tmp_path / "digits.safetensors", tmp_path / "page.html"
     made = ("condense", "digits", "--nodes", 10, "--method", "random", "--out", small)
     assert gcsr(*made)[0] == 0
-    assert gcsr("report", small, "--no-evaluate", "--tsne-nodes", 40, "--out", out)[0] == 0
+    assert gcsr("report", small, "--no-evaluate", "--out", out)[0] == 0
+    assert "1000 real nodes" in out.read_text().replace(",", "")
+    said = gcsr("report", small, "--no-evaluate", "--tsne-nodes", 40, "--out", out, "-v")
+    assert said[0] == 0 and "computing a t-SNE map of 50 nodes" in said[2]
     page = out.read_text()
     assert "CCNS, original" in page and "40 real nodes" in page
     other = CondensedGraph.load(small)
@@ -152,6 +155,8 @@ def test_bad_input_is_one_sentence_and_nothing_is_written(
     out, small = files["out"], files["small"]
     empty = tmp_path / "empty"
     empty.mkdir()
+    notes = tmp_path / "notes.html"
+    notes.write_text("<p>mine")
     (tmp_path / "rows").mkdir()
     (tmp_path / "rows" / "rows.jsonl").write_text('{"key": "unknown"}\n')
     cases = {
@@ -166,9 +171,11 @@ def test_bad_input_is_one_sentence_and_nothing_is_written(
         "must be one of": ["report", small, "--data", "nothing", "--out", out],
         "model": ["report", small, "--model", "nothing", "--out", out],
         "Missing": ["report", small],
+        "--out must end with .html, got": ["report", small, "--out", tmp_path / "notes.txt"],
+        "notes.html exists and is no page of gcsr": ["report", small, "--out", notes],
     }
     for words, argv in cases.items():
         code, told, err = gcsr(*argv)
         assert (code, told) == (2, ""), words
         assert words in err and err.startswith("error: ") and err.count("\n") == 1
-    assert not out.exists()
+    assert not out.exists() and notes.read_text() == "<p>mine"

@@ -74,6 +74,41 @@ def test_it_tells_the_best_and_how_to_make_it_again(gcsr, folder):
 
 
 @needs_optuna
+@pytest.mark.parametrize(
+    ("words", "note"),
+    [
+        (("--method=random",), "note: there is nothing to search, so one trial is all;"),
+        (("--method=clusters", "--set=num_hops=1,2"), "note: the space has 2 candidates, and all"),
+        (("--method=clusters", "--set=num_hops=1,2", "--trials=2"), ""),
+    ],
+)
+def test_fewer_trials_than_asked_for_are_explained(gcsr, words, note):
+    code, out, _ = gcsr("tune", "graph.npz", "--nodes=9", "--trials=3", "--device=cpu", *words)
+    assert code == 0 and (note in out if note else "note:" not in out)
+
+
+@needs_optuna
+def test_names_of_files_are_free_and_fit_every_system(gcsr, folder):
+    words = (
+        "tune",
+        "graph.npz",
+        "--nodes=9",
+        "--trials=1",
+        "--method=gcsr.methods.selection:Random",
+    )
+    code, out, _ = gcsr(*words)
+    assert code == 0 and out.endswith("--out best.safetensors\n")
+    assert (folder / "graph-gcsr.methods.selection-Random-9.tune.sqlite").exists()
+    for name in ("best", "best-2-1"):
+        (folder / f"{name}.safetensors").touch()
+    assert gcsr(*words)[1].endswith("--out best-2.safetensors\n")
+    more = gcsr(*words, "--graphs=2", "--study=more.sqlite")
+    assert more[1].endswith("--out best.safetensors\n")
+    (folder / "best-0.safetensors").touch()
+    assert gcsr(*words, "--graphs=2", "--study=more.sqlite")[1].endswith("best-3.safetensors\n")
+
+
+@needs_optuna
 def test_json_alone_is_printed(gcsr):
     code, out, err = tuned(
         gcsr, "--study=s.sqlite", "--json", "--graphs=2", "--seed=4", "--trials=2"

@@ -344,6 +344,7 @@ def test_combinations_that_a_method_refuses_are_passed_over():
         ({"seed": -1}, "seed must be an integer >= 0, got -1"),
         ({"nodes": 2}, "nodes must be >= 3, .*, got 2"),
         ({"nodes": 999}, "nodes must be <= "),
+        ({"nodes": None, "ratio": 0.001}, "ratio must be >= .*, got 0.001"),
         ({"nodes": None}, "exactly one of nodes and ratio"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
@@ -39,6 +40,10 @@ from gcsr.utils.errors import require, require_integer
 from gcsr.utils.formatting import counted
 from gcsr.utils.progress import ProgressOption, shows_progress
 from gcsr.utils.safe_io import is_number, known
+
+logger = logging.getLogger(__name__)
+# Real nodes in a map: some seconds of t-SNE.
+TSNE_NODES = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +146,7 @@ def analyze(
     space: Space = "features",
     hops: int = 2,
     nearest: int = 1,
-    tsne_nodes: int = 1000,
+    tsne_nodes: int = TSNE_NODES,
     seed: int = 0,
     check_origin: bool = True,
     progress: ProgressOption = None,
@@ -191,8 +196,10 @@ def analyze(
     )
     node_map = None
     if tsne_nodes:
-        progress("t-SNE", 0, 1)
         sampled = sample_nodes(visible.num_nodes, tsne_nodes, seed)
+        stage = f"t-SNE map of {sampled.numel() + small.num_nodes:,} nodes"
+        progress(stage, 0, 1)
+        logger.info("computing a %s; fewer are faster (tsne_nodes)", stage)
         both = torch.cat([take_rows(rows, sampled).double(), queries.double()])
         places = tsne(both.numpy(), seed)
         node_map = NodeMap(
@@ -202,7 +209,7 @@ def analyze(
             condensed=places[sampled.numel() :],
             condensed_classes=classes.numpy(),
         )
-        progress("t-SNE", 1, 1)
+        progress(stage, 1, 1)
     x = small.x.detach().cpu().numpy()
     return Analysis(
         dataset=graph.name,

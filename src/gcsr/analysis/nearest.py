@@ -165,9 +165,11 @@ def sample_nodes(nodes: int, most: int, seed: int) -> Tensor:
 def tsne(rows: np.ndarray, seed: int = 0) -> np.ndarray:
     """t-SNE (van der Maaten and Hinton, 2008) from principal components; ``(n, 2)``.
 
-    The perplexity is 30, or a third of the other rows where there are fewer than 91.
+    The perplexity is 30, or a third of the other rows where there are fewer than 91. On one thread:
+    sums have one order, and threads that wait for each other on a busy machine take ten times as long.
     """
     from sklearn.manifold import TSNE  # noqa: PLC0415 - takes a second to import
+    from threadpoolctl import threadpool_limits  # noqa: PLC0415 - used by few commands
 
     rows = rows.astype(np.float32)
     # Principal components need two columns and rows that differ.
@@ -178,4 +180,5 @@ def tsne(rows: np.ndarray, seed: int = 0) -> np.ndarray:
         perplexity=min(PERPLEXITY, (rows.shape[0] - 1) / 3),
         random_state=state,
     )
-    return np.asarray(method.fit_transform(rows), dtype=np.float64)
+    with threadpool_limits(1):
+        return np.asarray(method.fit_transform(rows), dtype=np.float64)

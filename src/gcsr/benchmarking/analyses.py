@@ -100,7 +100,7 @@ def condensed_graphs(
     quick: bool,
 ) -> dict[str, Any]:
     """One value per condensed graph and number; what is drawn is of the first."""
-    from threadpoolctl import threadpool_limits  # noqa: PLC0415 - needed here alone
+    from threadpoolctl import threadpool_limits  # noqa: PLC0415 - needed by few
 
     found: list[tuple[dict[str, float | None], dict[str, Any]]] = []
     for one in small:

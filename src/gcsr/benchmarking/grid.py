@@ -17,10 +17,11 @@ from gcsr.benchmarking.store import Store, failed_row, prepare_folder, prepare_w
 from gcsr.data.graph import Graph
 from gcsr.data.objects import described
 from gcsr.distributed.pool import Cluster
+from gcsr.evaluation.trial import require_tested
 from gcsr.methods.presets import PRESETS
 from gcsr.methods.registry import BUILT_IN, method, method_names, setting_name
 from gcsr.models.registry import testing_model
-from gcsr.starts.sample import class_budget
+from gcsr.starts.sample import TooFewNodesError, class_budget
 from gcsr.tuning.space import read_toml
 from gcsr.utils.errors import (
     InputError,
@@ -194,6 +195,7 @@ class Grid:
         for name, graph in graphs.items():
             if not isinstance(graph, Graph):
                 raise InputError(graph if name in graph else f"{name}: {graph}")
+            require_tested(graph)
         found = []
         for name in self.data:
             for model in (*self.models, *self.more_models):
@@ -210,11 +212,13 @@ class Grid:
             for entry in self.entries():
                 for name in self.data:
                     nodes = self._size(graphs[name], place)
-                    self._require_possible(replace(entry, dataset=name, nodes=nodes), graphs[name])
+                    self._require_possible(
+                        replace(entry, dataset=name, nodes=nodes), graphs[name], place
+                    )
                     found += [replace(entry, dataset=name, nodes=nodes, test=one) for one in models]
         return list(dict.fromkeys(found))  # what is named twice is measured once
 
-    def _require_possible(self, cell: Cell, graph: Any) -> None:
+    def _require_possible(self, cell: Cell, graph: Any, step: int) -> None:
         """Refuse a cell that is known to fail before anything is measured."""
         nodes = cell.nodes or 0
         try:
@@ -223,8 +227,11 @@ class Grid:
             if cell.method in BUILT_IN and not graph.multi_label:  # own methods may need fewer
                 class_budget(graph.y[graph.train], graph.num_classes, nodes)
         except InputError as error:
+            why = str(error)
+            if self.ratio and isinstance(error, TooFewNodesError):
+                why = str(error.of_ratio(self.ratio[step], visible))
             place = f"{cell.label} on {cell.dataset} with {counted(nodes, 'node')}"
-            raise InputError(f"{str(error).rstrip('.')} ({place}).") from None
+            raise InputError(f"{why.rstrip('.')} ({place}).") from None
 
     def _size(self, graph: Any, place: int) -> int:
         if self.nodes:

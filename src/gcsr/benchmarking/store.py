@@ -146,8 +146,8 @@ def _read(path: Path) -> list[Row]:
             rows.append(_parse(line))
         except ValueError:
             raise InputError(
-                f"{path}: line {number} is no row of a reproduction; move the file away or name"
-                " another folder."
+                f"{path}: line {number} is no row of a benchmark or a reproduction; move the"
+                " file away, or name another file or folder."
             ) from None
     return rows
 

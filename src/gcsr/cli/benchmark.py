@@ -16,6 +16,7 @@ from gcsr.cli.output import (
     print_json,
     print_table,
     progress_bars,
+    remember_rows,
     remember_written,
 )
 from gcsr.utils.errors import InputError, require
@@ -33,6 +34,8 @@ OPTIONS = {
     "more_models": "--more-model",
     "settings": "--set",
 }
+# The tables and the page beside the file of rows.
+OUTPUTS = (".csv", ".tex", ".md", ".html")
 # Cases side by side in the terminal.
 WIDE = 5
 Words = list[str] | None
@@ -126,7 +129,11 @@ def benchmark(
         if estimate:
             _print_estimate(grid, out, root, download, as_json)
             return
-        rows = out.stat().st_size if out.is_file() else 0
+        for place in () if out.exists() else map(out.with_suffix, OUTPUTS):
+            require(
+                not place.exists(),
+                f"out: {place} exists and {out} does not; name another file, or remove it first.",
+            )
         try:
             with progress_bars() as progress:
                 results = run(
@@ -144,8 +151,7 @@ def benchmark(
                     progress=progress,
                 )
         except KeyboardInterrupt:
-            if out.is_file() and out.stat().st_size > rows:
-                remember_written([out])
+            remember_rows(out, len(Store(out)))
             raise
     files = write_outputs(results, out)
     remember_written([out, *files])

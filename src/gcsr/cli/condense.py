@@ -57,8 +57,8 @@ def condense(
             NAME-0.safetensors, NAME-1.safetensors, ... beside it.
         method: See `gcsr methods`. By default auto: the best clustered start, improved by bilevel
             condensation within the budget; with a preset gcsr.
-        budget: Seconds that the automatic mode should take per graph, by a count of operations; by
-            default 240.
+        budget: Seconds that the automatic mode should take per graph on a reference core or a GPU, by
+            a count of operations; a slower or busy core takes longer; by default 240.
         rule: Which edges are stored: none (all), threshold=0.05, top-k=8, or auto: the fewest that
             validate within half a point of all.
         dtype: What is stored: float32 or float16; by default as computed (--set dtype=...).
@@ -268,7 +268,7 @@ def _print_summary(summary: dict[str, Any], made: Sequence[gcsr.CondensedGraph])
         f"{summary['dataset']}: {counted(summary['nodes'], 'node')}{each} by {summary['method']}"
         f" ({100 * summary['ratio']:.2f} % of what is condensed),"
         f" {byte_count(summary['bytes']['condensed'])} instead of"
-        f" {byte_count(summary['bytes']['original'])}, {summary['seconds']:.1f} s"
+        f" {byte_count(summary['bytes']['original'])}, condensed in {summary['seconds']:.1f} s"
     )
     kept = [chosen(one.provenance["automatic"]) for one in made if "automatic" in one.provenance]
     for sentence in dict.fromkeys(kept):

@@ -17,6 +17,8 @@ from gcsr.utils.progress import Progress
 from gcsr.utils.safe_io import accessing, part
 
 SUFFIX = ".safetensors"  # as in gcsr.data.condensed, which imports torch
+# Pages, and what the beginning of each has.
+PAGE_SUFFIXES, PAGE_TITLE, PAGE_HEAD = (".html", ".htm"), b"gcsr report</title>", 2**16
 MOST_GRAPHS = 10_000
 MOST_NAMED = 4
 # What results of different methods can differ in.
@@ -156,6 +158,26 @@ def _is_safetensors(path: Path) -> bool:
             begin = file.read(9)
         length = int.from_bytes(begin[:8], "little")
         return begin[8:] == b"{" and 8 + length <= path.stat().st_size
+    except OSError:
+        return False
+
+
+def require_page(out: Path) -> None:
+    """Refuse a name that no page has, and an existing file that is no page of this program."""
+    require_writable([out])
+    require(out.suffix in PAGE_SUFFIXES, f"out must end with .html, got {out}.")
+    require(
+        not out.is_file() or _is_page(out),
+        f"out: {out} exists and is no page of gcsr; name another file, or remove it first.",
+    )
+
+
+def _is_page(path: Path) -> bool:
+    """Whether the beginning of a file has the title of our pages."""
+    try:
+        with path.open("rb") as file:
+            begin = file.read(PAGE_HEAD)
+        return begin.startswith(b"<!doctype html>") and PAGE_TITLE in begin
     except OSError:
         return False
 

@@ -33,7 +33,7 @@ def demo(
     runs: options.Runs = 5,
     as_json: options.Json = False,
 ) -> None:
-    """Condense the embedded digits graph and compare; takes about a minute, needs no download.
+    """Condense the embedded digits graph and compare; takes a minute or two, needs no download.
 
     Args:
         out: The file to write; by default digits-NODES.safetensors, here.
@@ -47,7 +47,8 @@ def demo(
     from gcsr.reporting.results import train_and_test
 
     torch.set_num_threads(min(MOST_THREADS, torch.get_num_threads()))
-    budget = f", budget {SETTINGS['budget']:g} s" if "budget" in SETTINGS else ""
+    # Of a reference core: the seconds of condensing beside it are those of this machine.
+    budget = f" ({SETTINGS['budget']:g} s of a reference core)" if "budget" in SETTINGS else ""
     with progress_bars() as progress:
         graph = load_graph(DATASET, options.LOADING, progress)
         condensing = prefixed(progress, "condensing")

@@ -118,7 +118,7 @@ def described_rows(described: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _candidates(automatic: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """What the automatic mode chose, and the scores of its candidates."""
-    from gcsr.reporting.panels import is_chosen, ranked, rounds_of, scores_of
+    from gcsr.reporting.candidates import is_chosen, ranked, rounds_of, scores_of
 
     chosen = part(automatic, "chosen")
     if chosen:

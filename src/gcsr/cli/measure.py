@@ -9,7 +9,7 @@ import typer
 
 import gcsr
 from gcsr.cli import options
-from gcsr.cli.data import load_graph, on_file, print_found, require_writable, write_page
+from gcsr.cli.data import load_graph, on_file, print_found, require_page, write_page
 from gcsr.cli.options import parse_dimensions, parse_settings
 from gcsr.cli.output import print_json, print_leak, print_table, progress_bars
 from gcsr.utils.errors import require_one_of
@@ -175,10 +175,11 @@ def search(
         assignments: Search model, hidden_channels, num_layers, dropout, lr or weight_decay
             (low..high, low..high:log or a,b,c) or fix it (a value); repeatable.
         runs: Networks per configuration.
-        out: Write a page with plots to this file.
+        out: Write a page with plots to this file (.html); an earlier page is replaced, any other
+            file is refused.
     """
     if out is not None:
-        require_writable([out])
+        require_page(out)
 
     from gcsr.reporting.results import pairs
     from gcsr.reporting.searched import CLOCK, NAMES, clock_row

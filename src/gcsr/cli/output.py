@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gcsr.utils.errors import InputWarning
-from gcsr.utils.formatting import printable
+from gcsr.utils.formatting import counted, printable
 from gcsr.utils.progress import Progress, shown
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ _OTHERS = {"check_origin": "any_graph", "checkpoint": "no_checkpoint"}
 _written: list[Path] = []
 _unfinished: list[Path] = []
 _warned: list[str] = []
+_rows: list[tuple[Path, int]] = []
 # Its level is that of --quiet (errors only) and of --verbose (everything) while a command runs.
 log = logging.getLogger("gcsr")
 
@@ -77,8 +78,14 @@ def remember_unfinished(folder: Path) -> None:
     _unfinished.append(folder)
 
 
+def remember_rows(path: Path, count: int) -> None:
+    """So many rows are in this file, from which the same command continues."""
+    _rows.append((path, count))
+
+
 def forget_written() -> None:
     """A new command begins."""
+    _rows.clear()
     _written.clear()
     _unfinished.clear()
     _warned.clear()
@@ -102,6 +109,11 @@ def new_notes(notes: Iterable[str]) -> list[str]:
 
 def interrupted() -> str:
     """The message after Ctrl-C."""
+    for path, count in _rows:
+        if not count:
+            return "interrupted; no row was finished; the same command begins again"
+        rows = f"{counted(count, 'row')} {'is' if count == 1 else 'are'} kept in {path}"
+        return f"interrupted; {rows}; the same command continues"
     if _written:
         return f"interrupted; written before that: {', '.join(map(str, _written))}"
     for folder in _unfinished:

@@ -10,7 +10,7 @@ import typer
 
 import gcsr
 from gcsr.cli import options
-from gcsr.cli.data import SUFFIX, as_recorded, load_graph, require_writable, write_page
+from gcsr.cli.data import SUFFIX, as_recorded, load_graph, require_page, write_page
 from gcsr.cli.output import print_json, print_leak, progress_bars
 from gcsr.utils.errors import InputError, require
 from gcsr.utils.formatting import byte_count, printable
@@ -22,7 +22,7 @@ def report(
     compare: bool = False,
     data: options.MadeFrom = None,
     evaluate: bool = True,
-    tsne_nodes: Annotated[int, typer.Option(min=0, max=20_000)] = 2000,
+    tsne_nodes: Annotated[int, typer.Option(min=0, max=20_000)] = 1000,
     privacy: bool = False,
     networks: options.NetworkOptions = options.FIVE_RUNS,
     loading: options.Loading = options.LOADING,
@@ -35,12 +35,12 @@ def report(
 
     Args:
         results: A condensed graph, a folder of them, or a folder made by `gcsr reproduce`.
-        out: The page to write.
+        out: The page to write (.html); an earlier page is replaced, any other file is refused.
         compare: Several results of one dataset side by side.
         data: A dataset's name or a graph file; by default what RESULT was made from, if it is a known
             dataset that is here.
     """
-    require_writable([out])
+    require_page(out)
     for path in results:
         require(path.exists(), f"{path}: no such file or folder.")
 

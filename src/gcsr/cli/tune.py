@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gcsr.cli import options
-from gcsr.cli.data import load_graph, output_paths, require_writable_folder, write_graphs
+from gcsr.cli.data import SUFFIX, load_graph, output_paths, require_writable_folder, write_graphs
 from gcsr.cli.options import checked_device, parse_dimensions
 from gcsr.cli.output import print_json, print_table, progress_bars, remember_written, uninterrupted
 from gcsr.utils.errors import require
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from gcsr.tuning.search import Search, Trial, Tuning
 
 BEST_SHOWN = 5
+# What names of files cannot have on Windows; the method may be module:Class.
+_NO_NAMES = re.compile(r'[<>:"/\\|?*]')
 
 
 def tune(
@@ -81,7 +85,8 @@ def tune(
                 seed=seed,
                 graphs=graphs,
             )
-            path = study or Path(f"{Path(data).stem}-{method}-{asked.nodes}.tune.sqlite")
+            name = f"{Path(data).stem}-{method}-{asked.nodes}.tune.sqlite"
+            path = study or Path(_NO_NAMES.sub("-", name))
             with open_search(asked, study=path, device=device, cluster=cluster) as search:
                 remember_written([path])
                 result = _run(search, trials, seconds, progress, left)
@@ -107,13 +112,13 @@ def tune(
         seed=spec.seed,
         graphs=spec.graphs if spec.graphs > 1 else None,
         **loading.options,
-        out=out or "best.safetensors",
+        out=out or _free_name(spec.graphs),
     )
     files = [*paths, *([] if plot is None else [plot])]
     if as_json:
         print_json(result.to_dict() | {"command": again, "files": [str(file) for file in files]})
         return
-    _print_result(result, again)
+    _print_result(result, trials, again)
     for file in files:
         print(f"wrote {file}")
 
@@ -149,7 +154,17 @@ def _best(result: Tuning) -> str:
     return f"{score} ({chosen})" if chosen else score
 
 
-def _print_result(result: Tuning, again: str) -> None:
+def _free_name(graphs: int) -> str:
+    """A file that does not exist yet, nor those of several graphs."""
+    for number in itertools.count(1):
+        stem = "best" if number == 1 else f"best-{number}"
+        names = [stem] if graphs == 1 else [f"{stem}-{place}" for place in range(graphs)]
+        if not any(Path(f"{name}{SUFFIX}").exists() for name in names):
+            break
+    return f"{stem}{SUFFIX}"
+
+
+def _print_result(result: Tuning, trials: int, again: str) -> None:
     asked = result.spec
     pruned = sum(trial.state == "pruned" for trial in result.trials)
     best = _best(result)
@@ -158,6 +173,13 @@ def _print_result(result: Tuning, again: str) -> None:
         f" {counted(len(result.trials), 'trial')}, {pruned} of them pruned, in {result.study}"
     )
     searched = list(asked.space.searched)
+    every = asked.space.count
+    if not searched:
+        print(
+            "note: there is nothing to search, so one trial is all; --set NAME=a,b,c searches one."
+        )
+    elif len(result.trials) < trials and every == len({str(one.settings) for one in result.trials}):
+        print(f"note: the space has {counted(every, 'candidate')}, and all of them were tried.")
     rows = []
     for trial in result.ranked[:BEST_SHOWN]:
         values = [trial.settings[name] for name in searched]

@@ -167,7 +167,7 @@ def train_module(
                 some = f"the {counted(left, 'edge')} above {train.threshold:.3g}"
                 warn_user(
                     f"{type(caller.module).__name__} ignores edge weights, so it is trained with"
-                    f" {some if left else 'no edges'} of the condensed graph."
+                    f" {some if left else 'no edges but self-loops'} of the condensed graph."
                 )
         return caller, _train(caller, edges, train, validation, recipe)
 

@@ -83,7 +83,7 @@ class Batch:
 
 
 def check_numbers(graph: Graph, runs: int, hidden_channels: int, single_label: str = "") -> None:
-    """Refuse other objects than graphs, and invalid numbers.
+    """Refuse other objects than graphs, graphs without test nodes, and invalid numbers.
 
     ``single_label`` names what needs a graph in memory with one label per node.
     """
@@ -93,6 +93,13 @@ def check_numbers(graph: Graph, runs: int, hidden_channels: int, single_label: s
     if single_label:
         require_in_memory(graph, "graph")
         graph.require_single_label(single_label)
+    require_tested(graph)
+
+
+def require_tested(graph: Graph) -> None:
+    """Refuse a graph without test nodes before anything is trained."""
+    if not graph.test.numel():
+        View(graph).test()  # says what is missing, and reads nothing
 
 
 class NetworkTester:

@@ -25,6 +25,7 @@ from gcsr.engines.result import CondensationResult, Context
 from gcsr.methods.distributed import condense_spread
 from gcsr.methods.registry import methods
 from gcsr.outofcore.estimate import Estimate, Work, estimate
+from gcsr.starts.sample import TooFewNodesError
 from gcsr.training.expert_recipe import ExpertRequest
 from gcsr.utils.checkpoint import Checkpoint, opened
 from gcsr.utils.devices import arithmetic, peak_memory_bytes, pick_device
@@ -288,9 +289,15 @@ class Condenser(NamedSettings, ABC):
         }
         with opened(checkpoint, identity) as log:
             with suitable_threads(view.visible.x.numel(), target):
-                made = self.run(
-                    Context(replace(view, checkpoint=log), nodes, seeds, target, progress, cluster)
+                ctx = Context(
+                    replace(view, checkpoint=log), nodes, seeds, target, progress, cluster
                 )
+                try:
+                    made = self.run(ctx)
+                except TooFewNodesError as error:
+                    if self.ratio is None:
+                        raise
+                    raise error.of_ratio(self.ratio, view.visible.num_nodes) from None
                 kinds = [type(one) for one in made] if isinstance(made, list) else type(made)
                 require(
                     kinds == [CondensationResult] * len(seeds),

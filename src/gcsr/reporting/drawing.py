@@ -6,7 +6,6 @@ import base64
 from typing import Any
 
 import numpy as np
-from sklearn.metrics.pairwise import cosine_similarity
 
 from gcsr.analysis.analysis import Analysis, OrderedMatrices
 from gcsr.analysis.nearest import NodeMap
@@ -139,7 +138,11 @@ def graph_data(small: CondensedGraph, analysis: Analysis | None) -> dict[str, An
     rows, columns, values, total = strongest_edges(weights)
     # Where there are no edges, nodes with similar features attract.
     x = small.x.detach().cpu().double().numpy()
-    pull = weights if total else np.maximum(cosine_similarity(x), 0)
+    pull = weights
+    if not total:
+        from sklearn.metrics.pairwise import cosine_similarity  # noqa: PLC0415 - takes a second
+
+        pull = np.maximum(cosine_similarity(x), 0)
     nearest = None
     if analysis is not None:
         near = analysis.nearest

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ from gcsr.analysis.statistics import GraphStatistics
 from gcsr.data.condensed import stored_matrix_bytes
 from gcsr.evaluation.cost import RANDOM, SMALL, WHOLE, verdict
 from gcsr.evaluation.intervals import compare
+from gcsr.reporting.candidates import is_chosen, objects, ranked, rounds_of, scores_of
 from gcsr.reporting.drawing import graph_data, heat_data, map_data, similarity_data
 from gcsr.reporting.page import (
     SMOOTHED_FROM,
@@ -42,13 +42,13 @@ from gcsr.reporting.results import (
     text,
     written,
 )
-from gcsr.utils.formatting import ROUNDS, byte_count, counted
+from gcsr.utils.formatting import byte_count, counted
 from gcsr.utils.safe_io import part
 
 # A similarity matrix of more classes is drawn, not written as a table.
 MOST_WRITTEN = 12
 # The automatic mode has some ten candidates and two rounds; other files may have any number.
-MOST_SHOWN, MOST_ROUNDS, DIGITS = 100, 8, 4
+MOST_SHOWN, DIGITS = 100, 4
 
 # -- the loss, and the scores that chose the iterate -------------------------------------------------
 
@@ -145,55 +145,14 @@ def candidates(found: Result) -> Panel:
         lines.append(f"Plan: {pairs(plan, DIGITS)}.")
     if len(compared) > MOST_SHOWN:
         lines.append(f"{counted(len(compared) - MOST_SHOWN, 'candidate')} more are in the file.")
-    for one in _objects(automatic, "left_out")[:MOST_SHOWN]:
+    for one in objects(automatic, "left_out")[:MOST_SHOWN]:
         lines.append(f"Left out: {_named(one)} ({text(one, 'reason')}).")
     return Panel("How it was chosen", joined(table, *map(html.remark, lines)), lead)
-
-
-def ranked(automatic: dict[str, Any]) -> list[dict[str, Any]]:
-    """Candidates: the chosen one, then those with scores of later rounds, then by score."""
-    # Older files call them a race.
-    found = _objects(automatic, "candidates") or _objects(automatic, "race")
-    chosen, rounds = part(automatic, "chosen"), rounds_of(found)
-    return sorted(
-        found, key=lambda one: (is_chosen(one, chosen), standing(one, rounds)), reverse=True
-    )
-
-
-def rounds_of(compared: Sequence[dict[str, Any]]) -> list[str]:
-    """Rounds that occur: known ones in their order, then others as they first occur."""
-    scores = [scores_of(one) for one in compared]
-    found = {name: None for one in scores for name, score in one.items() if score is not None}
-    # Files sort their keys, so that the order of known rounds is not in them.
-    known = [name for name in ROUNDS if name in found]
-    return [*known, *(name for name in found if name not in ROUNDS)][:MOST_ROUNDS]
-
-
-def scores_of(one: dict[str, Any]) -> dict[str, float | None]:
-    """Validation accuracies of a candidate by round; ``None`` for what is not a number."""
-    scores = part(one, "validation")
-    return {name: number(scores, name) for name in scores}
-
-
-def standing(one: dict[str, Any], rounds: Sequence[str]) -> tuple[float, ...]:
-    """Scores from the last round to the first; what has none is below what has any."""
-    scores = (scores_of(one).get(name) for name in reversed(rounds))
-    return tuple(-math.inf if score is None else score for score in scores)
-
-
-def is_chosen(one: dict[str, Any], chosen: dict[str, Any]) -> bool:
-    """Whether a candidate is the chosen one."""
-    return bool(chosen) and all(one.get(key) == chosen.get(key) for key in ("method", "settings"))
 
 
 def _named(one: dict[str, Any]) -> str:
     settings = part(one, "settings")
     return f"{text(one, 'method')} ({pairs(settings, DIGITS)})" if settings else text(one, "method")
-
-
-def _objects(values: dict[str, Any], name: str) -> list[dict[str, Any]]:
-    found = values.get(name)
-    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
 
 # -- accuracy, the graph, statistics -----------------------------------------------------------------

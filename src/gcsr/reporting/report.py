@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from gcsr.analysis.analysis import analyze
+from gcsr.analysis.analysis import TSNE_NODES, analyze
 from gcsr.analysis.privacy import privacy as attack
 from gcsr.data.condensed import CondensedGraph
 from gcsr.data.graph import Graph
@@ -90,7 +90,7 @@ def report(
     runs: int = 5,
     recipe: TrainingRecipe | None = None,
     subsets: int = 3,
-    tsne_nodes: int = 2000,
+    tsne_nodes: int = TSNE_NODES,
     privacy: bool = False,
     seed: int = 0,
     device: str | torch.device = "auto",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,8 +15,26 @@ from gcsr.data.views import RowsByNumber, StoredRows, Target, VisibleGraph, rows
 from gcsr.models.sparse import SparseTopology
 from gcsr.outofcore.real import real_graph
 from gcsr.utils.devices import make_generator
-from gcsr.utils.errors import require
+from gcsr.utils.errors import InputError
 from gcsr.utils.progress import Progress, silent
+
+
+class TooFewNodesError(InputError):
+    """Fewer condensed nodes than ``classes``, the number of classes with training nodes."""
+
+    classes = 0
+
+    def of_ratio(self, ratio: float, visible: int) -> InputError:
+        """The same where the size was given as a share of the ``visible`` nodes."""
+        least = (self.classes - 0.5) / visible
+        unit = 10.0 ** (math.floor(math.log10(least)) - 2)
+        steps = math.ceil(least / unit)
+        while round(float(f"{steps * unit:.3g}") * visible) < self.classes:
+            steps += 1
+        return InputError(
+            f"ratio must be >= {steps * unit:.3g}, which is {self.classes} of {visible} nodes: one for"
+            f" each class with training nodes, got {ratio:g}."
+        )
 
 
 def class_budget(train_labels: Tensor, num_classes: int, nodes: int) -> Tensor:
@@ -27,10 +46,12 @@ def class_budget(train_labels: Tensor, num_classes: int, nodes: int) -> Tensor:
     counts = torch.bincount(train_labels, minlength=num_classes).double()
     present = counts > 0
     classes = int(present.sum())
-    require(
-        nodes >= classes,
-        f"nodes must be >= {classes}, the number of classes with training nodes, got {nodes}.",
-    )
+    if nodes < classes:
+        error = TooFewNodesError(
+            f"nodes must be >= {classes}, the number of classes with training nodes, got {nodes}."
+        )
+        error.classes = classes
+        raise error
     exact = counts / counts.sum() * nodes
     # A class that rounds to zero takes its one node first; the rest share what is left.
     budget = torch.maximum(exact.floor(), present.double())

@@ -19,7 +19,7 @@ from gcsr.data.graph import Graph
 from gcsr.data.views import View
 from gcsr.engines.iterates import QUICK
 from gcsr.methods.base import Condenser
-from gcsr.starts.sample import class_budget
+from gcsr.starts.sample import TooFewNodesError, class_budget
 from gcsr.tuning.space import Space, Value, import_optuna
 from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import InputError, require, require_integer
@@ -84,7 +84,12 @@ class StudySpec:
         )
         visible = View(graph).condensing().visible
         size = base.size(visible.num_nodes)
-        class_budget(visible.train_strata, visible.num_classes, size)
+        try:
+            class_budget(visible.train_strata, visible.num_classes, size)
+        except TooFewNodesError as error:
+            if ratio is None:
+                raise
+            raise error.of_ratio(ratio, visible.num_nodes) from None
         spec = cls(graph, size, method, space, preset, seed, graphs)
         spec._check_ends()
         return spec
