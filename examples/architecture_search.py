@@ -54,9 +54,9 @@ def main(argv: Sequence[str] | None = None) -> gcsr.SearchResult:
         seed=args.seed,
     )
     for name, one in found.rankings.items():
-        print(
-            f"{name}: {one.total_seconds:.1f} s, tau {one.tau:.2f}, regret {one.regret:.2f} points"
-        )
+        # There is no rank correlation where all scores are equal.
+        tau = "-" if one.tau is None else f"{one.tau:.2f}"
+        print(f"{name}: {one.total_seconds:.1f} s, tau {tau}, regret {one.regret:.2f} points")
     print(f"winner: {found.settings}, test accuracy {found.small.test:.1f} %")
     print(found.verdict)
     if args.out is not None:

@@ -93,7 +93,7 @@ def _state_seeds() -> list[bytes]:
             state = State({"x": torch.ones(2, 3)}, {"seconds": 1.5, "losses": [1.0, 0.5]})
             journal.part("one", _CPU).save(state)
             # It wrote down how long the run took; seeds are always the same.
-            written(folder, "one.part", packed(state, journal._digest))
+            written(folder, "one.part", packed(state, journal.digest))
         return [_STATE.joined([(folder / name).read_bytes() for name in _STATE.names])]
 
 
