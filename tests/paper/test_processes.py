@@ -82,6 +82,11 @@ def rows(out: Path) -> dict[str, dict[str, Any]]:
     return keyed
 
 
+def unexpected(errors: str) -> list[str]:
+    """Lines on stderr, without the warnings that subsets of this tiny graph repeat nodes."""
+    return [line for line in errors.splitlines() if "nodes repeat a training node" not in line]
+
+
 def names(out: Path) -> list[str]:
     return sorted(path.name for path in out.iterdir())
 
@@ -92,7 +97,7 @@ def straight(data: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path
     out = tmp_path_factory.mktemp("straight")
     done = started(data, out)
     text, errors = done.communicate(timeout=120)
-    assert (done.returncode, errors) == (0, "")
+    assert (done.returncode, unexpected(errors)) == (0, [])
     assert len(rows(out)) == CELLS and names(out) == [*KEPT, *OUTPUTS]
     return out, text
 
@@ -113,7 +118,7 @@ def test_killed_three_times(data: Path, straight: tuple[Path, str], tmp_path: Pa
     (tmp_path / ".table2-quick.md.abcdef").write_text("half")
     last = started(data, tmp_path)
     text, errors = last.communicate(timeout=120)
-    assert (last.returncode, errors) == (0, "")
+    assert (last.returncode, unexpected(errors)) == (0, [])
     assert rows(tmp_path) == rows(straight[0])
     assert names(tmp_path) == [*KEPT, *OUTPUTS]
     for name in OUTPUTS:
@@ -129,7 +134,7 @@ def test_two_runs_and_jobs_share_a_folder(
     first, second = started(data, tmp_path, "--jobs", "2"), started(data, tmp_path)
     for process in (first, second):
         text, errors = process.communicate(timeout=120)
-        assert (process.returncode, errors) == (0, "")
+        assert (process.returncode, unexpected(errors)) == (0, [])
         assert text.replace(str(tmp_path), "") == straight[1].replace(str(straight[0]), "")
     assert rows(tmp_path) == rows(straight[0])
     assert names(tmp_path) == [*KEPT, *OUTPUTS]
@@ -143,7 +148,7 @@ def test_ctrl_c_ends_every_job(data: Path, tmp_path: Path) -> None:
     text, errors = process.communicate(timeout=20)
     assert (process.returncode, text) == (130, "")
     written = tmp_path / "rows-quick.jsonl"
-    assert errors == f"interrupted; written before that: {written}\n"
+    assert unexpected(errors) == [f"interrupted; written before that: {written}"]
     until(lambda: not members(process.pid), 5)
     assert 2 <= len(rows(tmp_path)) < CELLS
 
@@ -167,7 +172,7 @@ def test_a_job_that_dies_costs_its_cells(data: Path, tmp_path: Path) -> None:
     victim = next(pid for pid in members(process.pid) if _works(pid))
     os.kill(victim, signal.SIGKILL)
     text, errors = process.communicate(timeout=120)
-    assert (process.returncode, errors) == (1, "")
+    assert (process.returncode, unexpected(errors)) == (1, [])
     assert "failed: the worker process died (exit code -9)" in text
     again = started(data, tmp_path, name="table4")
     assert "failed" not in again.communicate(timeout=120)[0] and again.returncode == 0

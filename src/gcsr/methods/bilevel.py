@@ -188,7 +188,7 @@ class Bilevel(BilevelSchedule, Condenser):
     def held_bytes(self, nodes: int, features: int, classes: int) -> int:
         """Bytes of one graph while it is learned: the states of the window and its activations."""
         width = self.students * self.hidden_channels
-        states = 6 * (self.window + 2) * (features + classes) * width
+        states = 5 * (self.window + 2) * (features + classes) * width
         activations = self.window * nodes * (4 * width + 3 * classes * self.students)
         return FLOAT * (states + activations)
 

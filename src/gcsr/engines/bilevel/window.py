@@ -117,21 +117,23 @@ class SmallGraph:
 class _Track:
     """Values of one weight tensor over a window, and their adjoints, in memory that is taken once.
 
-    Slot t of ``value``, ``first`` and ``second`` is before step t; ``gradient`` and ``root`` (of v)
-    belong to step t itself. ``bar_first`` has the opposite sign of an adjoint.
+    Slot t of ``value`` and ``first`` is before step t; ``gradient``, ``root`` (of v) and ``directions``
+    (adjoints of the gradient) belong to step t itself. ``second`` is that of the students and changes
+    in place: the adjoint needs its root alone. ``bar_first`` has the opposite sign of an adjoint.
     """
 
-    def __init__(self, like: Tensor, steps: int, *, keep: bool) -> None:
+    def __init__(self, second: Tensor, steps: int, *, keep: bool, directions: int = 1) -> None:
         # Without an adjoint two slots are enough, used in turns.
         slots = steps + 1 if keep else 2
-        self.value, self.first, self.second, self.gradient, self.root = (
-            [torch.empty_like(like) for _ in range(count)]
-            for count in (slots, slots, slots, slots - 1, slots - 1)
+        self.value, self.first, self.gradient, self.root = (
+            [torch.empty_like(second) for _ in range(count)]
+            for count in (slots, slots, slots - 1, slots - 1)
         )
-        self._spare = torch.empty_like(like)
+        self.second, self._spare = second, torch.empty_like(second)
         if keep:
-            self.bar_value, self.bar_first, self.bar_second, self.direction = (
-                torch.empty_like(like) for _ in range(4)
+            self.directions = [torch.empty_like(second) for _ in range(directions)]
+            self.bar_value, self.bar_first, self.bar_second = (
+                torch.empty_like(second) for _ in range(3)
             )
 
     def step(self, t: int, decays: tuple[Tensor, Tensor]) -> None:
@@ -140,27 +142,28 @@ class _Track:
         now, then = t % len(self.value), (t + 1) % len(self.value)
         g, root = self.gradient[t % len(self.gradient)], self.root[t % len(self.root)]
         torch.lerp(self.first[now], g, 1 - BETA1, out=self.first[then])
-        torch.mul(self.second[now], BETA2, out=self.second[then])
-        self.second[then].addcmul_(g, g, value=1 - BETA2)
+        self.second.mul_(BETA2).addcmul_(g, g, value=1 - BETA2)
         # Where v is zero so is m: the bound keeps zero divided by zero out of the adjoint.
-        torch.sqrt(self.second[then], out=root).clamp_min_(TINY)
+        torch.sqrt(self.second, out=root).clamp_min_(TINY)
         torch.addcmul(shift, root, scale, out=self._spare)
         torch.addcdiv(
             self.value[now], self.first[then], self._spare, value=-1, out=self.value[then]
         )
 
-    def step_back(self, t: int, decays: tuple[Tensor, Tensor], decay: float) -> None:
-        """Back through Adam's step t: leaves the adjoint of its gradient in ``direction``."""
+    def step_back(self, t: int, decays: tuple[Tensor, Tensor], decay: float) -> Tensor:
+        """Back through Adam's step t: the adjoint of its gradient."""
         scale, shift = decays
-        root, below, pushed = self.root[t], self._spare, self.direction
+        direction = self.directions[t % len(self.directions)]
+        root, below, pushed = self.root[t], self._spare, direction
         torch.addcmul(shift, root, scale, out=below)
         torch.div(self.bar_value, below, out=pushed)
         torch.add(pushed, self.bar_first, alpha=BETA1, out=self.bar_first)
         pushed.mul_(self.first[t + 1]).div_(below.mul_(root)).mul_(scale)
         self.bar_second.mul_(BETA2).add_(pushed, alpha=0.5)
-        torch.mul(self.bar_first, BETA1 - 1, out=self.direction)
-        self.direction.addcmul_(self.gradient[t], self.bar_second, value=2 * (1 - BETA2))
-        self.bar_value.add_(self.direction, alpha=decay)
+        torch.mul(self.bar_first, BETA1 - 1, out=direction)
+        direction.addcmul_(self.gradient[t], self.bar_second, value=2 * (1 - BETA2))
+        self.bar_value.add_(direction, alpha=decay)
+        return direction
 
 
 class Window:
@@ -178,10 +181,11 @@ class Window:
     ) -> None:
         self.students, self.adam, self.length = students, adam, steps
         self._count, self._hidden_channels = students.params[2].shape[1:3]
-        self._tracks = tuple(_Track(p, steps, keep=keep) for p in students.params)
-        # A copy of its own: the same window may be differentiated again.
-        first = students.params[0]
-        self._directions = [torch.empty_like(first) for _ in range(steps)] if keep else []
+        # Gradients of U need the directions of W1 at every step.
+        self._tracks = tuple(
+            _Track(v, steps, keep=keep, directions=steps if i == 0 else 1)
+            for i, v in enumerate(students.second)
+        )
         self._keep = keep
         self._steps: list[_Activations] = []
 
@@ -189,20 +193,18 @@ class Window:
         """Train every student."""
         self._steps.clear()
         s = self.students
-        for track, value, m, v in zip(self._tracks, s.params, s.first, s.second, strict=True):
+        for track, value, m in zip(self._tracks, s.params, s.first, strict=True):
             track.value[0].copy_(value)
             track.first[0].copy_(m)
-            track.second[0].copy_(v)
         for t in range(self.length):
             s.age.add_(1)
             activations = self._step(t, small)
             if self._keep:
                 self._steps.append(activations)
         last = self.length % len(self._tracks[0].value)
-        for track, value, m, v in zip(self._tracks, s.params, s.first, s.second, strict=True):
+        for track, value, m in zip(self._tracks, s.params, s.first, strict=True):
             value.copy_(track.value[last])
             m.copy_(track.first[last])
-            v.copy_(track.second[last])
 
     def _step(self, t: int, small: SmallGraph) -> _Activations:
         now = t % len(self._tracks[0].value)
@@ -253,9 +255,10 @@ class Window:
             track.bar_first.zero_()
             track.bar_second.zero_()
         for t, step in reversed(list(enumerate(self._steps))):
-            for track, decays in zip(self._tracks, step.scales, strict=True):
+            a1, c1, a2, c2 = (
                 track.step_back(t, decays, self.adam.weight_decay)
-            a1, c1, a2, c2 = (track.direction for track in self._tracks)
+                for track, decays in zip(self._tracks, step.scales, strict=True)
+            )
             w2 = self._tracks[2].value[t]
             active = step.hidden > 0
             apart = students_apart(step.hidden, students)
@@ -277,7 +280,6 @@ class Window:
             )
             bar_y.sub_(r_output, alpha=1 / terms)
             r_d_hiddens.append(r_d_hidden)
-            self._directions[t].copy_(a1)
             bar_w1, bar_b1, bar_w2, bar_b2 = (track.bar_value for track in self._tracks)
             bar_w1.baddbmm_(small.u.mT, r_d_hidden)
             bar_b1.add_(r_d_hidden.sum(1, keepdim=True))
@@ -292,10 +294,10 @@ class Window:
         first_layer = self._tracks[0]
         for t, r_d_hidden in zip(reversed(range(self.length)), r_d_hiddens, strict=True):
             d_hidden = self._steps[t].d_hidden * columns
-            factors = (d_hidden, self._directions[t], r_d_hidden.mul_(columns))
+            factors = (d_hidden, first_layer.directions[t], r_d_hidden.mul_(columns))
             for factor in (*factors, first_layer.value[t]) if some else ():
                 factor.masked_fill_(left_out, 0)
-            bar_u.baddbmm_(d_hidden, self._directions[t].mT)
+            bar_u.baddbmm_(d_hidden, first_layer.directions[t].mT)
             bar_u.baddbmm_(r_d_hidden, first_layer.value[t].mT)
         nobody = (weights == 0)[..., None, None]
         bar_y.masked_fill_(nobody, 0)
