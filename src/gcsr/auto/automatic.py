@@ -210,7 +210,7 @@ class Automatic(Condenser):
 
     def _estimated_work(self, work: Work, graph: Graph, kind: str) -> Work:
         plan, costs = self.expected(View(graph).condensing(), work.nodes, kind)
-        return replace(work, least=plan.expected_seconds, held=costs.held)
+        return replace(work, least=plan.expected_seconds, held=costs.held(plan.iterations))
 
     def expected(self, view: CondensingView, nodes: int, kind: str) -> tuple[Plan, Costs]:
         """What is done on a graph, and what that is expected to take.

@@ -56,7 +56,8 @@ class Costs:
         comparison: networks trained on the condensed graph and validated on the real one.
         preparation: features that are propagated and cut into minibatches before the first outer step.
         iteration: one outer step.
-        held: bytes of the largest moment: the pseudo-labeler's draws, or minibatches and a window.
+        labeler_bytes: what the pseudo-labeler holds; 0 where none is trained.
+        learning_bytes: minibatches and a window of outer steps.
     """
 
     method: Bilevel
@@ -67,7 +68,12 @@ class Costs:
     comparison: float
     preparation: float
     iteration: float
-    held: int
+    labeler_bytes: int
+    learning_bytes: int
+
+    def held(self, iterations: int) -> int:
+        """Bytes of the largest moment."""
+        return max(self.labeler_bytes, self.learning_bytes if iterations else 0)
 
     def seconds(self, starts: int, iterations: int) -> float:
         """Everything, for so many starts and outer steps."""
@@ -161,7 +167,6 @@ def expected_costs(  # noqa: PLR0915 - one formula after the other
     window = method.held_bytes(nodes, learned, visible.num_classes)
     pooled = train + min(consistent.POOL, everyone - train)
     drawn = (6 * everyone + consistent.DRAWS * pooled) * columns
-    held = FLOAT * int(numbers) + window if method.iterations else 0
     return Costs(
         method,
         labels=labels,
@@ -172,5 +177,6 @@ def expected_costs(  # noqa: PLR0915 - one formula after the other
         comparison=comparison,
         preparation=everyone * features / PREPARED[kind],
         iteration=iteration,
-        held=max(held, FLOAT * drawn if labeler is not None else 0),
+        labeler_bytes=FLOAT * drawn if labeler is not None else 0,
+        learning_bytes=FLOAT * int(numbers) + window,
     )
