@@ -209,6 +209,28 @@ def test_ranks_wins_and_what_is_bold():
     assert "**80.0 ± 1.3**" in results.markdown() and "99.0 ± 0.0 †" in results.markdown()
 
 
+def test_rows_may_lack_fields_and_have_the_right_types(tmp_path):
+    path = tmp_path / "rows.jsonl"
+
+    def results(**more: Any) -> Results:
+        path.write_text(json.dumps(_row("one", "a", [1.0, 2.0], **more)) + "\n")
+        return Results.of(Store(path))
+
+    for validation in ({}, {"validation": []}, {"validation": [None, 1.0]}):
+        (line,) = csv.DictReader(results(**validation).csv().splitlines())
+        assert line["validation_mean"] == "" and line["mean"] == "1.5"
+    wrong = ({"recipe": "x"}, {"recipe": {"epochs": [1]}}, {"bytes": -1}, {"condense_seconds": -1})
+    for more in wrong:
+        with pytest.raises(gcsr.InputError, match="line 1 is no row"):
+            results(**more)
+
+
+def test_failures_do_not_count_as_other_epochs():
+    done = _row("one", "a", [1.0, 2.0], recipe={"epochs": 3})
+    failure = _row("two", "a", [], recipe={"epochs": 4}, state="failed", reason="no")
+    assert Results.of([done, failure]).epochs == {3: ["one"]}
+
+
 def test_within_noise_is_not_told_from_the_best():
     rows = [_row("one", "a", [70.0, 80.0]), _row("two", "a", [69.0, 79.0])]
     found = Results.of(rows)

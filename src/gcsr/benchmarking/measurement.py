@@ -403,7 +403,7 @@ def draws_regularizer(group: Sequence[Cell]) -> bool:
 
 @dataclass(eq=False)
 class ClaimedCells:
-    """A group of cells that this process may measure; the ``claim`` must be closed.
+    """A group of cells that this process may measure; the ``lock`` must be closed.
 
     Without a ``graph`` no cell is missing, or none can be measured.
     """

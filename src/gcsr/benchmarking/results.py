@@ -218,7 +218,8 @@ class Results:
             if (found := accuracy_of(row)) is not None:
                 low, high = found.interval or (None, None)
                 own = {"mean": found.mean, "low": low, "high": high}
-                own["validation_mean"] = float(np.mean(row["validation"]))
+                if (validation := row.get("validation")) and None not in validation:
+                    own["validation_mean"] = float(np.mean(validation))
                 own["condense_seconds_per_graph"] = seconds_of(row)
             writer.writerow({"state": "done", **row, **own})
         return stream.getvalue()
@@ -252,13 +253,12 @@ class Results:
     @cached_property
     def epochs(self) -> dict[int, list[str]]:
         """Epochs of test networks, and whose rows have them."""
-        found: dict[int, list[str]] = {}
+        found: dict[int, dict[str, None]] = {}
         for row in self.rows:
-            labels = found.setdefault((row.get("recipe") or {}).get("epochs", 0), [])
-            if row["label"] not in labels:
-                labels.append(row["label"])
-        found.pop(0, None)  # pseudo-labels and failures train no test network
-        return found
+            epochs = row.get("recipe", {}).get("epochs")
+            if epochs and not failed_row(row):
+                found.setdefault(epochs, {})[row["label"]] = None
+        return {epochs: list(labels) for epochs, labels in found.items()}
 
     def remarks(self) -> Iterator[tuple[str, list[str]]]:
         """Titles and sentences: rows that are not comparable, changed settings, and failures."""
