@@ -10,7 +10,6 @@ import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,13 @@ from gcsr.data.stored_graph import StoredGraph, require_in_memory
 from gcsr.data.views import View
 from gcsr.distributed.pool import Cluster, connected
 from gcsr.distributed.worker import Shared
-from gcsr.evaluation.modules import ModuleChoice, TrainingGraph, edges_of, train_module
+from gcsr.evaluation.modules import (
+    ModuleChoice,
+    TrainingGraph,
+    module_scores,
+    train_module,
+    train_modules,
+)
 from gcsr.evaluation.networks import (
     WHOLE,
     WITH_PSEUDO_LABELS,
@@ -38,7 +43,7 @@ from gcsr.evaluation.origin import (
     require_origin,
     same_settings,
 )
-from gcsr.evaluation.trial import NetworkTester, PseudoLabels, check_numbers
+from gcsr.evaluation.trial import NetworkTester, check_numbers
 from gcsr.models.base import Model
 from gcsr.models.registry import testing_model
 from gcsr.starts.pseudo_labels import LABELERS
@@ -84,17 +89,19 @@ class Task:
         """
         if not isinstance(self.model, Model):
             return self._module_scores(self.model, graph, device, networks, progress)
-        tester, labels = NetworkTester(self.model, graph, device, self.recipe, self.seed), None
+        tester, shares = NetworkTester(self.model, graph, device, self.recipe, self.seed), None
         if self.graphs:
             batches = tester.condensed_batches(self.graphs, self.runs)
             batches = [batch for batch in batches if batch.networks.start in networks]
         elif self.labeler:
-            labels = PseudoLabels.of(tester, progress, self.labeler)
-            batches = labels.batches(tester, networks)
+            shares = tester.pseudo_labels(self.labeler, progress)
+            batches = tester.pseudo_labeled_batches(shares, networks)
         else:
             batches = tester.real_batches(tester.view.training(), networks)
         found = tester.scores(batches, progress, metrics=self.metrics, models=self.models)
-        return found if labels is None else replace(found, pseudo_labels=labels.accuracies(tester))
+        if shares is None:
+            return found
+        return replace(found, pseudo_labels=tester.pseudo_label_accuracies(shares))
 
     def _module_scores(
         self,
@@ -105,27 +112,21 @@ class Task:
         progress: Progress,
     ) -> Scores:
         """The same for a user's module, one network at a time."""
-        view = View(graph)
-        validation = view.validation()
-        trained = []
-        for g, numbers in groupby(networks, lambda number: number // self.runs):
+        view, trains = View(graph), dict[int, TrainingGraph]()
+        for g in {number // self.runs for number in networks}:
             source = self.graphs[g] if self.graphs else view.training()
-            train = TrainingGraph.of(source, graph.num_classes, device)
-            for number in numbers:
-                found = train_module(
-                    model, train, validation, recipe=self.recipe, seed=self.seed, number=number
-                )
-                trained.append(found)
-                progress("training modules", len(trained), len(networks))
-        test = view.test()
-        edges = edges_of(test, device)
-        tested = [
-            Scores.of(caller.scores(edges, test)[None], test.labels, metrics=self.metrics)
-            for caller, _ in trained
-        ]
-        modules = [caller.module for caller, _ in trained] if self.models else []
-        best = torch.tensor([score for _, score in trained], dtype=torch.float64)
-        return replace(Scores.joined(tested), validation=best, models=modules)
+            trains[g] = TrainingGraph.of(source, graph.num_classes, device)
+        callers, best = train_modules(
+            model,
+            [(number, trains[number // self.runs]) for number in networks],
+            view.validation(),
+            recipe=self.recipe,
+            seed=self.seed,
+            progress=progress,
+        )
+        found = module_scores(callers, view.test(), device, metrics=self.metrics)
+        modules = [caller.module for caller in callers] if self.models else []
+        return replace(found, validation=torch.tensor(best, dtype=torch.float64), models=modules)
 
 
 def scores_spread(

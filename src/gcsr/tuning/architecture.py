@@ -21,14 +21,14 @@ from gcsr.data.stored_graph import require_in_memory
 from gcsr.data.views import Target, View
 from gcsr.evaluation.cost import RANDOM, SMALL, WHOLE, condense_seconds, random_subsets
 from gcsr.evaluation.intervals import rank_correlation
-from gcsr.evaluation.modules import TrainingGraph, edges_of, train_module
+from gcsr.evaluation.modules import TrainingGraph, edges_of, module_scores, train_modules
 from gcsr.evaluation.origin import require_origin
 from gcsr.evaluation.trial import NetworkTester
 from gcsr.models.base import Model, Params, Prepared
 from gcsr.models.registry import MODELS, testing_model
 from gcsr.models.sparse import SparseOperator
 from gcsr.models.topology import DenseOperator, Operator
-from gcsr.training.classification import predicted, score_of, targets_of
+from gcsr.training.classification import targets_of
 from gcsr.training.fit import TrainingRecipe
 from gcsr.tuning.space import Choices, Dimension, Space, Value, dimension, import_optuna
 from gcsr.tuning.study import sampler
@@ -306,15 +306,10 @@ class Trainer:
         validation = self._view.validation()
         classes = self.graph.num_classes
         trains = [TrainingGraph.of(graph, classes, self.device) for graph in self.graphs]
-        trained = []
-        for run in range(self.runs):
-            train = trains[run % len(trains)]
-            found = train_module(
-                model, train, validation, recipe=recipe, seed=self.seed, number=run
-            )
-            trained.append(found)
-            progress("training modules", run + 1, self.runs)
-        callers = [caller for caller, _ in trained]
+        numbered = [(run, trains[run % len(trains)]) for run in range(self.runs)]
+        callers, scores = train_modules(
+            model, numbered, validation, recipe=recipe, seed=self.seed, progress=progress
+        )
         real = edges_of(validation, self.device)
         work = []
         for edges in (trains[0].edges, real):
@@ -323,12 +318,10 @@ class Trainer:
             work.append(float(counter.get_total_flops()))
 
         def test() -> float:
-            target = self._view.test()
-            edges, several = edges_of(target, self.device), self.graph.multi_label
-            found = [predicted(caller.scores(edges, target), several) for caller in callers]
-            return 100 * float(np.mean([float(score_of(one, target.labels)) for one in found]))
+            found = module_scores(callers, self._view.test(), self.device)
+            return 100 * float(np.mean(found.test.tolist()))
 
-        return [score for _, score in trained], self.runs * self._passes(*work), test
+        return scores, self.runs * self._passes(*work), test
 
 
 def forward_operations(prepared: Prepared, params: Params) -> float:
