@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import zip_longest
@@ -57,10 +57,9 @@ class Rank:
 class Results:
     """The newest row of every method and case; ``missing`` cells were not begun."""
 
-    rows: Sequence[Row]
+    found: Mapping[tuple[str, Case], Row] = field(repr=False)
     missing: int = 0
     faults: Sequence[str] = ()
-    _found: dict[tuple[str, Case], Row] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(
@@ -73,11 +72,16 @@ class Results:
             if known and (failed_row(row) or _complete(row)):
                 place = row["dataset"], row.get("nodes") or 0, row["test"]
                 found[row["label"], place] = row
-        return cls(list(found.values()), missing, faults, found)
+        return cls(found, missing, faults)
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """All rows."""
+        return list(self.found.values())
 
     def row(self, label: str, case: Case) -> Row | None:
         """The row of a method in a case; a reference has no size."""
-        return self._found.get((label, case)) or self._found.get((label, (case[0], 0, case[2])))
+        return self.found.get((label, case)) or self.found.get((label, (case[0], 0, case[2])))
 
     @cached_property
     def model(self) -> str:
@@ -109,7 +113,7 @@ class Results:
 
     def cases(self, model: str | None = None) -> list[Case]:
         """Cases of a test model, by default the main one: graph by graph, sizes ascending."""
-        found = {case for _, case in self._found if case[1] and case[2] == (model or self.model)}
+        found = {case for _, case in self.found if case[1] and case[2] == (model or self.model)}
         return sorted(found, key=lambda case: (self.datasets.index(case[0]), case[1]))
 
     def by_size(self) -> list[list[Case]]:
