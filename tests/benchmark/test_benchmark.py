@@ -82,6 +82,18 @@ def test_a_benchmark_has_references_rows_and_tables_and_continues(data, capsys, 
         assert keys[row["key"]] == row["scores"]
 
 
+def test_references_alone_are_shown(data, capsys, monkeypatch):
+    monkeypatch.chdir(data)
+    argv = "benchmark --data one.npz --runs 2 --epochs 3 --device cpu --out rows.jsonl"
+    assert main(argv.split()) == 0
+    shown = capsys.readouterr().out
+    assert shown.count("whole graph") == 2 and "±" in shown
+    page, means = Path("rows.md").read_text(), [row["mean"] for row in rows(Path("rows.jsonl"))]
+    assert "## Whole graphs: test accuracy (%)\n\n| method | one |" in page
+    assert all(f"{mean:.1f} ±" in page for mean in means)
+    assert "Whole graphs" in Path("rows.html").read_text()
+
+
 def test_data_may_be_paths(data):
     small = {"methods": ["random"], "nodes": [6]}
     for given in (data / "one.npz", [data / "one.npz"]):

@@ -112,8 +112,15 @@ class Results:
         return list(dict.fromkeys(row["dataset"] for row in self.rows))
 
     def cases(self, model: str | None = None) -> list[Case]:
-        """Cases of a test model, by default the main one: graph by graph, sizes ascending."""
-        found = {case for _, case in self.found if case[1] and case[2] == (model or self.model)}
+        """Cases of a test model, by default the main one: graph by graph, sizes ascending.
+
+        Without methods they are the whole graphs, of size 0.
+        """
+        found = {
+            case
+            for _, case in self.found
+            if case[2] == (model or self.model) and bool(case[1]) == bool(self.methods)
+        }
         return sorted(found, key=lambda case: (self.datasets.index(case[0]), case[1]))
 
     def by_size(self) -> list[list[Case]]:
@@ -201,7 +208,8 @@ class Results:
 
     def matrix(self, cases: Sequence[Case], bold: tuple[str, str] = ("", "")) -> list[list[str]]:
         """A heading and a line per method: accuracies in percent with half of their interval."""
-        lines = [["method", *(f"{short_name(name)} {nodes}" for name, nodes, _ in cases)]]
+        heads = [f"{short_name(name)} {nodes or ''}".rstrip() for name, nodes, _ in cases]
+        lines = [["method", *heads]]
         best = {case: self.best(case) for case in cases}
         for label in (*self.methods, *self.references):
             line = [label]
@@ -245,6 +253,8 @@ class Results:
         names = [f"Size {place + 1}" for place in range(len(sizes))]
         if len(sizes) == 3:
             names = ["Smallest", "Middle", "Largest"]
+        if not self.methods:
+            names = ["Whole graphs"] * len(sizes)
         for name, cases in zip(names, sizes, strict=True):
             yield f"{name}: test accuracy (%)", "", self.matrix(cases, bold)
         for model in dict.fromkeys(row["test"] for row in self.rows):
