@@ -37,6 +37,7 @@ from gcsr.utils.errors import (
 )
 from gcsr.utils.formatting import counted
 from gcsr.utils.progress import ProgressOption, shows_progress
+from gcsr.utils.safe_io import is_number
 
 # What an entry of ``methods`` may have besides the settings of its method.
 ENTRY = ("method", "name", "preset", "tune")
@@ -117,7 +118,7 @@ class Grid:
             for size in getattr(self, name):
                 require_integer(name, size, 1)
         for share in self.ratio:
-            fine = _is_number(share) and 0 < share <= 1
+            fine = is_number(share) and 0 < share <= 1
             require(fine, f"ratio must be a number > 0 and <= 1, got {share!r}.")
         for model in (*self.models, *self.more_models):
             testing_model(model, 1)
@@ -237,10 +238,6 @@ class Grid:
         return cell
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def _is_table(value: object) -> bool:
     return isinstance(value, Mapping) and all(isinstance(name, str) for name in value)
 
@@ -345,7 +342,7 @@ def benchmark(
     else:
         grid = Grid(**changes) if grid is None else Grid.read(Path(grid), **changes)
     for name, seconds in (("time_limit", time_limit), ("cell_limit", cell_limit)):
-        fine = seconds is None or (_is_number(seconds) and seconds > 0)
+        fine = seconds in (None, math.inf) or (is_number(seconds) and seconds > 0)
         require(fine, f"{name} must be a number > 0, got {seconds!r}.")
     path = Path(out)
     require(path.suffix == ".jsonl", f"out must end in .jsonl, got {str(path)!r}.")

@@ -10,7 +10,6 @@ import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -231,16 +230,7 @@ def evaluate(
     if metrics or return_models:
         require_in_memory(graph, "metrics" if metrics else "return_models")
     task = Task(tuple(graphs), network, runs, recipe, seed, metrics, return_models)
-    return _evaluation(
-        task,
-        graph,
-        device,
-        progress,
-        cluster,
-        model=name,
-        nodes=graphs[0].num_nodes,
-        trained_on="condensed",
-    )
+    return _evaluation(task, graph, name, device, progress, cluster)
 
 
 @shows_progress
@@ -297,16 +287,7 @@ def evaluate_full(
         named = isinstance(network, Model)
         require(named, "pseudo_labels must be false with a module, got true.")
     task = Task((), network, runs, recipe, seed, metrics, return_models, labeler)
-    return _evaluation(
-        task,
-        graph,
-        device,
-        progress,
-        cluster,
-        model=name,
-        nodes=graph.train.numel() if graph.inductive else graph.num_nodes,
-        trained_on=WITH_PSEUDO_LABELS if labeler else WHOLE,
-    )
+    return _evaluation(task, graph, name, device, progress, cluster)
 
 
 @checks_arguments
@@ -376,10 +357,10 @@ def train(
 def _evaluation(
     task: Task,
     graph: Graph,
+    model: str,
     device: str | torch.device,
     progress: Progress,
     cluster: str | Cluster | None,
-    **rest: Any,
 ) -> Evaluation:
     """What networks of a task score, here or on a cluster, with what was asked for.
 
@@ -394,6 +375,11 @@ def _evaluation(
         seconds = time.perf_counter() - began
     scores = (100 * found.test.double().cpu().numpy()).tolist()
     names = found.metrics[0] if found.metrics else {}
+    if task.graphs:
+        nodes, trained_on = task.graphs[0].num_nodes, "condensed"
+    else:
+        nodes = graph.train.numel() if graph.inductive else graph.num_nodes
+        trained_on = WITH_PSEUDO_LABELS if task.labeler else WHOLE
     return Evaluation(
         mean=float(np.mean(scores)),
         std=float(np.std(scores)),
@@ -411,7 +397,9 @@ def _evaluation(
         models=found.models or None,
         pseudo_labels=found.pseudo_labels,
         measure=measure_name(graph.multi_label),
-        **rest,
+        model=model,
+        nodes=nodes,
+        trained_on=trained_on,
     )
 
 

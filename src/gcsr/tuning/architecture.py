@@ -95,9 +95,9 @@ class Suggestions:
 
     def _known(self, name: str, drawn: Callable[[float], Any]) -> Any:
         if name not in self.params:
-            require(self.random is not None, f"space: {name} was not suggested for this trial.")
-            if self.random is not None:
-                self.params[name] = drawn(self.random.random())
+            if self.random is None:
+                raise InputError(f"space: {name} was not suggested for this trial.")
+            self.params[name] = drawn(self.random.random())
         return self.params[name]
 
 
@@ -134,13 +134,9 @@ class Architectures:
             )
             make = cast("Callable[[Any], nn.Module]", space)
         given |= changes
-        names = (
-            OPTIMIZER_SETTINGS
-            if make
-            else ("model", *OPTIMIZER_SETTINGS)
-            if factories
-            else tuple(SETTINGS)
-        )
+        names: tuple[str, ...] = tuple(SETTINGS)
+        if make or factories:
+            names = OPTIMIZER_SETTINGS if make else ("model", *OPTIMIZER_SETTINGS)
         for name in given:
             require_one_of("space", name, names)
         found: dict[str, Dimension] = {}
