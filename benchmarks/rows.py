@@ -26,6 +26,7 @@ from gcsr.version import __version__
 
 Row = dict[str, Any]
 BEFORE = "measured before rows carried a hash of their source"
+SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _MARK = re.compile("\0([^\0]*)\0")
 
 
@@ -75,7 +76,8 @@ def with_code(lines: list[str]) -> list[str]:
     if not names:
         return lines
     marks = {
-        name: f" {'¹²³⁴⁵⁶⁷⁸⁹'[place - 1]}" if place else "" for place, name in enumerate(names)
+        name: f" {str(place).translate(SUPERSCRIPT)}" if place else ""
+        for place, name in enumerate(names)
     }
     text = _MARK.sub(lambda found: marks[found[1]], text)
     notes = [f"Code: {names[0]}.", *(f"{marks[name].strip()} {name}." for name in names[1:])]

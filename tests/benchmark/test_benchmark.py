@@ -82,6 +82,18 @@ def test_a_benchmark_has_references_rows_and_tables_and_continues(data, capsys, 
         assert keys[row["key"]] == row["scores"]
 
 
+def test_references_alone_are_shown(data, capsys, monkeypatch):
+    monkeypatch.chdir(data)
+    argv = "benchmark --data one.npz --runs 2 --epochs 3 --device cpu --out rows.jsonl"
+    assert main(argv.split()) == 0
+    shown = capsys.readouterr().out
+    assert shown.count("whole graph") == 2 and "±" in shown
+    page, means = Path("rows.md").read_text(), [row["mean"] for row in rows(Path("rows.jsonl"))]
+    assert "## Whole graphs: test accuracy (%)\n\n| method | one |" in page
+    assert all(f"{mean:.1f} ±" in page for mean in means)
+    assert "Whole graphs" in Path("rows.html").read_text()
+
+
 def test_data_may_be_paths(data):
     small = {"methods": ["random"], "nodes": [6]}
     for given in (data / "one.npz", [data / "one.npz"]):
@@ -207,6 +219,28 @@ def test_ranks_wins_and_what_is_bold():
     assert results.wins == {("good", "bad"): 3}
     assert results.best(("a", 6, "gcn")) == {"good"}
     assert "**80.0 ± 1.3**" in results.markdown() and "99.0 ± 0.0 †" in results.markdown()
+
+
+def test_rows_may_lack_fields_and_have_the_right_types(tmp_path):
+    path = tmp_path / "rows.jsonl"
+
+    def results(**more: Any) -> Results:
+        path.write_text(json.dumps(_row("one", "a", [1.0, 2.0], **more)) + "\n")
+        return Results.of(Store(path))
+
+    for validation in ({}, {"validation": []}, {"validation": [None, 1.0]}):
+        (line,) = csv.DictReader(results(**validation).csv().splitlines())
+        assert line["validation_mean"] == "" and line["mean"] == "1.5"
+    wrong = ({"recipe": "x"}, {"recipe": {"epochs": [1]}}, {"bytes": -1}, {"condense_seconds": -1})
+    for more in wrong:
+        with pytest.raises(gcsr.InputError, match="line 1 is no row"):
+            results(**more)
+
+
+def test_failures_do_not_count_as_other_epochs():
+    done = _row("one", "a", [1.0, 2.0], recipe={"epochs": 3})
+    failure = _row("two", "a", [], recipe={"epochs": 4}, state="failed", reason="no")
+    assert Results.of([done, failure]).epochs == {3: ["one"]}
 
 
 def test_within_noise_is_not_told_from_the_best():

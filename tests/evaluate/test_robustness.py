@@ -86,6 +86,24 @@ def test_without_noise_it_is_the_usual_evaluation():
     assert worst.difference.mean == pytest.approx(worst.condensed.mean - worst.whole.mean)
 
 
+@pytest.mark.parametrize("levels", [0.5, (0.5,), {0.5}, np.array([0.5], dtype=np.float32)])
+def test_levels_are_one_number_or_several(levels):
+    found = gcsr.robustness(
+        planted_graph(),
+        nodes=9,
+        method="random",
+        noises="pair",
+        levels=levels,
+        graphs=1,
+        runs=1,
+        recipe=gcsr.TrainingRecipe(epochs=2),
+    )
+    assert [row.level for row in found.rows] == [0.0, 0.5]
+    for wrong in (None, "0.5", [0.0], np.array([[0.5]])):
+        with pytest.raises(gcsr.InputError, match=r"^levels must be > 0 and <= 1, got"):
+            gcsr.robustness(planted_graph(), nodes=9, method="random", levels=wrong)
+
+
 def test_a_wrong_seed_is_one_sentence():
     with pytest.raises(gcsr.InputError, match="seed must be an integer >= 0, got 'a'"):
         gcsr.robustness(planted_graph(), nodes=9, method="random", seed="a")

@@ -52,6 +52,15 @@ def test_code_is_named_once_and_other_code_beside_the_number(rows):
     )
 
 
+def test_more_than_nine_codes_have_marks(rows):
+    old = [
+        {"mean": 1.0, "std": 0.0, "versions": {"gcsr": f"0.{n}", "source": "x"}} for n in range(12)
+    ]
+    *shown, _, note = rows.with_code([rows.with_deviation(row) for row in old])
+    assert [line.partition("0.0")[2] for line in (shown[1], shown[10])] == [" ¹", " ¹⁰"]
+    assert "¹⁰ version 0.10, source x" in note
+
+
 def test_another_revision_is_another_key(monkeypatch):
     one = cell("gcsr", "cora", 70)
     before = one.key(Protocol(), "data"), one.claim(Protocol())

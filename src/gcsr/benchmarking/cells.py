@@ -13,7 +13,7 @@ from gcsr.methods.base import Condenser
 from gcsr.methods.presets import preset_settings
 from gcsr.methods.registry import build, method, setting_kinds, setting_name, value_of
 from gcsr.training.fit import TrainingRecipe, paper_recipe
-from gcsr.utils.errors import InputError, whole_number
+from gcsr.utils.errors import Count, InputError, check_fields
 from gcsr.utils.formatting import command_line, text_of
 from gcsr.utils.renamed import generator_name, recorded_settings
 from gcsr.version import __version__
@@ -45,14 +45,18 @@ class Protocol:
     ``epochs`` of the test networks are by default those of the paper.
     """
 
-    graphs: int = 5
-    runs: int = 10
+    graphs: Count = 5
+    runs: Count = 10
     quick: bool = False
-    epochs: int | None = None
+    epochs: Count | None = None
 
     def __post_init__(self) -> None:
-        epochs = [] if self.epochs is None else ["epochs"]
-        whole_number(self, "graphs", "runs", *epochs, least=1)
+        check_fields(self)
+
+    @property
+    def suffix(self) -> str:
+        """What names of files end with: quick runs have their own."""
+        return "-quick" if self.quick else ""
 
     def recipe(self, dataset: str) -> TrainingRecipe:
         """How test networks are trained."""

@@ -24,7 +24,10 @@ from gcsr.models.registry import testing_model
 from gcsr.starts.sample import TooFewNodesError, class_budget
 from gcsr.tuning.space import read_toml
 from gcsr.utils.errors import (
+    Count,
     InputError,
+    Whole,
+    check_fields,
     plain_number,
     require,
     require_integer,
@@ -34,6 +37,7 @@ from gcsr.utils.errors import (
 )
 from gcsr.utils.formatting import counted
 from gcsr.utils.progress import ProgressOption, shows_progress
+from gcsr.utils.safe_io import is_number
 
 # What an entry of ``methods`` may have besides the settings of its method.
 ENTRY = ("method", "name", "preset", "tune")
@@ -77,11 +81,11 @@ class Grid:
     ratio: Sequence[float] = ()
     models: Sequence[str] = ("gcn",)
     more_models: Sequence[str] = ()
-    seeds: int = 3
-    runs: int = 5
-    epochs: int | None = None
+    seeds: Count = 3
+    runs: Count = 5
+    epochs: Count | None = None
     preset: str = "default"
-    tune: int = 0
+    tune: Whole = 0
     settings: Mapping[str, Mapping[str, Any]] | None = None
 
     def __post_init__(self) -> None:
@@ -97,11 +101,7 @@ class Grid:
         object.__setattr__(self, "data", tuple(map(os.fspath, names)))
         for name in ("methods", *SIZES, "models", "more_models"):
             object.__setattr__(self, name, _as_tuple(name, getattr(self, name)))
-        for name, least in (("seeds", 1), ("runs", 1), ("epochs", 1), ("tune", 0)):
-            number = plain_number(getattr(self, name))
-            object.__setattr__(self, name, number)
-            if name != "epochs" or number is not None:
-                require_integer(name, number, least)
+        check_fields(self)
         require(bool(self.data), "data must have at least one graph.")
         require(bool(self.models), "models must have at least one test model.")
         given = [name for name in SIZES if getattr(self, name)]
@@ -118,7 +118,7 @@ class Grid:
             for size in getattr(self, name):
                 require_integer(name, size, 1)
         for share in self.ratio:
-            fine = _is_number(share) and 0 < share <= 1
+            fine = is_number(share) and 0 < share <= 1
             require(fine, f"ratio must be a number > 0 and <= 1, got {share!r}.")
         for model in (*self.models, *self.more_models):
             testing_model(model, 1)
@@ -211,39 +211,31 @@ class Grid:
             models = self.models if place else (*self.models, *self.more_models)
             for entry in self.entries():
                 for name in self.data:
-                    nodes = self._size(graphs[name], place)
-                    self._require_possible(
-                        replace(entry, dataset=name, nodes=nodes), graphs[name], place
-                    )
-                    found += [replace(entry, dataset=name, nodes=nodes, test=one) for one in models]
+                    cell = self._sized(replace(entry, dataset=name), graphs[name], place)
+                    found += [replace(cell, test=one) for one in models]
         return list(dict.fromkeys(found))  # what is named twice is measured once
 
-    def _require_possible(self, cell: Cell, graph: Any, step: int) -> None:
-        """Refuse a cell that is known to fail before anything is measured."""
-        nodes = cell.nodes or 0
+    def _sized(self, cell: Cell, graph: Any, place: int) -> Cell:
+        """A cell with its size; one that is known to fail is refused before anything is measured."""
+        visible = int(graph.train.numel() if graph.inductive else graph.num_nodes)
+        if self.nodes:
+            nodes = int(self.nodes[place])
+        elif self.per_class:
+            nodes = self.per_class[place] * int(graph.num_classes)
+        else:
+            nodes = max(1, round(self.ratio[place] * visible))
+        cell = replace(cell, nodes=nodes)
         try:
-            visible = graph.train.numel() if graph.inductive else graph.num_nodes
             cell.condenser(self.protocol).size(visible)
             if cell.method in BUILT_IN and not graph.multi_label:  # own methods may need fewer
                 class_budget(graph.y[graph.train], graph.num_classes, nodes)
         except InputError as error:
             why = str(error)
             if self.ratio and isinstance(error, TooFewNodesError):
-                why = str(error.of_ratio(self.ratio[step], visible))
-            place = f"{cell.label} on {cell.dataset} with {counted(nodes, 'node')}"
-            raise InputError(f"{why.rstrip('.')} ({place}).") from None
-
-    def _size(self, graph: Any, place: int) -> int:
-        if self.nodes:
-            return int(self.nodes[place])
-        if self.per_class:
-            return self.per_class[place] * int(graph.num_classes)
-        visible: int = graph.train.numel() if graph.inductive else graph.num_nodes
-        return max(1, round(self.ratio[place] * int(visible)))
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+                why = str(error.of_ratio(self.ratio[place], visible))
+            where = f"{cell.label} on {cell.dataset} with {counted(nodes, 'node')}"
+            raise InputError(f"{why.rstrip('.')} ({where}).") from None
+        return cell
 
 
 def _is_table(value: object) -> bool:
@@ -350,7 +342,7 @@ def benchmark(
     else:
         grid = Grid(**changes) if grid is None else Grid.read(Path(grid), **changes)
     for name, seconds in (("time_limit", time_limit), ("cell_limit", cell_limit)):
-        fine = seconds is None or (_is_number(seconds) and seconds > 0)
+        fine = seconds in (None, math.inf) or (is_number(seconds) and seconds > 0)
         require(fine, f"{name} must be a number > 0, got {seconds!r}.")
     path = Path(out)
     require(path.suffix == ".jsonl", f"out must end in .jsonl, got {str(path)!r}.")

@@ -163,7 +163,14 @@ def load_graphs(paths: Sequence[Path]) -> list[CondensedGraph] | None:
         found = [CondensedGraph.load(path) for path in paths]
     except InputError:
         return None
-    return found if found and all(_has_cost(one.provenance) for one in found) else None
+    # A row contains these of its graphs.
+    complete = all(
+        isinstance(made.get("versions"), dict)
+        and isinstance(made.get("notes"), list)
+        and isinstance(part(made, "measured").get("seconds"), float)
+        for made in (one.provenance for one in found)
+    )
+    return found if found and complete else None
 
 
 def save_graphs(paths: Sequence[Path], graphs: Sequence[CondensedGraph]) -> None:
@@ -178,15 +185,6 @@ def save_graphs(paths: Sequence[Path], graphs: Sequence[CondensedGraph]) -> None
             graph.save(path)
 
 
-def _has_cost(provenance: dict[str, Any]) -> bool:
-    """Whether a file has what a row contains of its graphs."""
-    return (
-        isinstance(provenance.get("versions"), dict)
-        and isinstance(provenance.get("notes"), list)
-        and isinstance(part(provenance, "measured").get("seconds"), float)
-    )
-
-
 @dataclass(frozen=True)
 class Outcome:
     """The row of a cell, or the reason why there is none."""
@@ -195,20 +193,20 @@ class Outcome:
     row: Row | None = None
     reason: str = ""
 
+    @classmethod
+    def of(cls, row: Row | None) -> Outcome:
+        """What a row says; without one the cell was not run."""
+        if row is None:
+            return cls("not run")
+        return cls("failed", row, row.get("reason", "")) if failed_row(row) else cls("done", row)
+
 
 Outcomes = Iterator[tuple[Cell, Outcome]]
 
 
 def recalled(cell: Cell, store: Store, protocol: Protocol) -> Outcome:
     """What is known of one cell without its data."""
-    row = store.latest(cell.settings_key(protocol))
-    return Outcome("not run") if row is None else outcome_of(row)
-
-
-def outcome_of(row: Row) -> Outcome:
-    """What a row says."""
-    failure = failed_row(row)
-    return Outcome("failed", row, row.get("reason", "")) if failure else Outcome("done", row)
+    return Outcome.of(store.latest(cell.settings_key(protocol)))
 
 
 def failed(cells: Iterable[Cell], why: str) -> list[tuple[Cell, Outcome]]:
@@ -403,7 +401,7 @@ def draws_regularizer(group: Sequence[Cell]) -> bool:
 
 @dataclass(eq=False)
 class ClaimedCells:
-    """A group of cells that this process may measure; the ``claim`` must be closed.
+    """A group of cells that this process may measure; the ``lock`` must be closed.
 
     Without a ``graph`` no cell is missing, or none can be measured.
     """
@@ -435,15 +433,16 @@ class CellRunner:
             absent = Outcome("absent", reason=graph)
             found = [(cell, recalled(cell, self.store, protocol)) for cell in group]
             return ClaimedCells([(cell, known if known.row else absent) for cell, known in found])
-        known, missing = self._known(group, graph)
-        if not missing:
-            return ClaimedCells(known)
-        claim = ExitStack()
-        if not claim.enter_context(self.store.claim(group[0].claim(protocol))):
+        claimed = self._known(group, graph)
+        if not claimed.missing:
+            return claimed
+        lock = ExitStack()
+        if not lock.enter_context(self.store.claim(group[0].claim(protocol))):
             return None
         self.store.refresh()
-        known, missing = self._known(group, graph)
-        return ClaimedCells(known, missing, graph if missing else None, claim)
+        claimed = self._known(group, graph)
+        claimed.lock = lock
+        return claimed
 
     def measured(self, claimed: ClaimedCells) -> Outcomes:
         """Known outcomes and new measurements; closes the claim."""
@@ -491,9 +490,7 @@ class CellRunner:
             self.store.append(outcome.row)
         return outcome
 
-    def _known(
-        self, group: Sequence[Cell], graph: Graph
-    ) -> tuple[list[tuple[Cell, Outcome]], list[Cell]]:
+    def _known(self, group: Sequence[Cell], graph: Graph) -> ClaimedCells:
         """Finished cells with their rows, and the others."""
         known, missing = [], []
         for cell in group:
@@ -501,5 +498,5 @@ class CellRunner:
             if row is None or (self.measurement.limits.retry and failed_row(row)):
                 missing.append(cell)
             else:
-                known.append((cell, outcome_of(row)))
-        return known, missing
+                known.append((cell, Outcome.of(row)))
+        return ClaimedCells(known, missing, graph if missing else None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import zip_longest
@@ -57,10 +57,9 @@ class Rank:
 class Results:
     """The newest row of every method and case; ``missing`` cells were not begun."""
 
-    rows: Sequence[Row]
+    found: Mapping[tuple[str, Case], Row] = field(repr=False)
     missing: int = 0
     faults: Sequence[str] = ()
-    _found: dict[tuple[str, Case], Row] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(
@@ -73,11 +72,16 @@ class Results:
             if known and (failed_row(row) or _complete(row)):
                 place = row["dataset"], row.get("nodes") or 0, row["test"]
                 found[row["label"], place] = row
-        return cls(list(found.values()), missing, faults, found)
+        return cls(found, missing, faults)
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """All rows."""
+        return list(self.found.values())
 
     def row(self, label: str, case: Case) -> Row | None:
         """The row of a method in a case; a reference has no size."""
-        return self._found.get((label, case)) or self._found.get((label, (case[0], 0, case[2])))
+        return self.found.get((label, case)) or self.found.get((label, (case[0], 0, case[2])))
 
     @cached_property
     def model(self) -> str:
@@ -108,8 +112,15 @@ class Results:
         return list(dict.fromkeys(row["dataset"] for row in self.rows))
 
     def cases(self, model: str | None = None) -> list[Case]:
-        """Cases of a test model, by default the main one: graph by graph, sizes ascending."""
-        found = {case for _, case in self._found if case[1] and case[2] == (model or self.model)}
+        """Cases of a test model, by default the main one: graph by graph, sizes ascending.
+
+        Without methods they are the whole graphs, of size 0.
+        """
+        found = {
+            case
+            for _, case in self.found
+            if case[2] == (model or self.model) and bool(case[1]) == bool(self.methods)
+        }
         return sorted(found, key=lambda case: (self.datasets.index(case[0]), case[1]))
 
     def by_size(self) -> list[list[Case]]:
@@ -197,7 +208,8 @@ class Results:
 
     def matrix(self, cases: Sequence[Case], bold: tuple[str, str] = ("", "")) -> list[list[str]]:
         """A heading and a line per method: accuracies in percent with half of their interval."""
-        lines = [["method", *(f"{short_name(name)} {nodes}" for name, nodes, _ in cases)]]
+        heads = [f"{short_name(name)} {nodes or ''}".rstrip() for name, nodes, _ in cases]
+        lines = [["method", *heads]]
         best = {case: self.best(case) for case in cases}
         for label in (*self.methods, *self.references):
             line = [label]
@@ -218,7 +230,8 @@ class Results:
             if (found := accuracy_of(row)) is not None:
                 low, high = found.interval or (None, None)
                 own = {"mean": found.mean, "low": low, "high": high}
-                own["validation_mean"] = float(np.mean(row["validation"]))
+                if (validation := row.get("validation")) and None not in validation:
+                    own["validation_mean"] = float(np.mean(validation))
                 own["condense_seconds_per_graph"] = seconds_of(row)
             writer.writerow({"state": "done", **row, **own})
         return stream.getvalue()
@@ -240,6 +253,8 @@ class Results:
         names = [f"Size {place + 1}" for place in range(len(sizes))]
         if len(sizes) == 3:
             names = ["Smallest", "Middle", "Largest"]
+        if not self.methods:
+            names = ["Whole graphs"] * len(sizes)
         for name, cases in zip(names, sizes, strict=True):
             yield f"{name}: test accuracy (%)", "", self.matrix(cases, bold)
         for model in dict.fromkeys(row["test"] for row in self.rows):
@@ -252,13 +267,12 @@ class Results:
     @cached_property
     def epochs(self) -> dict[int, list[str]]:
         """Epochs of test networks, and whose rows have them."""
-        found: dict[int, list[str]] = {}
+        found: dict[int, dict[str, None]] = {}
         for row in self.rows:
-            labels = found.setdefault((row.get("recipe") or {}).get("epochs", 0), [])
-            if row["label"] not in labels:
-                labels.append(row["label"])
-        found.pop(0, None)  # pseudo-labels and failures train no test network
-        return found
+            epochs = row.get("recipe", {}).get("epochs")
+            if epochs and not failed_row(row):
+                found.setdefault(epochs, {})[row["label"]] = None
+        return {epochs: list(labels) for epochs, labels in found.items()}
 
     def remarks(self) -> Iterator[tuple[str, list[str]]]:
         """Titles and sentences: rows that are not comparable, changed settings, and failures."""

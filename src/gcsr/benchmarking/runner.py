@@ -252,8 +252,8 @@ class _Worker:
 
     def __init__(self, number: int, runner: CellRunner, jobs: int) -> None:
         self.number, self.alive, self.begun = number, True, 0.0
-        self.group: Sequence[Cell] = ()
-        self.finished: set[Cell] = set()
+        # Cells of its group that are not finished.
+        self.left: list[Cell] = []
         # A fresh interpreter: CUDA cannot be used after a fork.
         context = get_context("spawn")
         self.pipe, theirs = context.Pipe()
@@ -265,14 +265,9 @@ class _Worker:
             self.process.start()
         theirs.close()
 
-    @property
-    def left(self) -> list[Cell]:
-        """Cells of its group that are not finished."""
-        return [cell for cell in self.group if cell not in self.finished]
-
     def overdue(self, limit: float) -> bool:
         """Whether a cell takes twice as long as it may (condensing and testing), and more."""
-        return bool(self.group) and time.monotonic() - self.begun > 2 * limit + END_WITHIN
+        return bool(self.left) and time.monotonic() - self.begun > 2 * limit + END_WITHIN
 
     def receive(self, waiting: Waiting, progress: Progress) -> Measured:
         """Handle one message; a worker without work gets the next group."""
@@ -292,19 +287,18 @@ class _Worker:
             case int(done), int(total):
                 progress(f"job {self.number}", done, total)
             case Cell() as cell, Outcome() as outcome:
-                self.finished.add(cell)
+                self.left.remove(cell)
                 self.begun = time.monotonic()
                 yield cell, outcome
             case bool(busy):
                 if busy:  # another run has the group
-                    waiting.append(self.group)
-                self.group, self.finished = (), set()
+                    waiting.append(self.left)
                 if not waiting:
                     self.end()
                     return
-                self.group, self.begun = waiting.popleft(), time.monotonic()
+                self.left, self.begun = list(waiting.popleft()), time.monotonic()
                 with suppress(OSError):  # it has died: the next message is the end of the pipe
-                    self.pipe.send((self.group, PATIENCE if busy else 0.0))
+                    self.pipe.send((self.left, PATIENCE if busy else 0.0))
 
     def end(self) -> None:
         """Make sure that the process is gone."""

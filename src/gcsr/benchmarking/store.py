@@ -176,6 +176,14 @@ def _is_number(value: object) -> bool:
     return value is None or (is_number(value) and abs(value) < _LARGEST)  # type: ignore[arg-type]
 
 
+def _is_amount(value: object) -> bool:
+    return _is_number(value) and (value is None or value >= 0)  # type: ignore[operator]
+
+
+def _is_recipe(value: object) -> bool:
+    return isinstance(value, dict) and _is_count(value.get("epochs"))
+
+
 def _is_count(value: object) -> bool:
     return value is None or (type(value) is int and 0 <= value < 2**31)
 
@@ -200,7 +208,9 @@ _TYPES: dict[str, Callable[[object], bool]] = {
     **dict.fromkeys(_TEXTS, lambda value: isinstance(value, str)),
     **dict.fromkeys(("nodes", "graphs", "runs"), _is_count),
     **dict.fromkeys(("scores", "validation"), _are_numbers),
-    **dict.fromkeys(("mean", "std", "bytes", "condense_seconds", "evaluate_seconds"), _is_number),
+    **dict.fromkeys(("mean", "std"), _is_number),
+    **dict.fromkeys(("bytes", "condense_seconds", "evaluate_seconds"), _is_amount),
+    "recipe": _is_recipe,
     "given": lambda value: isinstance(value, dict),
     "values": lambda value: isinstance(value, dict) and all(map(_are_numbers, value.values())),
     "drawn": lambda value: isinstance(value, dict) and _is_drawn(value),

@@ -27,7 +27,7 @@ from gcsr.evaluation.origin import (
     used_pseudo_labels,
 )
 from gcsr.evaluation.sparsify import Sparsifier
-from gcsr.evaluation.trial import Batch, Measured, NetworkTester, PseudoLabels
+from gcsr.evaluation.trial import Batch, Measured, NetworkTester
 from gcsr.starts.sample import class_budget
 from gcsr.training.fit import TrainingRecipe
 from gcsr.utils.devices import make_generator
@@ -387,11 +387,11 @@ def cost(
             groups[way] = tester.condensed_batches([stored], runs)
     groups[RANDOM] = random_batches(tester, subsets)
     groups[WHOLE] = tester.real_batches(tester.view.training(), range(runs))
-    labels = None
+    shares = None
     # Every visible node of an inductive graph has a label.
     if used_pseudo_labels(small) and not graph.inductive:
-        labels = PseudoLabels.of(tester, progress, labeler_of(small))
-        groups[PSEUDO] = labels.batches(tester, range(runs))
+        shares = tester.pseudo_labels(labeler_of(small), progress)
+        groups[PSEUDO] = tester.pseudo_labeled_batches(shares, range(runs))
     # Every run of the random subset has a graph of its own, if there are several.
     graphs = {RANDOM: runs if subsets[0] is not subsets[-1] else 1}
     accuracy = {
@@ -437,8 +437,8 @@ def cost(
         condensed=trained(SMALL, small.num_nodes, small.stored_bytes),
         random=trained(RANDOM, first.target.nodes.numel(), first.size.total),
         whole=trained(WHOLE, *whole),
-        whole_with_pseudo_labels=None if labels is None else trained(PSEUDO, *whole),
-        pseudo_labels=None if labels is None else labels.accuracies(tester),
+        whole_with_pseudo_labels=None if shares is None else trained(PSEUDO, *whole),
+        pseudo_labels=None if shares is None else tester.pseudo_label_accuracies(shares),
         break_even=break_even(*times[PROTOCOL]),
         break_even_alone=break_even(*times[ALONE]),
         verdict=verdict(*times[PROTOCOL]),

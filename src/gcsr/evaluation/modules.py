@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -16,11 +16,13 @@ from gcsr.data.condensed import CondensedGraph
 from gcsr.data.features import dense
 from gcsr.data.views import Target
 from gcsr.equations.trajectory import over_labeled
+from gcsr.evaluation.networks import Scores
 from gcsr.training.classification import predicted, score_of, targets_of, training_loss
 from gcsr.training.fit import TrainingRecipe
 from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import InputError, require, warn_user
 from gcsr.utils.formatting import counted
+from gcsr.utils.progress import Progress
 
 ModuleChoice = nn.Module | Callable[[], nn.Module]
 # Parameters of a module's forward that are the edge weights, and those that are features alone.
@@ -170,6 +172,36 @@ def train_module(
                     f" {some if left else 'no edges but self-loops'} of the condensed graph."
                 )
         return caller, _train(caller, edges, train, validation, recipe)
+
+
+def train_modules(
+    model: ModuleChoice,
+    numbered: Sequence[tuple[int, TrainingGraph]],
+    validation: Target,
+    *,
+    recipe: TrainingRecipe,
+    seed: int,
+    progress: Progress,
+) -> tuple[list[Caller], list[float]]:
+    """:func:`train_module` for every number, on its graph."""
+    callers, scores = [], []
+    for number, train in numbered:
+        caller, score = train_module(
+            model, train, validation, recipe=recipe, seed=seed, number=number
+        )
+        callers.append(caller)
+        scores.append(score)
+        progress("training modules", len(callers), len(numbered))
+    return callers, scores
+
+
+def module_scores(
+    callers: Sequence[Caller], target: Target, device: torch.device, *, metrics: bool = False
+) -> Scores:
+    """What trained modules score on a target's nodes."""
+    edges = edges_of(target, device)
+    found = (caller.scores(edges, target)[None] for caller in callers)
+    return Scores.joined([Scores.of(one, target.labels, metrics=metrics) for one in found])
 
 
 def _fresh(model: ModuleChoice) -> nn.Module:

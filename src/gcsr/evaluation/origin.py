@@ -100,7 +100,6 @@ def require_origin(graphs: Sequence[CondensedGraph], graph: object, check_origin
     Returns the graph: other objects are converted as :func:`gcsr.load` does, and features that are not
     scaled are scaled as they were when the first condensed graph was made.
     """
-    require(bool(graphs), "graphs must have at least one condensed graph.")
     for small in graphs:
         require_condensed(small)
     made_from = part(graphs[0].provenance, "dataset")

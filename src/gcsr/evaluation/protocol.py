@@ -10,8 +10,6 @@ import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from itertools import groupby
-from typing import Any
 
 import numpy as np
 import torch
@@ -24,7 +22,13 @@ from gcsr.data.stored_graph import StoredGraph, require_in_memory
 from gcsr.data.views import View
 from gcsr.distributed.pool import Cluster, connected
 from gcsr.distributed.worker import Shared
-from gcsr.evaluation.modules import ModuleChoice, TrainingGraph, edges_of, train_module
+from gcsr.evaluation.modules import (
+    ModuleChoice,
+    TrainingGraph,
+    module_scores,
+    train_module,
+    train_modules,
+)
 from gcsr.evaluation.networks import (
     WHOLE,
     WITH_PSEUDO_LABELS,
@@ -38,7 +42,7 @@ from gcsr.evaluation.origin import (
     require_origin,
     same_settings,
 )
-from gcsr.evaluation.trial import NetworkTester, PseudoLabels, check_numbers
+from gcsr.evaluation.trial import NetworkTester, check_numbers
 from gcsr.models.base import Model
 from gcsr.models.registry import testing_model
 from gcsr.starts.pseudo_labels import LABELERS
@@ -84,17 +88,19 @@ class Task:
         """
         if not isinstance(self.model, Model):
             return self._module_scores(self.model, graph, device, networks, progress)
-        tester, labels = NetworkTester(self.model, graph, device, self.recipe, self.seed), None
+        tester, shares = NetworkTester(self.model, graph, device, self.recipe, self.seed), None
         if self.graphs:
             batches = tester.condensed_batches(self.graphs, self.runs)
             batches = [batch for batch in batches if batch.networks.start in networks]
         elif self.labeler:
-            labels = PseudoLabels.of(tester, progress, self.labeler)
-            batches = labels.batches(tester, networks)
+            shares = tester.pseudo_labels(self.labeler, progress)
+            batches = tester.pseudo_labeled_batches(shares, networks)
         else:
             batches = tester.real_batches(tester.view.training(), networks)
         found = tester.scores(batches, progress, metrics=self.metrics, models=self.models)
-        return found if labels is None else replace(found, pseudo_labels=labels.accuracies(tester))
+        if shares is None:
+            return found
+        return replace(found, pseudo_labels=tester.pseudo_label_accuracies(shares))
 
     def _module_scores(
         self,
@@ -105,27 +111,21 @@ class Task:
         progress: Progress,
     ) -> Scores:
         """The same for a user's module, one network at a time."""
-        view = View(graph)
-        validation = view.validation()
-        trained = []
-        for g, numbers in groupby(networks, lambda number: number // self.runs):
+        view, trains = View(graph), dict[int, TrainingGraph]()
+        for g in {number // self.runs for number in networks}:
             source = self.graphs[g] if self.graphs else view.training()
-            train = TrainingGraph.of(source, graph.num_classes, device)
-            for number in numbers:
-                found = train_module(
-                    model, train, validation, recipe=self.recipe, seed=self.seed, number=number
-                )
-                trained.append(found)
-                progress("training modules", len(trained), len(networks))
-        test = view.test()
-        edges = edges_of(test, device)
-        tested = [
-            Scores.of(caller.scores(edges, test)[None], test.labels, metrics=self.metrics)
-            for caller, _ in trained
-        ]
-        modules = [caller.module for caller, _ in trained] if self.models else []
-        best = torch.tensor([score for _, score in trained], dtype=torch.float64)
-        return replace(Scores.joined(tested), validation=best, models=modules)
+            trains[g] = TrainingGraph.of(source, graph.num_classes, device)
+        callers, best = train_modules(
+            model,
+            [(number, trains[number // self.runs]) for number in networks],
+            view.validation(),
+            recipe=self.recipe,
+            seed=self.seed,
+            progress=progress,
+        )
+        found = module_scores(callers, view.test(), device, metrics=self.metrics)
+        modules = [caller.module for caller in callers] if self.models else []
+        return replace(found, validation=torch.tensor(best, dtype=torch.float64), models=modules)
 
 
 def scores_spread(
@@ -230,16 +230,7 @@ def evaluate(
     if metrics or return_models:
         require_in_memory(graph, "metrics" if metrics else "return_models")
     task = Task(tuple(graphs), network, runs, recipe, seed, metrics, return_models)
-    return _evaluation(
-        task,
-        graph,
-        device,
-        progress,
-        cluster,
-        model=name,
-        nodes=graphs[0].num_nodes,
-        trained_on="condensed",
-    )
+    return _evaluation(task, graph, name, device, progress, cluster)
 
 
 @shows_progress
@@ -296,16 +287,7 @@ def evaluate_full(
         named = isinstance(network, Model)
         require(named, "pseudo_labels must be false with a module, got true.")
     task = Task((), network, runs, recipe, seed, metrics, return_models, labeler)
-    return _evaluation(
-        task,
-        graph,
-        device,
-        progress,
-        cluster,
-        model=name,
-        nodes=graph.train.numel() if graph.inductive else graph.num_nodes,
-        trained_on=WITH_PSEUDO_LABELS if labeler else WHOLE,
-    )
+    return _evaluation(task, graph, name, device, progress, cluster)
 
 
 @checks_arguments
@@ -375,10 +357,10 @@ def train(
 def _evaluation(
     task: Task,
     graph: Graph,
+    model: str,
     device: str | torch.device,
     progress: Progress,
     cluster: str | Cluster | None,
-    **rest: Any,
 ) -> Evaluation:
     """What networks of a task score, here or on a cluster, with what was asked for.
 
@@ -393,6 +375,11 @@ def _evaluation(
         seconds = time.perf_counter() - began
     scores = (100 * found.test.double().cpu().numpy()).tolist()
     names = found.metrics[0] if found.metrics else {}
+    if task.graphs:
+        nodes, trained_on = task.graphs[0].num_nodes, "condensed"
+    else:
+        nodes = graph.train.numel() if graph.inductive else graph.num_nodes
+        trained_on = WITH_PSEUDO_LABELS if task.labeler else WHOLE
     return Evaluation(
         mean=float(np.mean(scores)),
         std=float(np.std(scores)),
@@ -410,7 +397,9 @@ def _evaluation(
         models=found.models or None,
         pseudo_labels=found.pseudo_labels,
         measure=measure_name(graph.multi_label),
-        **rest,
+        model=model,
+        nodes=nodes,
+        trained_on=trained_on,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -100,7 +100,10 @@ def robustness(
         settings: of the method.
     """
     noises = [noises] if isinstance(noises, str) else noises
-    levels = levels if isinstance(levels, Sequence) else [levels]
+    given: Any = levels
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        given = [given]
+    levels = [plain_number(level) for level in given]
     seed = plain_number(seed)
     require_integer("seed", seed, 0)
     for name in settings:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from gcsr.data.condensed import CondensedGraph
 from gcsr.data.graph import Graph
 from gcsr.data.stored_graph import require_in_memory
-from gcsr.data.views import Target, View, VisibleGraph
+from gcsr.data.views import Target, View
 from gcsr.evaluation.networks import Scores, TrainedNetwork
 from gcsr.evaluation.origin import require_graph
 from gcsr.methods.base import code_versions
@@ -38,6 +38,7 @@ from gcsr.utils.parallel import run_jobs_on, suitable_threads
 from gcsr.utils.progress import Progress
 
 K = TypeVar("K")
+LABELER_SEED = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -241,8 +242,17 @@ class NetworkTester:
 
     def fitted(self, batches: Sequence[Batch], progress: Progress) -> list[Fitted]:
         """The networks of every batch, each at its best validation epoch."""
-        jobs = [partial(self._fitted, batch) for batch in batches]
-        return run_jobs_on(self.device, jobs, progress)
+
+        def fitted(batch: Batch, progress: Progress) -> Fitted:
+            def trained(size: int) -> Fitted:
+                parts = [self.train(some, self.recipe, progress) for some in batch.smaller(size)]
+                params = joined([part.params for part in parts])
+                validation = torch.cat([part.validation for part in parts])
+                return Fitted(params, validation, torch.cat([part.epoch for part in parts]))
+
+            return within_memory(trained, len(batch.networks), "test networks")
+
+        return run_jobs_on(self.device, [partial(fitted, batch) for batch in batches], progress)
 
     def test_scores(
         self, fitted: Sequence[Fitted], progress: Progress, *, metrics: bool = False
@@ -268,6 +278,42 @@ class NetworkTester:
         for one in fitted:
             yield from logits_of(self.model, one.params, prepared, at_once=at_once)
 
+    # Pseudo-labels: the fair references of a graph that was condensed with them.
+
+    def pseudo_labels(self, labeler: str, progress: Progress) -> Tensor:
+        """Class shares ``(n, C)`` of every visible node: one-hot on training nodes, else predicted.
+
+        The networks that predict them have a fixed seed, are trained on training labels and choose
+        their epoch by validation; test labels cannot be reached.
+        """
+        condensing = self.view.condensing()
+        with suitable_threads(condensing.visible.x.numel(), self.device):
+            return class_shares(
+                condensing,
+                labeler,
+                seed=LABELER_SEED,
+                device=self.device,
+                everyone=True,
+                progress=progress,
+            ).shares
+
+    def pseudo_labeled_batches(self, shares: Tensor, networks: range) -> list[Batch]:
+        """Networks trained on the whole graph with the shares as targets on every node."""
+        everyone = replace(self.view.training(), nodes=torch.arange(shares.shape[0]))
+        return self.batches(self.prepare(everyone), shares, networks)
+
+    def pseudo_label_accuracies(self, shares: Tensor) -> dict[str, float]:
+        """Accuracy in percent of the most likely class on test and validation nodes.
+
+        Asked for after all networks are trained: it reads the test labels.
+        """
+        targets = {"test": self.tested, "validation": self.validation}
+        found = shares.argmax(-1).cpu()
+        return {
+            name: 100 * float((found[target.nodes] == target.labels).double().mean())
+            for name, target in targets.items()
+        }
+
     def train(self, batch: Batch, recipe: TrainingRecipe, progress: Progress) -> Fitted:
         """The networks of a batch, each at its best validation epoch."""
         stage = f"training {self.model.name}"
@@ -284,71 +330,3 @@ class NetworkTester:
             purpose="test",
             on_epoch=lambda epoch: progress(stage, epoch, recipe.epochs),
         )
-
-    def _fitted(self, batch: Batch, progress: Progress) -> Fitted:
-        def trained(size: int) -> Fitted:
-            return _joined(
-                [self.train(some, self.recipe, progress) for some in batch.smaller(size)]
-            )
-
-        return within_memory(trained, len(batch.networks), "test networks")
-
-
-def _joined(parts: Sequence[Fitted]) -> Fitted:
-    return Fitted(
-        joined([part.params for part in parts]),
-        torch.cat([part.validation for part in parts]),
-        torch.cat([part.epoch for part in parts]),
-    )
-
-
-# -- Pseudo-labels: the fair references of a graph that was condensed with them ------------------------
-
-SEED = 0
-
-
-@dataclass(frozen=True, eq=False)
-class PseudoLabels:
-    """Class shares ``(n, C)`` of every visible node: one-hot on training nodes, else predicted.
-
-    The networks that predict them are trained on training labels and choose their epoch by
-    validation; test labels cannot be reached.
-    """
-
-    visible: VisibleGraph
-    shares: Tensor
-
-    @classmethod
-    def of(cls, tester: NetworkTester, progress: Progress, labeler: str) -> PseudoLabels:
-        """Train the pseudo-labeler, whose seed is fixed, and predict every visible node."""
-        condensing = tester.view.condensing()
-        with suitable_threads(condensing.visible.x.numel(), tester.device):
-            found = class_shares(
-                condensing,
-                labeler,
-                seed=SEED,
-                device=tester.device,
-                tempered=True,
-                everyone=True,
-                progress=progress,
-            )
-        return cls(condensing.visible, found.shares)
-
-    def batches(self, tester: NetworkTester, networks: range) -> list[Batch]:
-        """Networks trained on the whole graph with the shares as targets on every node."""
-        visible = self.visible
-        everyone = torch.arange(visible.num_nodes)
-        target = Target(visible.x, visible.adjacency, everyone, visible.labels)
-        return tester.batches(tester.prepare(target), self.shares, networks)
-
-    def accuracies(self, tester: NetworkTester) -> dict[str, float]:
-        """Accuracy in percent of the most likely class on test and validation nodes.
-
-        Asked for after all networks are trained: it reads the test labels.
-        """
-        targets = {"test": tester.tested, "validation": tester.validation}
-        predicted = self.shares.argmax(-1).cpu()
-        return {
-            name: 100 * float((predicted[target.nodes] == target.labels).double().mean())
-            for name, target in targets.items()
-        }

@@ -37,16 +37,12 @@ _SCALES = {GRAM: "signed", ADJACENCY: "edges"}
 
 def rows_file(folder: Path, protocol: Protocol) -> Path:
     """The file of finished cells of all experiments; quick runs have their own."""
-    return folder / f"rows{_mark(protocol)}.jsonl"
+    return folder / f"rows{protocol.suffix}.jsonl"
 
 
 def graphs_folder(folder: Path, protocol: Protocol) -> Path:
     """The folder of condensed graphs (``--keep-graphs``)."""
-    return folder / f"graphs{_mark(protocol)}"
-
-
-def _mark(protocol: Protocol) -> str:
-    return "-quick" if protocol.quick else ""
+    return folder / f"graphs{protocol.suffix}"
 
 
 def write_outputs(
@@ -56,7 +52,7 @@ def write_outputs(
 
     No other process may write them at the same time (:meth:`Store.outputs`).
     """
-    stem = f"{experiment.name}{_mark(protocol)}"
+    stem = f"{experiment.name}{protocol.suffix}"
     files = {
         f"{stem}.md": markdown(experiment, compared, protocol).encode(),
         f"{stem}.csv": csv_text(experiment, compared, protocol).encode(),

@@ -21,14 +21,14 @@ from gcsr.data.stored_graph import require_in_memory
 from gcsr.data.views import Target, View
 from gcsr.evaluation.cost import RANDOM, SMALL, WHOLE, condense_seconds, random_subsets
 from gcsr.evaluation.intervals import rank_correlation
-from gcsr.evaluation.modules import TrainingGraph, edges_of, train_module
+from gcsr.evaluation.modules import TrainingGraph, edges_of, module_scores, train_modules
 from gcsr.evaluation.origin import require_origin
 from gcsr.evaluation.trial import NetworkTester
 from gcsr.models.base import Model, Params, Prepared
 from gcsr.models.registry import MODELS, testing_model
 from gcsr.models.sparse import SparseOperator
 from gcsr.models.topology import DenseOperator, Operator
-from gcsr.training.classification import predicted, score_of, targets_of
+from gcsr.training.classification import targets_of
 from gcsr.training.fit import TrainingRecipe
 from gcsr.tuning.space import Choices, Dimension, Space, Value, dimension, import_optuna
 from gcsr.tuning.study import sampler
@@ -95,9 +95,9 @@ class Suggestions:
 
     def _known(self, name: str, drawn: Callable[[float], Any]) -> Any:
         if name not in self.params:
-            require(self.random is not None, f"space: {name} was not suggested for this trial.")
-            if self.random is not None:
-                self.params[name] = drawn(self.random.random())
+            if self.random is None:
+                raise InputError(f"space: {name} was not suggested for this trial.")
+            self.params[name] = drawn(self.random.random())
         return self.params[name]
 
 
@@ -134,13 +134,9 @@ class Architectures:
             )
             make = cast("Callable[[Any], nn.Module]", space)
         given |= changes
-        names = (
-            OPTIMIZER_SETTINGS
-            if make
-            else ("model", *OPTIMIZER_SETTINGS)
-            if factories
-            else tuple(SETTINGS)
-        )
+        names: tuple[str, ...] = tuple(SETTINGS)
+        if make or factories:
+            names = OPTIMIZER_SETTINGS if make else ("model", *OPTIMIZER_SETTINGS)
         for name in given:
             require_one_of("space", name, names)
         found: dict[str, Dimension] = {}
@@ -306,15 +302,10 @@ class Trainer:
         validation = self._view.validation()
         classes = self.graph.num_classes
         trains = [TrainingGraph.of(graph, classes, self.device) for graph in self.graphs]
-        trained = []
-        for run in range(self.runs):
-            train = trains[run % len(trains)]
-            found = train_module(
-                model, train, validation, recipe=recipe, seed=self.seed, number=run
-            )
-            trained.append(found)
-            progress("training modules", run + 1, self.runs)
-        callers = [caller for caller, _ in trained]
+        numbered = [(run, trains[run % len(trains)]) for run in range(self.runs)]
+        callers, scores = train_modules(
+            model, numbered, validation, recipe=recipe, seed=self.seed, progress=progress
+        )
         real = edges_of(validation, self.device)
         work = []
         for edges in (trains[0].edges, real):
@@ -323,12 +314,10 @@ class Trainer:
             work.append(float(counter.get_total_flops()))
 
         def test() -> float:
-            target = self._view.test()
-            edges, several = edges_of(target, self.device), self.graph.multi_label
-            found = [predicted(caller.scores(edges, target), several) for caller in callers]
-            return 100 * float(np.mean([float(score_of(one, target.labels)) for one in found]))
+            found = module_scores(callers, self._view.test(), self.device)
+            return 100 * float(np.mean(found.test.tolist()))
 
-        return [score for _, score in trained], self.runs * self._passes(*work), test
+        return scores, self.runs * self._passes(*work), test
 
 
 def forward_operations(prepared: Prepared, params: Params) -> float:

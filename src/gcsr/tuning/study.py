@@ -160,8 +160,14 @@ def open_study(path: Path | None, identity: dict[str, Any]) -> Iterator[optuna.S
         if path is not None:
             stack.enter_context(_locked(path))
             require_sound_file(path)
-            storage = stack.enter_context(_storage(optuna, path))
         with parsing(f"study: {path} cannot be used"):
+            if path is not None:
+                from sqlalchemy.engine import URL  # noqa: PLC0415 - comes with Optuna
+
+                url = URL.create("sqlite", database=str(path))
+                storage = optuna.storages.RDBStorage(url.render_as_string(hide_password=False))
+                stack.callback(storage.engine.dispose)
+                stack.callback(storage.remove_session)
             study = _new_or_continued(optuna, storage, path, identity)
         yield study
 
@@ -266,17 +272,3 @@ def _locked(path: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
-
-
-@contextmanager
-def _storage(optuna: Any, path: Path) -> Iterator[Any]:
-    import sqlalchemy  # noqa: PLC0415 - comes with Optuna
-
-    url = sqlalchemy.engine.URL.create("sqlite", database=str(path))
-    with parsing(f"study: {path} cannot be used"):
-        storage = optuna.storages.RDBStorage(url.render_as_string(hide_password=False))
-    try:
-        yield storage
-    finally:
-        storage.remove_session()
-        storage.engine.dispose()
