@@ -5,6 +5,7 @@ None of these libraries is imported here. Objects are recognized by the package 
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gcsr.data.arrays import SPLITS, array_of
+from gcsr.data.arrays import SPARSE, SPLITS, are_texts, array_of
 from gcsr.utils.errors import InputError, require
 
 NO_FEATURES = "stands for no features"
@@ -90,10 +91,15 @@ def read_pyg(data: Any, split: int | None, weight: str | None) -> ObjectParts:
     )
     x = data.get("x")
     x = x.to_torch_sparse_csr_tensor() if hasattr(x, "to_torch_sparse_csr_tensor") else x
+    if isinstance(x, SPARSE):
+        data = copy.copy(data)
+        data.num_nodes = x.shape[0]  # PyG counts rows of tensors and NumPy arrays alone
     for field, found in (("x", x), ("y", data.get("y"))):
         call = _MISSING[field] if found is None else _CONVERTED.format(field)
+        if field == "y" and found is not None and are_texts(array_of("y", found)):
+            call = _NUMBERED
         require(
-            isinstance(found, Tensor),
+            isinstance(found, Tensor) or (field == "x" and isinstance(found, SPARSE)),
             f"data.{field} must be a tensor, got {described(found)}{call}.",
         )
     masks: dict[str, Any] = {
@@ -131,6 +137,10 @@ def _are_integers(name: str, value: Any) -> bool:
 _OTHER_NAMES = {"train": ("train",), "val": ("val", "valid"), "test": ("test",)}
 _OF_NODES = ("x", "y", *(f"{part}_mask" for part in SPLITS))
 _CONVERTED = "; torch.as_tensor(data.{}) makes one of numbers"
+_NUMBERED = (
+    "; torch.as_tensor(numpy.unique(data.y, return_inverse=True)[1]) makes one of texts, in their"
+    " sorted order"
+)
 _MISSING = {
     "x": f"; data.x = torch.ones(data.num_nodes, 1) {NO_FEATURES}",
     "y": ", the class of every node, -1 where it is not known",

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from gcsr.data.features import csr_matrix, from_csr, is_sparse
 from gcsr.data.graph import Graph
-from gcsr.data.interop import graph_of
+from gcsr.data.interop import argument_graph
 from gcsr.data.views import View
 from gcsr.evaluation.intervals import Accuracy, Difference
 from gcsr.evaluation.trial import Batch, Measured, NetworkTester
@@ -105,7 +105,7 @@ def robustness(
     require_integer("seed", seed, 0)
     for name in settings:
         known_setting(find_method(method), name, robustness)
-    real = graph_of(graph)
+    real = argument_graph(graph)
     require_integer("graphs", graphs, 1)
     for noise in noises:
         require_one_of("noises", noise, NOISES)
