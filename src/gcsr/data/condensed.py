@@ -457,6 +457,10 @@ class CondensedGraph:
         ``accuracies`` are results of :func:`gcsr.evaluate`, or sentences. ``license`` is the name of
         one, such as ``cc-by-4.0``. ``privacy`` is :attr:`Privacy.sentences` of :func:`gcsr.privacy`.
         """
+        require(
+            isinstance(license, str),
+            f"license must be the name of one, such as cc-by-4.0, got {license!r}.",
+        )
         return card(self, accuracies, license, privacy)
 
     def __repr__(self) -> str:
@@ -470,6 +474,7 @@ class CondensedGraph:
         Warns if it holds more bytes than the graph that was condensed. The numbers in the file have no
         checksum: a flipped bit is not noticed when it is read.
         """
+        _require_path(path)
         path = Path(path)
         require(path.suffix == SUFFIX, f"path must end with {SUFFIX}, got {path}.")
         for note in self.size_note:
@@ -500,10 +505,7 @@ class CondensedGraph:
 
         ``adj_NAME.pt``, ``feat_NAME.pt`` and ``label_NAME.pt`` are one graph, named by any of them.
         """
-        require(
-            isinstance(path, str | os.PathLike),
-            f"path must be the name of a file, got {type(path).__name__}.",
-        )
+        _require_path(path)
         path = Path(path)
         require(not path.is_dir(), f"{path}: must be the file of a condensed graph, got a folder.")
         require(is_file(path), f"{path}: no such file.")
@@ -551,6 +553,13 @@ class CondensedGraph:
         classes = int(y.max()) + 1 if y.ndim == 1 and y.numel() else int(y.shape[-1])
         with naming(path):
             return cls(x, adjacency, y, classes, provenance)
+
+
+def _require_path(path: object) -> None:
+    require(
+        isinstance(path, str | os.PathLike),
+        f"path must be the name of a file, got {type(path).__name__}.",
+    )
 
 
 def _with_ordered_header(blob: bytes) -> bytes:
