@@ -81,6 +81,10 @@ def test_without_noise_it_is_the_usual_evaluation():
     small = gcsr.condense(graph, nodes=9, method="random", device="cpu")
     assert clean.condensed.scores == gcsr.evaluate(small, graph, **how).scores
     assert clean.whole.scores == gcsr.evaluate_full(graph, **how).scores
+    shown = str(found).splitlines()
+    assert shown[0] == f"gcn on {graph.name}, condensed to 9 nodes by random"
+    assert shown[1].startswith(f"without noise: {clean.condensed}, the whole graph {clean.whole} (")
+    assert shown[2].startswith("pair 1: ") and len(shown) == 3
     # All labels are wrong: what is learned is never right.
     assert worst.whole.mean < 30 < clean.whole.mean
     assert worst.difference.mean == pytest.approx(worst.condensed.mean - worst.whole.mean)

@@ -67,6 +67,7 @@ def test_the_winner_is_the_finalist_that_validates_best_on_the_whole_graph():
     assert whole.final_seconds == 0 and small.final_seconds > 0
     assert "pays" in found.verdict or "does not pay" in found.verdict
     assert json.loads(json.dumps(found.to_dict()))["winner"] == found.settings
+    assert str(found).startswith("model=") and str(found).endswith(found.verdict)
     page = gcsr.report(found)
     assert "Kendall" in page and f"configuration {small.winner}" in page
 

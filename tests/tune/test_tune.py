@@ -51,6 +51,9 @@ def test_trials_differ_and_stay_in_the_space(whole):
 def test_the_best_is_the_best_and_can_be_made_again(whole, tmp_path):
     scores = [trial.score for trial in whole.trials if trial.score is not None]
     assert whole.score == max(scores) == whole.ranked[0].score
+    said = f"the best of {len(whole.trials)} trials of gcsr: validation {100 * whole.score:.2f} % ("
+    assert str(whole).startswith(said)
+    assert str(replace(whole, trials=())) == "none of 0 trials of gcsr was completed"
     assert set(whole.settings) == {*tiny("gcsr"), "feature_lr", "alpha"}
     (small,) = whole.condense(device="cpu")
     by_hand = gcsr.condense(GRAPH, method="gcsr", nodes=9, device="cpu", **whole.settings)

@@ -62,6 +62,10 @@ class Results:
     faults: Sequence[str] = ()
     _found: dict[tuple[str, Case], Row] = field(default_factory=dict, repr=False)
 
+    def __repr__(self) -> str:
+        cells = f"{counted(len(self.rows), 'row')}, {self.missing} missing"
+        return f"Results({cells}: {', '.join(self.methods)} on {', '.join(self.datasets)})"
+
     @classmethod
     def of(
         cls, rows: Iterable[Row] | Store, missing: int = 0, faults: Sequence[str] = ()

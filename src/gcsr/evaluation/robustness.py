@@ -22,6 +22,7 @@ from gcsr.methods.registry import method as find_method
 from gcsr.training.fit import TrainingRecipe
 from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import plain_number, require, require_integer, require_one_of
+from gcsr.utils.formatting import counted
 from gcsr.utils.progress import ProgressOption, prefixed, shows_progress
 from gcsr.utils.safe_io import is_number
 
@@ -49,6 +50,10 @@ class NoisyScore:
     whole: Accuracy
     difference: Difference
 
+    def __str__(self) -> str:
+        noise = f"{self.noise} {self.level:g}" if self.level else "without noise"
+        return f"{noise}: {self.condensed}, the whole graph {self.whole} ({self.difference})"
+
 
 @dataclass(frozen=True)
 class Robustness(Measured):
@@ -59,6 +64,11 @@ class Robustness(Measured):
     settings: dict[str, Any]
     graphs: int
     rows: tuple[NoisyScore, ...]
+
+    def __str__(self) -> str:
+        nodes = counted(self.nodes, "node")
+        what = f"{self.model} on {self.dataset}, condensed to {nodes} by {self.method}"
+        return "\n".join([what, *map(str, self.rows)])
 
 
 @shows_progress

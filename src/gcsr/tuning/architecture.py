@@ -422,6 +422,10 @@ class SearchResult:
     machine: str
     leaks_test_labels: bool
 
+    def __str__(self) -> str:
+        winner = ", ".join(f"{name}={value}" for name, value in self.settings.items())
+        return f"{winner} on {self.dataset}; {self.verdict}"
+
     @property
     def small(self) -> Ranking:
         """The ranking on the condensed graph."""

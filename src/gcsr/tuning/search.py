@@ -83,6 +83,14 @@ class Tuning:
     trials: Sequence[Trial]
     study: Path | None = None
 
+    def __str__(self) -> str:
+        trials = counted(len(self.trials), "trial")
+        if not self.ranked:
+            return f"none of {trials} of {self.spec.method} was completed"
+        best = ", ".join(f"{name}={text_of(value)}" for name, value in self.settings.items())
+        score = f"validation {100 * self.score:.2f} %"
+        return f"the best of {trials} of {self.spec.method}: {score}{f' ({best})' if best else ''}"
+
     @property
     def question(self) -> StudySpec:
         """The name of :attr:`spec` until version 0.3."""
