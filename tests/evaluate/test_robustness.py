@@ -90,6 +90,19 @@ def test_without_noise_it_is_the_usual_evaluation():
     assert worst.difference.mean == pytest.approx(worst.condensed.mean - worst.whole.mean)
 
 
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"noises": None}, "noises must have at least one element, got None"),
+        ({"noises": []}, r"noises must have at least one element, got \[\]"),
+        ({"levels": ()}, r"levels must have at least one element, got \(\)"),
+    ],
+)
+def test_wrong_noises_and_levels_are_one_sentence(changes, sentence):
+    with pytest.raises(gcsr.InputError, match=f"^{sentence}"):
+        gcsr.robustness(planted_graph(), nodes=9, method="random", **changes)
+
+
 def test_a_wrong_seed_is_one_sentence():
     with pytest.raises(gcsr.InputError, match="seed must be an integer >= 0, got 'a'"):
         gcsr.robustness(planted_graph(), nodes=9, method="random", seed="a")

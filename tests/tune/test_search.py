@@ -122,6 +122,7 @@ def test_a_repeated_configuration_is_trained_once():
         ({"model": "gcm"}, {}, "model must be one of"),
         ({"a": lambda: None, "lr": 1}, {}, "got both"),
         (lambda trial: 3, {}, "must return a torch.nn.Module, got int"),
+        (lambda: None, {}, r"function of a trial .*, but <lambda>\(trial\) raised TypeError: .*"),
         (5, {}, "got int"),
         (None, {"lr": "-1..1"}, "lr"),
         (None, {"num_layers": 3, "model": "mlp"}, "num_layers must be 2"),

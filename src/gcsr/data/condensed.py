@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import warnings
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -30,6 +29,7 @@ from gcsr.utils.safe_io import (
     naming,
     parsing,
     part,
+    require_path,
     require_unfoldable,
     write_atomically,
 )
@@ -474,7 +474,7 @@ class CondensedGraph:
         Warns if it holds more bytes than the graph that was condensed. The numbers in the file have no
         checksum: a flipped bit is not noticed when it is read.
         """
-        _require_path(path)
+        require_path(path)
         path = Path(path)
         require(path.suffix == SUFFIX, f"path must end with {SUFFIX}, got {path}.")
         for note in self.size_note:
@@ -505,7 +505,7 @@ class CondensedGraph:
 
         ``adj_NAME.pt``, ``feat_NAME.pt`` and ``label_NAME.pt`` are one graph, named by any of them.
         """
-        _require_path(path)
+        require_path(path)
         path = Path(path)
         require(not path.is_dir(), f"{path}: must be the file of a condensed graph, got a folder.")
         require(is_file(path), f"{path}: no such file.")
@@ -553,13 +553,6 @@ class CondensedGraph:
         classes = int(y.max()) + 1 if y.ndim == 1 and y.numel() else int(y.shape[-1])
         with naming(path):
             return cls(x, adjacency, y, classes, provenance)
-
-
-def _require_path(path: object) -> None:
-    require(
-        isinstance(path, str | os.PathLike),
-        f"path must be the name of a file, got {type(path).__name__}.",
-    )
 
 
 def _with_ordered_header(blob: bytes) -> bytes:

@@ -51,7 +51,7 @@ from gcsr.data.folder import write_folder
 from gcsr.data.npz import read_npz, write_npz
 from gcsr.data.objects import ObjectParts, read_networkx, read_pandas, read_pyg
 from gcsr.data.stored_matrix import edges_among
-from gcsr.utils.errors import InputError, require, warn_user
+from gcsr.utils.errors import InputError, require, require_truth, warn_user
 from gcsr.utils.formatting import counted
 from gcsr.utils.safe_io import naming
 
@@ -317,6 +317,8 @@ class Graph:
             inductive: hide validation and test nodes while condensing.
             features: how to scale ``x`` (:meth:`scaled`).
         """
+        require_truth("undirected", undirected)
+        require_truth("inductive", inductive)
         x = features_of(x)
         if isinstance(edges, SPARSE):
             require(

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from gcsr.data.arrays import SPARSE, SPLITS, are_texts, array_of
-from gcsr.utils.errors import InputError, require
+from gcsr.utils.errors import InputError, plain_number, require
 
 NO_FEATURES = "stands for no features"
 # Arrays, or names of attributes, for x, y, train, val and test.
@@ -71,6 +71,9 @@ def read_pyg(data: Any, split: int | None, weight: str | None) -> ObjectParts:
     """See :meth:`gcsr.Graph.from_pyg`."""
     notes: list[str] = []
     quiet: list[str] = []
+    split = plain_number(split)
+    fine = split is None or (isinstance(split, int) and not isinstance(split, bool))
+    require(fine, f"split must be an integer, the column of the masks, got {split!r}.")
     if hasattr(data, "__getitem__") and hasattr(data, "__len__") and not hasattr(data, "to_dict"):
         data = _first_graph(data, notes)
     if hasattr(data, "node_types"):
@@ -105,6 +108,10 @@ def read_pyg(data: Any, split: int | None, weight: str | None) -> ObjectParts:
     masks: dict[str, Any] = {
         part: _mask_column(data, f"{part}_mask", split or 0, quiet) for part in SPLITS
     }
+    require(
+        not split or bool(quiet),
+        f"split must be None or 0, as no mask of data has several columns, got {split}.",
+    )
     for part, mask in masks.items():
         others = (
             f"{name}_{kind}" for name in _OTHER_NAMES[part] for kind in ("idx", "index", "mask")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -110,13 +110,16 @@ def robustness(
         settings: of the method.
     """
     noises = [noises] if isinstance(noises, str) else noises
-    levels = levels if isinstance(levels, Sequence) else [levels]
+    levels = levels if isinstance(levels, Collection) else [levels]
     seed = plain_number(seed)
     require_integer("seed", seed, 0)
     for name in settings:
         known_setting(find_method(method), name, robustness)
     real = argument_graph(graph)
     require_integer("graphs", graphs, 1)
+    for field, given in (("noises", noises), ("levels", levels)):
+        fine = isinstance(given, Collection) and len(given) > 0
+        require(fine, f"{field} must have at least one element, got {given!r}.")
     for noise in noises:
         require_one_of("noises", noise, NOISES)
     for level in levels:

@@ -191,7 +191,16 @@ class Architectures:
         return lambda: kind(*sizes, graph.num_classes, dropout=float(values["dropout"]))
 
     def _made(self, trial: Any) -> nn.Module:
-        made: object = None if self.make is None else self.make(trial)
+        try:
+            made: object = None if self.make is None else self.make(trial)
+        except Exception as error:
+            if isinstance(error, InputError):
+                raise
+            name = getattr(self.make, "__name__", type(self.make).__name__)
+            raise InputError(
+                f"space must be a function of a trial that makes a module, but {name}(trial) raised"
+                f" {type(error).__name__}: {error}"
+            ) from error
         if isinstance(made, nn.Module):
             return made
         raise InputError(f"space must return a torch.nn.Module, got {type(made).__name__}.")
