@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 import torch
 
 import gcsr
-from gcsr import CondensedGraph
+from gcsr import CondensedGraph, InputError
 from gcsr.cli.app import main
 from helpers import planted_graph
 
@@ -59,4 +60,6 @@ def test_a_file_of_a_stranger_cannot_write_markdown():
     card = small.card(license="x\nevil: true")
     assert "<script>" not in card.replace("\\<script\\>", "") and "\n# c" not in card
     assert card.splitlines()[1] == 'license: "x\\nevil: true"'
+    with pytest.raises(InputError, match=r"^license must be the name of one, .*, got 5\.$"):
+        small.card(license=5)
     assert "does not say whether test labels were read" in replace(small, provenance={}).card()

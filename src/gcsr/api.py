@@ -20,7 +20,7 @@ from gcsr.data.interop import (
 from gcsr.data.views import View
 from gcsr.distributed.pool import Cluster
 from gcsr.evaluation.origin import require_origin
-from gcsr.evaluation.sparsify import Sparsifier
+from gcsr.evaluation.sparsify import Sparsifier, parse_rule
 from gcsr.methods.base import Condenser
 from gcsr.methods.presets import PRESETS, preset_settings
 from gcsr.methods.registry import build, known_setting, method_names, setting_kinds, setting_name
@@ -205,6 +205,7 @@ def sparsify(
     of the rest. Only validation labels are read. See ``provenance["stored"]``.
     """
     graph = require_origin([small], graph, check_origin)
+    parse_rule(rule, "rule")
     sparsifier = Sparsifier(rule=rule, dtype=dtype, tolerance=tolerance, runs=runs, seed=seed)
     return sparsifier(small, View(graph).condensing(), pick_device(device), progress)
 

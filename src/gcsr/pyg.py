@@ -14,7 +14,8 @@ from gcsr.data.arrays import FEATURE_SCALINGS
 from gcsr.data.condensed import CondensedGraph, require_threshold
 from gcsr.methods.base import Condenser
 from gcsr.methods.registry import build
-from gcsr.utils.errors import InputError, require, require_one_of
+from gcsr.utils.devices import pick_device
+from gcsr.utils.errors import InputError, plain_number, require, require_integer, require_one_of
 
 
 class Condense(BaseTransform):  # type: ignore[misc]
@@ -67,6 +68,8 @@ class Condense(BaseTransform):  # type: ignore[misc]
         own = {key: value for key, value in settings.items() if key not in known}
         require_threshold(threshold)
         require_one_of("features", settings.get("features"), (None, "auto", *FEATURE_SCALINGS))
+        pick_device(settings.get("device", "auto"))
+        require_integer("seed", plain_number(settings.get("seed", 0)), 0)
         method = named_method(settings.get("method"), nodes, ratio)
         if isinstance(method, Condenser):
             raise InputError(
@@ -86,7 +89,7 @@ class Condense(BaseTransform):  # type: ignore[misc]
         made = small.to_pyg(self.threshold)
         made.val_mask = torch.zeros_like(small.labeled)
         made.test_mask = torch.zeros_like(small.labeled)
-        return made.to(data.x.device)
+        return made.to(getattr(data.x, "device", "cpu"))  # SciPy matrices are on none
 
     def __repr__(self) -> str:
         given = {key: value for key, value in self.size.items() if value is not None}

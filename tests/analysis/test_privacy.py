@@ -91,6 +91,7 @@ def test_the_same_seed_gives_the_same_numbers_and_the_card_has_them():
     first, second = (gcsr.privacy(small, graph, runs=1, shadows=4, **QUICK) for _ in range(2))
     assert first.to_dict() == second.to_dict()
     json.dumps(first.to_dict())
+    assert str(first).splitlines() == list(first.sentences)
     assert first.memorization.copies == 0
     card = small.card(privacy=first.sentences)
     assert "membership inference" in card and "0 of 9 condensed rows" in card

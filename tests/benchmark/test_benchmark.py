@@ -114,6 +114,7 @@ def test_a_class_of_a_module_and_entries_with_settings(data, monkeypatch):
     (data / "my_method.py").write_text(source)
     entry = {"method": "clusters", "name": "short", "num_hops": 1}
     found = gcsr.benchmark(data="one.npz", methods=["my_method:Mine", entry], nodes=6, **BRIEF)
+    assert repr(found) == "Results(4 rows, 0 missing: mine, short on one.npz)"
     assert found.methods == ["mine", "short"] and found.changed == {"short": "num_hops = 1"}
     with pytest.raises(gcsr.InputError, match=r"'my_method:Other' cannot be imported"):
         Grid(data=["one.npz"], methods=["my_method:Other"], nodes=[6])

@@ -156,6 +156,14 @@ def test_what_is_named_twice_is_measured_once(data, twice):
     assert len(rows(data / "benchmark.jsonl")) == 3
 
 
+@pytest.mark.parametrize("name", ["one.npz:half", "one.npz:60-40", "digits:60-20-20:row"])
+def test_a_variant_that_does_not_exist_is_named(data, name):
+    word = name.rpartition(":")[2]
+    sentence = f"{name}: the variant must be shares such as 60-20-20, inductive, .*, got '{word}'"
+    with pytest.raises(gcsr.InputError, match=f"^{sentence}"):
+        gcsr.benchmark(**{**SMALL, "data": name, **BRIEF})
+
+
 @pytest.mark.parametrize("make", [Path.touch, lambda path: path.symlink_to("/proc")])
 def test_a_folder_of_graphs_that_cannot_be_written_is_refused_first(data, capsys, make):
     make(data / "graphs")

@@ -91,7 +91,7 @@ CASES: dict[str, Case] = {
     "label below -1": (lambda b: b.condense(b.changed(y=_label(b, -7))), ["y must be", "-7"]),
     "string labels": (
         lambda b: b.condense(b.changed(y=b.array("y").astype(str))),
-        ["y must be", "<U"],
+        ["y must be", "texts such as"],
     ),
     "one class": (
         lambda b: b.condense(b.changed(y=np.zeros(60, int))),
@@ -111,7 +111,7 @@ CASES: dict[str, Case] = {
     ),
     "pickle inside": (
         lambda b: b.condense(b.changed(extra=np.array([{"a": 1}], object))),
-        ["changed.npz", "pickled object"],
+        ["changed.npz", "pickled object", "(array.astype('float32') makes one"],
     ),
     "mismatched shapes": (
         lambda b: b.condense(b.changed(x=np.ones((59, 8), np.float32))),

@@ -140,6 +140,9 @@ def test_bad_input_is_one_sentence(digits):
             gcsr.Replay(size)
     with pytest.raises(gcsr.InputError, match="dtype must be one of"):
         gcsr.Replay(BUDGET, dtype="int8")
+    for name in ("nodes", "ratio"):
+        with pytest.raises(gcsr.InputError, match=f"^{name} is decided by max_bytes; leave it out"):
+            gcsr.Replay(BUDGET, **{name: 1})
     with pytest.raises(gcsr.InputError, match="one node of 176 bytes per class, got 100, of which"):
         gcsr.Replay(100, method="random").observe(task(digits, 0, 2))
     memory = gcsr.Replay(BUDGET, method="random")
@@ -147,7 +150,9 @@ def test_bad_input_is_one_sentence(digits):
         _ = memory.graph
     with pytest.raises(gcsr.InputError, match="grow must come after"):
         memory.grow(digits)
+    assert repr(memory) == "Replay(0 tasks in 0 nodes by random, at most 6,000 bytes)"
     memory.observe(task(digits, 0, 2))
+    assert repr(memory).startswith("Replay(1 task in ")
     with pytest.raises(gcsr.InputError, match="64 features like the tasks before, got 60"):
         memory.observe(replace(task(digits, 2, 4), x=task(digits, 2, 4).x[:, :60]))
 

@@ -78,7 +78,7 @@ def test_candidates_go_from_sparse_to_dense_and_their_text_is_the_whole_rule():
     "text", ["", "top-k", "top-k=1.5", "top-k=-1", "threshold=nan", "k=3", "threshold=x"]
 )
 def test_rules_that_cannot_be_are_refused(text):
-    with pytest.raises(InputError, match=r"sparsify must be auto, none, threshold=0\.05"):
+    with pytest.raises(InputError, match=r"^rule must be auto, none, threshold=0\.05"):
         gcsr.sparsify(small_graph(), planted_graph(), rule=text)
 
 

@@ -181,7 +181,11 @@ def test_what_cannot_be_converted(
 
     edges, out = tmp_path / "edges.csv", tmp_path / "out"
     assert "directed" in refused(edges, out, *words(lists))
-    assert "--node-features" in refused(edges, out)
+    assert "--node-features, --node-labels, --train, --val, --test are needed" in refused(
+        edges, out
+    )
+    kept = {option: file for option, file in lists.items() if option != "--val"}
+    assert "error: --val is needed with a list of edges" in refused(edges, out, *words(kept))
     assert "--train" in refused("digits", out, "--train", tmp_path / "train.npy")
     assert "OUT" in refused("digits")
     assert "no such file" in refused(edges, out, *words({**lists, "--val": tmp_path / "gone.npy"}))

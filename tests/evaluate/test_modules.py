@@ -189,6 +189,17 @@ def test_function_that_makes_no_module_is_refused(graph, small):
         gcsr.evaluate(small, graph, model=GCNConv, **QUICK)
 
 
+def test_module_without_parameters_to_train_is_refused(graph, small):
+    class Fixed(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return x[:, :3]
+
+    for model in (Fixed(), Net().requires_grad_(False)):
+        sentence = f"^model must have parameters to train, got {type(model).__name__} without any"
+        with pytest.raises(InputError, match=sentence):
+            gcsr.evaluate(small, graph, model=model, **QUICK)
+
+
 def test_module_with_wrong_output_is_refused(graph, small):
     class Wrong(Net):
         def forward(self, *inputs: Tensor) -> Tensor:

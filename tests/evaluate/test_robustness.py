@@ -81,6 +81,10 @@ def test_without_noise_it_is_the_usual_evaluation():
     small = gcsr.condense(graph, nodes=9, method="random", device="cpu")
     assert clean.condensed.scores == gcsr.evaluate(small, graph, **how).scores
     assert clean.whole.scores == gcsr.evaluate_full(graph, **how).scores
+    shown = str(found).splitlines()
+    assert shown[0] == f"gcn on {graph.name}, condensed to 9 nodes by random"
+    assert shown[1].startswith(f"without noise: {clean.condensed}, the whole graph {clean.whole} (")
+    assert shown[2].startswith("pair 1: ") and len(shown) == 3
     # All labels are wrong: what is learned is never right.
     assert worst.whole.mean < 30 < clean.whole.mean
     assert worst.difference.mean == pytest.approx(worst.condensed.mean - worst.whole.mean)
@@ -102,6 +106,19 @@ def test_levels_are_one_number_or_several(levels):
     for wrong in (None, "0.5", [0.0], np.array([[0.5]])):
         with pytest.raises(gcsr.InputError, match=r"^levels must be > 0 and <= 1, got"):
             gcsr.robustness(planted_graph(), nodes=9, method="random", levels=wrong)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"noises": None}, "noises must have at least one element, got None"),
+        ({"noises": []}, r"noises must have at least one element, got \[\]"),
+        ({"levels": ()}, r"levels must have at least one element, got \[\]"),
+    ],
+)
+def test_wrong_noises_and_levels_are_one_sentence(changes, sentence):
+    with pytest.raises(gcsr.InputError, match=f"^{sentence}"):
+        gcsr.robustness(planted_graph(), nodes=9, method="random", **changes)
 
 
 def test_a_wrong_seed_is_one_sentence():

@@ -152,12 +152,25 @@ def test_truth_values_are_zeros_and_ones(make, kind):
             r"x must have .* at least one column, got shape \(6, 0\); torch\.ones",
         ),
         ({"x": np.ones((5, 3))}, r"y must have one class per row of x \(5\), got shape \(6,\)"),
-        ({"x": np.array([["a"]] * 6)}, "x must be real numbers, got <U1"),
+        ({"x": np.array([["a"]] * 6)}, r"x must be real numbers, got texts such as 'a'\.$"),
+        ({"x": ["a word"] * 6}, r"x must be real numbers, got texts such as 'a word'\.$"),
+        (
+            {"x": np.array([["1"]] * 6)},
+            r"got texts such as '1'; x\.astype\('float32'\) converts it",
+        ),
         ({"x": np.ones((6, 3), dtype=complex)}, "x must be real .*, got complex128; x.real is"),
         ({"x": torch.ones(6, 3) + 0j}, "x must be real .*, got torch.complex64; x.real is"),
         ({"x": [[1], [1, 2]] * 3}, "x must have rows of equal length"),
         ({"edges": [[0, 1, 2]]}, r"edges must be a 2 x E or E x 2 array .*, got shape \(1, 3\)"),
         ({"edges": [[0], [1, 2]]}, "edges must have rows of equal length"),
+        (
+            {"edges": [["p0"], ["p1"]]},
+            "edges must be integers, got texts such as 'p0'; node ids of NetworkX graphs and of pandas",
+        ),
+        (
+            {"edges": [["0"], ["1"]]},
+            r"got texts such as '0'; edges\.astype\('int64'\) converts them",
+        ),
         ({"edges": [[0, 9], [9, 0]]}, r"edges must be node ids 0\.\.5, got 9\."),
         (
             {"edges": sp.csr_array(np.ones((5, 5)))},
@@ -175,7 +188,7 @@ def test_truth_values_are_zeros_and_ones(make, kind):
             {"y": [0, 1, 2, 0, 1, 3], "num_classes": 3},
             r"y must be below num_classes \(3\), got 3; leave num_classes out",
         ),
-        ({"y": list("abcabc")}, "y must be integers .*, got <U1; numpy.unique"),
+        ({"y": list("abcabc")}, "y must be integers .*, got texts such as 'a'; numpy.unique"),
         (
             {"y": [0.0, 1.0, 2.5, 0.0, 1.0, 2.0]},
             "y must be integers .*, got numbers such as 2.5; this library is for node classification",
@@ -252,6 +265,23 @@ def test_graph_does_not_share_memory_with_what_it_was_made_from(make, form):
 
 
 # -- identity -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("nodes", "sentence"),
+    [
+        ("a", r"nodes must be a list of node ids or a boolean mask, got shape \(\)"),
+        ([0.5], "nodes must be a list of node ids or a boolean mask, got float64"),
+        ([0, 6], r"nodes must be node ids 0\.\.5, got 6\.$"),
+        ([0, -1], r"nodes must be node ids 0\.\.5, got -1\.$"),
+        (np.ones(5, bool), "nodes must have 6 entries as a mask, got 5"),
+        ([], "nodes must have at least one node, got none"),
+        (np.zeros(6, bool), "nodes must have at least one node, got none"),
+    ],
+)
+def test_nodes_of_a_subgraph_are_checked(make, nodes, sentence):
+    with pytest.raises(InputError, match=f"^{sentence}"):
+        make().subgraph(nodes)
 
 
 def test_content_hash_ignores_the_name(make):

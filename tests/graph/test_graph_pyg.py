@@ -38,6 +38,19 @@ def test_data_does_not_share_memory(make):
     assert (graph.adjacency.data == weights).all()
 
 
+@pytest.mark.parametrize(
+    ("split", "sentence"),
+    [
+        (3, "split must be None or 0, as no mask of data has several columns, got 3"),
+        ("random", "split must be an integer, the column of the masks, got 'random'"),
+    ],
+)
+def test_a_split_that_cannot_be_chosen_is_refused(make, split, sentence):
+    assert Graph.from_pyg(make().to_pyg(), split=0).content_hash == make().content_hash
+    with pytest.raises(InputError, match=f"^{sentence}"):
+        Graph.from_pyg(make().to_pyg(), split=split)
+
+
 def test_columns_of_masks_are_splits(make):
     data = make().to_pyg()
     other = make(train=[3, 4, 5], val=[0], test=[1, 2])

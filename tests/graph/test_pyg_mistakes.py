@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 from torch_geometric.loader import DataLoader
 
@@ -34,6 +35,10 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "list of labels": (
         {"y": DATA.y.tolist()},
         r"^data\.y must be a tensor, got a list with an int",
+    ),
+    "texts as labels": (
+        {"y": ["a", "b"] * (NODES // 2)},
+        r"^data\.y must be a tensor, got a list with the text 'a'; torch\.as_tensor\(numpy\.unique\(",
     ),
     "labels of fewer nodes": ({"y": DATA.y[:-1]}, r"^y must have one class per row of x"),
     "node ids as a mask": (
@@ -92,6 +97,41 @@ def test_other_objects_are_named() -> None:
         gcsr.condense("digits", nodes=20)
     with pytest.raises(gcsr.InputError, match=r"^recipe must be a gcsr\.TrainingRecipe\("):
         gcsr.evaluate_full(DATA, recipe={"epochs": 3})
+
+
+def test_sparse_features_of_scipy_are_read() -> None:
+    data = DATA.clone()
+    data.x = sp.csr_matrix(DATA.x.numpy())
+    data.edge_index = DATA.edge_index[:, (DATA.edge_index < NODES - 1).all(0)]  # one is isolated
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        graph = gcsr.load(data)
+    assert graph.num_nodes == NODES and torch.equal(graph.x, DATA.x)
+    assert isinstance(data.x, sp.csr_matrix) and "num_nodes" not in data
+    small = gcsr.pyg.Condense(nodes=6, method="random", device="cpu")(data)
+    assert tuple(small.x.shape) == (6, DATA.x.shape[1])
+    data.x = sp.csr_matrix(DATA.x.numpy() + 0j)
+    with pytest.raises(gcsr.InputError, match=r"^x must be real numbers, got complex"):
+        gcsr.load(data)
+
+
+def test_functions_without_options_of_reading_name_the_one_that_has_them() -> None:
+    data = DATA.clone()
+    data.edge_index = data.edge_index[:, ::2]
+    sentence = r"give gcsr\.load\(graph, undirected=True\) to add the reverse edges\.$"
+    small = gcsr.condense(DATA, nodes=6, method="random", device="cpu")
+    for action in (
+        lambda: gcsr.evaluate(small, data),
+        lambda: gcsr.evaluate_full(data),
+        lambda: gcsr.update(small, data),
+        lambda: gcsr.robustness(data, nodes=6, method="random"),
+        lambda: gcsr.Replay(10_000).observe(data),
+        lambda: gcsr.Random(nodes=6).fit(data),
+    ):
+        with pytest.raises(gcsr.InputError, match=sentence):
+            action()
+    with pytest.raises(gcsr.InputError, match="; pass undirected=True to add"):
+        gcsr.condense(data, nodes=6, method="random")
 
 
 def test_a_graph_without_a_name_is_said_to_have_none() -> None:

@@ -94,7 +94,26 @@ CALLS = {
     "load": (lambda: gcsr.load("digits", feature="keep"), r"did you mean features\?"),
     "method": (lambda: gcsr.Random(nodes=6).condense(GRAPH, sed=1), r"did you mean seed\?"),
     "seeds": (lambda: gcsr.condense_many(GRAPH, nodes=6, method="random", seeds=3), "got 3"),
-    "class": (lambda: gcsr.condense(GRAPH, method=gcsr.Random), r"^exactly one of nodes and ratio"),
+    "class": (
+        lambda: gcsr.condense(GRAPH, method=gcsr.Random),
+        "exactly one of nodes and ratio must",
+    ),
+    "save": (lambda: SMALL.save(None), "path must be the name of a file, got NoneType"),
+    "npz": (lambda: GRAPH.to_npz(None), "path must be the name of a file, got NoneType"),
+    "folder": (lambda: GRAPH.to_folder(3), "path must be the name of a file, got int"),
+    "view": (lambda: gcsr.View(GRAPH.to_pyg()), r"graph must be a gcsr\.Graph, got a PyG Data"),
+    "inductive": (
+        lambda: gcsr.condense(GRAPH.to_pyg(), nodes=6, inductive="no"),
+        "inductive must be True or False, got 'no'",
+    ),
+    "inductive of a name": (
+        lambda: gcsr.load("digits", inductive="no"),
+        "inductive must be True or False, got 'no'",
+    ),
+    "undirected": (
+        lambda: gcsr.load(GRAPH.to_pyg(), undirected="no"),
+        "undirected must be True or False, got 'no'",
+    ),
     "file": (lambda: gcsr.CondensedGraph.load(GRAPH), "path must be the name of a file, got Graph"),
 }
 

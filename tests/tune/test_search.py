@@ -67,6 +67,7 @@ def test_the_winner_is_the_finalist_that_validates_best_on_the_whole_graph():
     assert whole.final_seconds == 0 and small.final_seconds > 0
     assert "pays" in found.verdict or "does not pay" in found.verdict
     assert json.loads(json.dumps(found.to_dict()))["winner"] == found.settings
+    assert str(found).startswith("model=") and str(found).endswith(found.verdict)
     page = gcsr.report(found)
     assert "Kendall" in page and f"configuration {small.winner}" in page
 
@@ -121,6 +122,7 @@ def test_a_repeated_configuration_is_trained_once():
         ({"model": "gcm"}, {}, "model must be one of"),
         ({"a": lambda: None, "lr": 1}, {}, "got both"),
         (lambda trial: 3, {}, "must return a torch.nn.Module, got int"),
+        (lambda: None, {}, r"function of a trial .*, but <lambda>\(trial\) raised TypeError: .*"),
         (5, {}, "got int"),
         (None, {"lr": "-1..1"}, "lr"),
         (None, {"num_layers": 3, "model": "mlp"}, "num_layers must be 2"),

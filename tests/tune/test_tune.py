@@ -51,6 +51,9 @@ def test_trials_differ_and_stay_in_the_space(whole):
 def test_the_best_is_the_best_and_can_be_made_again(whole, tmp_path):
     scores = [trial.score for trial in whole.trials if trial.score is not None]
     assert whole.score == max(scores) == whole.ranked[0].score
+    said = f"the best of {len(whole.trials)} trials of gcsr: validation {100 * whole.score:.2f} % ("
+    assert str(whole).startswith(said)
+    assert str(replace(whole, trials=())) == "none of 0 trials of gcsr was completed"
     assert set(whole.settings) == {*tiny("gcsr"), "feature_lr", "alpha"}
     (small,) = whole.condense(device="cpu")
     by_hand = gcsr.condense(GRAPH, method="gcsr", nodes=9, device="cpu", **whole.settings)
@@ -338,8 +341,10 @@ def test_combinations_that_a_method_refuses_are_passed_over():
         ({"alfa": 1}, "alfa is neither an argument of gcsr.tune nor a setting of gcsr"),
         ({"method": "gone"}, "method must be one of .*"),
         ({"preset": "gone"}, "preset must be one of .*"),
-        ({"trials": 0}, "trials must be > 0, got 0"),
-        ({"seconds": -1}, "seconds must be > 0, got -1"),
+        ({"trials": 0}, "trials must be an integer >= 1, got 0"),
+        ({"trials": 1.5}, "trials must be an integer >= 1, got 1.5"),
+        ({"trials": "5"}, "trials must be an integer >= 1, got '5'"),
+        ({"seconds": -1}, "seconds must be a number > 0, got -1"),
         ({"graphs": 0}, "graphs must be an integer >= 1, got 0"),
         ({"seed": -1}, "seed must be an integer >= 0, got -1"),
         ({"nodes": 2}, "nodes must be >= 3, .*, got 2"),

@@ -94,6 +94,9 @@ class Privacy(Measured):
     memorization: Memorization
     statement: str
 
+    def __str__(self) -> str:
+        return "\n".join(self.sentences)
+
     @property
     def sentences(self) -> tuple[str, ...]:
         """What was measured, for a card."""

@@ -28,7 +28,7 @@ from gcsr.auto.update import record, redundant, update
 from gcsr.data.condensed import CondensedGraph, StoredDtype
 from gcsr.data.features import LABEL_BYTES, filled, sparse_bytes
 from gcsr.data.graph import Graph
-from gcsr.data.interop import graph_of
+from gcsr.data.interop import argument_graph
 from gcsr.data.stored_graph import StoredGraph
 from gcsr.data.views import CondensingView, View
 from gcsr.methods.clusters import Clusters
@@ -37,6 +37,7 @@ from gcsr.methods.selection import SelectionCondenser
 from gcsr.starts.sample import class_budget
 from gcsr.utils.devices import pick_device
 from gcsr.utils.errors import plain_number, require, require_integer, require_one_of
+from gcsr.utils.formatting import counted
 
 # Edges of a condensed graph are a dense matrix: more nodes than these are not kept.
 MOST_NODES = 2**13
@@ -85,9 +86,18 @@ class Replay:
         require_one_of("dtype", dtype, get_args(StoredDtype))
         require_integer("seed", plain_number(seed), 0)
         pick_device(device)
+        for name in ("nodes", "ratio"):
+            require(name not in settings, f"{name} is decided by max_bytes; leave it out.")
         self._method = build(method, {"nodes": 1, **settings})
         self.max_bytes, self.dtype, self.seed, self.device = max_bytes, dtype, seed, device
         self.parts: list[CondensedGraph] = []
+
+    def __repr__(self) -> str:
+        tasks, nodes = counted(len(self.parts), "task"), sum(part.num_nodes for part in self.parts)
+        return (
+            f"Replay({tasks} in {counted(nodes, 'node')} by {self._method.name}, at most"
+            f" {counted(self.max_bytes, 'byte')})"
+        )
 
     @property
     def graph(self) -> CondensedGraph:
@@ -105,7 +115,7 @@ class Replay:
 
         Returns the memory of all tasks so far. The task is not needed afterwards.
         """
-        task = graph_of(task)
+        task = argument_graph(task)
         task.require_single_label("task")
         for part in self.parts[:1]:
             require(

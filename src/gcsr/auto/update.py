@@ -22,7 +22,7 @@ from gcsr.auto.automatic import LEAST_ITERATIONS, STEPS_MANY_LABELS, Automatic, 
 from gcsr.data.arrays import FEATURE_SCALINGS
 from gcsr.data.condensed import CondensedGraph
 from gcsr.data.graph import Graph
-from gcsr.data.interop import graph_of, recordable_options
+from gcsr.data.interop import argument_graph, recordable_options
 from gcsr.data.objects import described
 from gcsr.data.views import CondensingView, VisibleGraph
 from gcsr.engines.result import CondensationResult, Context
@@ -80,7 +80,7 @@ def update(
     before = part(small.provenance, "dataset")
     if not isinstance(graph, Graph):
         options = recordable_options(part(small.provenance, "loading"))
-        graph = graph_of(graph, **options, inductive=before.get("inductive") is True)
+        graph = argument_graph(graph, **options, inductive=before.get("inductive") is True)
     scaling = before.get("features")
     if graph.feature_scaling == "keep" and scaling in FEATURE_SCALINGS:
         graph = graph.scaled(scaling)

@@ -104,6 +104,14 @@ class Data:
         if base not in DATASETS:
             places = [Path(base), *(self.root / base for _ in [0] if self.root)]
             base = str(next((place for place in places if place.exists()), base))
+            before, _, word = base.rpartition(":")
+            of = variant_of(before)[0]
+            known = of in DATASETS or bool(of and Path(of).exists())
+            require(
+                Path(base).exists() or not known,
+                "the variant must be shares such as 60-20-20, inductive, transductive,"
+                f" {', '.join(FEATURE_SCALINGS[:-1])} or {FEATURE_SCALINGS[-1]}, got {word!r}.",
+            )
         elif not (self.download or available(base, self.root)):
             raise InputError(
                 f"{base}: its files are not in the data folder, and downloads are turned off."

@@ -61,6 +61,10 @@ class Results:
     missing: int = 0
     faults: Sequence[str] = ()
 
+    def __repr__(self) -> str:
+        cells = f"{counted(len(self.rows), 'row')}, {self.missing} missing"
+        return f"Results({cells}: {', '.join(self.methods)} on {', '.join(self.datasets)})"
+
     @classmethod
     def of(
         cls, rows: Iterable[Row] | Store, missing: int = 0, faults: Sequence[str] = ()

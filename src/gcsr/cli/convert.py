@@ -114,8 +114,9 @@ def _tables(source: str, lists: dict[str, Path]) -> Tables | None:
     path = expanded(source)
     is_file = source not in names()
     if is_file and path.suffix in EDGE_SUFFIXES:
-        missing = ", ".join(option for option in LISTS if option not in lists)
-        require(not missing, f"{missing} is needed with a list of edges.")
+        missing = [option for option in LISTS if option not in lists]
+        verb = "is" if len(missing) == 1 else "are"
+        require(not missing, f"{', '.join(missing)} {verb} needed with a list of edges.")
         files = {
             option.removeprefix("--").removeprefix("node-"): file for option, file in lists.items()
         }

@@ -47,7 +47,7 @@ def npy_header(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, np.
     if dtype.hasobject:
         raise InputError(
             "holds a pickled object, which could run code; save plain arrays of numbers"
-            " (array.astype(...) instead of dtype=object)."
+            " (array.astype('float32') makes one of objects)."
         )
     if dtype.names is not None or dtype.subdtype is not None or not dtype.itemsize:
         raise ValueError(f"values of type {reason(dtype)}")

@@ -46,24 +46,44 @@ def features_of(x: Features) -> Tensor:
         coo = given.to_sparse_coo().coalesce()
         x = sp.coo_array((coo.values().numpy(), coo.indices().numpy()), shape=tuple(coo.shape))
     if isinstance(x, SPARSE):
-        _require_numbers(x.dtype)
+        _require_numbers(np.empty(0, x.dtype))
         _require_matrix(x.shape)
         with np.errstate(over="ignore"):
             matrix = sp.csr_array(x).astype(np.float32)
         kept = from_csr(matrix)
         return kept if stays_sparse(matrix) else dense(kept, "features that are mostly not zero")
     array = array_of("x", x)
+    _require_numbers(array)
     _require_matrix(array.shape)
-    _require_numbers(array.dtype)
     with np.errstate(over="ignore"):  # numbers beyond float32 become infinite and are refused
         return torch.from_numpy(np.array(array, dtype=np.float32, order="C"))
 
 
-def _require_numbers(dtype: np.dtype) -> None:
-    calls = {"O": "; x.astype('float32') converts it", "c": "; x.real is the real part"}
-    require(
-        dtype.kind in "biuf", f"x must be real numbers, got {dtype}{calls.get(dtype.kind, '')}."
-    )
+def _require_numbers(array: np.ndarray) -> None:
+    kind = array.dtype.kind
+    call = "; x.real is the real part" if kind == "c" else ""
+    if kind in "OSU" and converts(array, "float32"):
+        call = "; x.astype('float32') converts it"
+    require(kind in "biuf", f"x must be real numbers, got {kind_of(array)}{call}.")
+
+
+def converts(array: np.ndarray, dtype: str) -> bool:
+    """Whether objects or texts are numbers, which ``astype`` reads."""
+    try:
+        array.astype(dtype)
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return True
+
+
+def are_texts(array: np.ndarray) -> bool:
+    """Whether the values are texts, also as objects."""
+    return array.dtype.kind in "OU" and isinstance(next(iter(array.flat), None), str)
+
+
+def kind_of(array: np.ndarray) -> str:
+    """The type of an array, as a user would name it: ``texts such as 'a'``, ``float64``."""
+    return f"texts such as {str(array.flat[0])!r}" if are_texts(array) else str(array.dtype)
 
 
 def _require_matrix(shape: tuple[int, ...]) -> None:
@@ -95,7 +115,7 @@ def labels_of(y: ArrayLike | Tensor) -> Tensor:
         array = np.clip(array, -(2.0**53), 2.0**53).astype(np.int64)
     require(
         array.dtype.kind in "iu",
-        f"{accepted}, got {array.dtype}; numpy.unique(y, return_inverse=True)[1] converts it.",
+        f"{accepted}, got {kind_of(array)}; numpy.unique(y, return_inverse=True)[1] converts it.",
     )
     labels = torch.from_numpy(array.astype(np.int64))
     if labels.ndim == 2:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import warnings
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -30,6 +29,7 @@ from gcsr.utils.safe_io import (
     naming,
     parsing,
     part,
+    require_path,
     require_unfoldable,
     write_atomically,
 )
@@ -457,6 +457,10 @@ class CondensedGraph:
         ``accuracies`` are results of :func:`gcsr.evaluate`, or sentences. ``license`` is the name of
         one, such as ``cc-by-4.0``. ``privacy`` is :attr:`Privacy.sentences` of :func:`gcsr.privacy`.
         """
+        require(
+            isinstance(license, str),
+            f"license must be the name of one, such as cc-by-4.0, got {license!r}.",
+        )
         return card(self, accuracies, license, privacy)
 
     def __repr__(self) -> str:
@@ -470,6 +474,7 @@ class CondensedGraph:
         Warns if it holds more bytes than the graph that was condensed. The numbers in the file have no
         checksum: a flipped bit is not noticed when it is read.
         """
+        require_path(path)
         path = Path(path)
         require(path.suffix == SUFFIX, f"path must end with {SUFFIX}, got {path}.")
         for note in self.size_note:
@@ -500,10 +505,7 @@ class CondensedGraph:
 
         ``adj_NAME.pt``, ``feat_NAME.pt`` and ``label_NAME.pt`` are one graph, named by any of them.
         """
-        require(
-            isinstance(path, str | os.PathLike),
-            f"path must be the name of a file, got {type(path).__name__}.",
-        )
+        require_path(path)
         path = Path(path)
         require(not path.is_dir(), f"{path}: must be the file of a condensed graph, got a folder.")
         require(is_file(path), f"{path}: no such file.")

@@ -19,6 +19,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from gcsr.data.array_file import ArrayWriter
+from gcsr.data.arrays import converts, kind_of
 from gcsr.utils.errors import require
 
 # Differences in the last bits of sums of float32 do not make a graph directed.
@@ -95,7 +96,7 @@ def require_node_ids(num_nodes: int, *ids: np.ndarray) -> None:
     for array in ids:
         require(
             array.dtype.kind in "iu",
-            f"edges must be integers, got {array.dtype}; edges.astype('int64') converts them.",
+            f"edges must be integers, got {kind_of(array)}; {_as_integers(array)}.",
         )
     low = min((int(array.min()) for array in ids if array.size), default=0)
     high = max((int(array.max()) for array in ids if array.size), default=0)
@@ -104,6 +105,13 @@ def require_node_ids(num_nodes: int, *ids: np.ndarray) -> None:
         low >= 0 and high < num_nodes,
         f"edges must be node ids 0..{num_nodes - 1}, got {low if low < 0 else high}{from_one}.",
     )
+
+
+def _as_integers(array: np.ndarray) -> str:
+    """What makes node ids of other types; texts that are no digits need a reader that numbers them."""
+    if array.dtype.kind in "OSU" and not converts(array, "int64"):
+        return "node ids of NetworkX graphs and of pandas frames may be texts"
+    return "edges.astype('int64') converts them"
 
 
 def require_weights(values: np.ndarray) -> None:

@@ -40,6 +40,7 @@ from gcsr.utils.safe_io import (
     current_umask,
     expanded,
     is_file,
+    require_path,
     require_unfoldable,
     write_atomically,
 )
@@ -195,6 +196,7 @@ def write_list(folder: Path, name: str, values: np.ndarray) -> None:
 
 def write_folder(graph: Graph, out: str | Path) -> Path:
     """Write a graph that is in memory as a folder."""
+    require_path(out)
     out = expanded(out)
     graph.require_single_label("a graph folder")
     a = graph.adjacency

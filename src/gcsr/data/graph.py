@@ -27,6 +27,7 @@ from gcsr.data.arrays import (
     features_of,
     is_labeled,
     labels_of,
+    node_ids,
     scaling_name,
     split_of,
 )
@@ -50,7 +51,7 @@ from gcsr.data.folder import write_folder
 from gcsr.data.npz import read_npz, write_npz
 from gcsr.data.objects import ObjectParts, read_networkx, read_pandas, read_pyg
 from gcsr.data.stored_matrix import edges_among
-from gcsr.utils.errors import InputError, require, warn_user
+from gcsr.utils.errors import InputError, require, require_truth, warn_user
 from gcsr.utils.formatting import counted
 from gcsr.utils.safe_io import naming
 
@@ -316,6 +317,8 @@ class Graph:
             inductive: hide validation and test nodes while condensing.
             features: how to scale ``x`` (:meth:`scaled`).
         """
+        require_truth("undirected", undirected)
+        require_truth("inductive", inductive)
         x = features_of(x)
         if isinstance(edges, SPARSE):
             require(
@@ -379,8 +382,9 @@ class Graph:
         """Build a graph from PyG: ``x``, ``edge_index`` or ``adj_t``, ``y`` and masks.
 
         Args:
-            data: a ``Data``, a dataset (its first graph) or a ``HeteroData`` with one node type. For
-                missing masks see :meth:`from_arrays`.
+            data: a ``Data``, a dataset (its first graph) or a ``HeteroData`` with one node type. Its
+                ``x`` is a tensor or a SciPy sparse matrix. For missing masks see
+                :meth:`from_arrays`.
             split: which column, where the masks hold several splits; by default the first, with a
                 warning.
             weight: the attribute with one weight per edge, such as ``edge_attr``; by default
@@ -553,8 +557,12 @@ class Graph:
 
     def subgraph(self, nodes: ArrayLike | Tensor) -> Graph:
         """The graph among some nodes, ids or a boolean mask; classes keep their numbers."""
+        among = node_ids("nodes", nodes, self.num_nodes)
+        require(among.numel() > 0, "nodes must have at least one node, got none.")
+        for node in among[(among < 0) | (among >= self.num_nodes)].tolist():
+            raise InputError(f"nodes must be node ids 0..{self.num_nodes - 1}, got {node}.")
         kept = torch.zeros(self.num_nodes, dtype=torch.bool)
-        kept[torch.as_tensor(nodes)] = True
+        kept[among] = True
         ids, places = kept.nonzero().flatten(), kept.cumsum(0) - 1
         train, val, test = (places[one[kept[one]]] for one in (self.train, self.val, self.test))
         edges, x = edges_among(self.adjacency, ids), select_rows(self.x, ids)

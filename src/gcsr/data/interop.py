@@ -61,6 +61,15 @@ def graph_of(source: object, **options: Any) -> Graph:
     return reader(*parts, **options)
 
 
+def argument_graph(source: object, **options: Any) -> Graph:
+    """:func:`graph_of` for functions without options of reading, which :func:`gcsr.load` has."""
+    try:
+        return graph_of(source, **options)
+    except InputError as error:
+        call = "give gcsr.load(graph, undirected=True)"
+        raise InputError(str(error).replace("pass undirected=True", call)) from None
+
+
 def _reader(source: object) -> tuple[Callable[..., Graph], Sequence[Any]]:
     """The function that makes a graph of an object, and its parts in order; others are refused."""
     libraries = libraries_of(source)

@@ -41,6 +41,7 @@ from gcsr.utils.safe_io import (
     never_falls,
     parsing,
     reason,
+    require_path,
     require_unfoldable,
     write_atomically,
 )
@@ -233,6 +234,7 @@ def checked_csr(
 
 def write_npz(graph: Graph, path: str | Path) -> Path:
     """See :meth:`gcsr.Graph.to_npz`; the file appears whole or not at all."""
+    require_path(path)
     path = Path(path)
     a = graph.adjacency
     arrays = {

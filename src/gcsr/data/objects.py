@@ -5,6 +5,7 @@ None of these libraries is imported here. Objects are recognized by the package 
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,8 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gcsr.data.arrays import SPLITS, array_of
-from gcsr.utils.errors import InputError, require
+from gcsr.data.arrays import SPARSE, SPLITS, are_texts, array_of
+from gcsr.utils.errors import InputError, plain_number, require
 
 NO_FEATURES = "stands for no features"
 # Arrays, or names of attributes, for x, y, train, val and test.
@@ -70,6 +71,9 @@ def read_pyg(data: Any, split: int | None, weight: str | None) -> ObjectParts:
     """See :meth:`gcsr.Graph.from_pyg`."""
     notes: list[str] = []
     quiet: list[str] = []
+    split = plain_number(split)
+    fine = split is None or (isinstance(split, int) and not isinstance(split, bool))
+    require(fine, f"split must be an integer, the column of the masks, got {split!r}.")
     if hasattr(data, "__getitem__") and hasattr(data, "__len__") and not hasattr(data, "to_dict"):
         data = _first_graph(data, notes)
     if hasattr(data, "node_types"):
@@ -90,15 +94,24 @@ def read_pyg(data: Any, split: int | None, weight: str | None) -> ObjectParts:
     )
     x = data.get("x")
     x = x.to_torch_sparse_csr_tensor() if hasattr(x, "to_torch_sparse_csr_tensor") else x
+    if isinstance(x, SPARSE):
+        data = copy.copy(data)
+        data.num_nodes = x.shape[0]  # PyG counts rows of tensors and NumPy arrays alone
     for field, found in (("x", x), ("y", data.get("y"))):
         call = _MISSING[field] if found is None else _CONVERTED.format(field)
+        if field == "y" and found is not None and are_texts(array_of("y", found)):
+            call = _NUMBERED
         require(
-            isinstance(found, Tensor),
+            isinstance(found, Tensor) or (field == "x" and isinstance(found, SPARSE)),
             f"data.{field} must be a tensor, got {described(found)}{call}.",
         )
     masks: dict[str, Any] = {
         part: _mask_column(data, f"{part}_mask", split or 0, quiet) for part in SPLITS
     }
+    require(
+        not split or bool(quiet),
+        f"split must be None or 0, as no mask of data has several columns, got {split}.",
+    )
     for part, mask in masks.items():
         others = (
             f"{name}_{kind}" for name in _OTHER_NAMES[part] for kind in ("idx", "index", "mask")
@@ -131,6 +144,10 @@ def _are_integers(name: str, value: Any) -> bool:
 _OTHER_NAMES = {"train": ("train",), "val": ("val", "valid"), "test": ("test",)}
 _OF_NODES = ("x", "y", *(f"{part}_mask" for part in SPLITS))
 _CONVERTED = "; torch.as_tensor(data.{}) makes one of numbers"
+_NUMBERED = (
+    "; torch.as_tensor(numpy.unique(data.y, return_inverse=True)[1]) makes one of texts, in their"
+    " sorted order"
+)
 _MISSING = {
     "x": f"; data.x = torch.ones(data.num_nodes, 1) {NO_FEATURES}",
     "y": ", the class of every node, -1 where it is not known",

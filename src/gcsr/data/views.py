@@ -41,6 +41,7 @@ from gcsr.data.features import (
     take_columns,
 )
 from gcsr.data.graph import Graph
+from gcsr.data.objects import described
 from gcsr.data.stored_graph import OnDisk, StoredGraph
 from gcsr.data.stored_matrix import StoredFeatures, edges_among
 from gcsr.utils.checkpoint import CheckpointLog
@@ -242,6 +243,10 @@ class View:
     """A graph seen in its setting (``graph.inductive``)."""
 
     def __init__(self, graph: Graph) -> None:
+        require(
+            isinstance(graph, Graph),
+            f"graph must be a gcsr.Graph, got {described(graph)}; gcsr.load makes one.",
+        )
         graph.require_unchanged()
         self._graph = graph
         self._disk = graph.disk if isinstance(graph, StoredGraph) else None

@@ -25,6 +25,7 @@ from gcsr.utils.errors import (
     checks_arguments,
     require,
     require_known,
+    require_truth,
     suggestion,
 )
 from gcsr.utils.safe_io import expanded, is_file, naming
@@ -77,6 +78,9 @@ def load(
         options: for objects, those of :meth:`Graph.from_pyg`, :meth:`Graph.from_networkx`,
             :meth:`Graph.from_pandas` or :meth:`Graph.from_arrays`.
     """
+    require_truth("undirected", undirected)
+    if inductive is not None:
+        require_truth("inductive", inductive)
     if features is not None:
         features = scaling_name(features)
     if not isinstance(source, str | os.PathLike):

@@ -244,6 +244,10 @@ def _train(
 ) -> float:
     """The best validation accuracy, whose weights the module has then."""
     module = caller.module
+    require(
+        any(parameter.requires_grad for parameter in module.parameters()),
+        f"model must have parameters to train, got {type(module).__name__} without any.",
+    )
     on_validation = None if validation is None else edges_of(validation, edges[0].device)
     best, weights = -1.0, dict[str, Tensor]()
     for epoch in range(recipe.epochs):

@@ -13,7 +13,7 @@ import torch
 from gcsr.data.arrays import FEATURE_SCALINGS
 from gcsr.data.condensed import CondensedGraph
 from gcsr.data.graph import Graph
-from gcsr.data.interop import graph_of, recordable_options
+from gcsr.data.interop import argument_graph, recordable_options
 from gcsr.data.objects import described
 from gcsr.methods.base import Condenser
 from gcsr.starts.pseudo_labels import LABELERS
@@ -109,7 +109,9 @@ def require_origin(graphs: Sequence[CondensedGraph], graph: object, check_origin
         hidden = made_from.get("inductive") is True
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InputWarning)  # they were issued then
-            graph = graph_of(graph, **options, inductive=hidden, name=str(made_from.get("name")))
+            graph = argument_graph(
+                graph, **options, inductive=hidden, name=str(made_from.get("name"))
+            )
     scaling = made_from.get("features")
     if graph.feature_scaling == "keep" and scaling in FEATURE_SCALINGS and check_origin:
         graph = graph.scaled(scaling)

@@ -17,7 +17,7 @@ from torch import nn
 
 from gcsr.data.condensed import CondensedGraph
 from gcsr.data.graph import Graph
-from gcsr.data.interop import graph_of
+from gcsr.data.interop import argument_graph
 from gcsr.data.stored_graph import StoredGraph, require_in_memory
 from gcsr.data.views import View
 from gcsr.distributed.pool import Cluster, connected
@@ -269,7 +269,7 @@ def evaluate_full(
         Accuracies in percent: every run, their mean and deviation; with ``pseudo_labels`` also those
         of the pseudo-labels themselves.
     """
-    graph = graph_of(graph)
+    graph = argument_graph(graph)
     check_numbers(graph, runs, hidden_channels)
     require_in_memory(graph, "graph")
     recipe = recipe or TrainingRecipe()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from gcsr.data.features import csr_matrix, from_csr, is_sparse
 from gcsr.data.graph import Graph
-from gcsr.data.interop import graph_of
+from gcsr.data.interop import argument_graph
 from gcsr.data.views import View
 from gcsr.evaluation.intervals import Accuracy, Difference
 from gcsr.evaluation.trial import Batch, Measured, NetworkTester
@@ -22,6 +22,7 @@ from gcsr.methods.registry import method as find_method
 from gcsr.training.fit import TrainingRecipe
 from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import plain_number, require, require_integer, require_one_of
+from gcsr.utils.formatting import counted
 from gcsr.utils.progress import ProgressOption, prefixed, shows_progress
 from gcsr.utils.safe_io import is_number
 
@@ -49,6 +50,10 @@ class NoisyScore:
     whole: Accuracy
     difference: Difference
 
+    def __str__(self) -> str:
+        noise = f"{self.noise} {self.level:g}" if self.level else "without noise"
+        return f"{noise}: {self.condensed}, the whole graph {self.whole} ({self.difference})"
+
 
 @dataclass(frozen=True)
 class Robustness(Measured):
@@ -59,6 +64,11 @@ class Robustness(Measured):
     settings: dict[str, Any]
     graphs: int
     rows: tuple[NoisyScore, ...]
+
+    def __str__(self) -> str:
+        nodes = counted(self.nodes, "node")
+        what = f"{self.model} on {self.dataset}, condensed to {nodes} by {self.method}"
+        return "\n".join([what, *map(str, self.rows)])
 
 
 @shows_progress
@@ -108,8 +118,11 @@ def robustness(
     require_integer("seed", seed, 0)
     for name in settings:
         known_setting(find_method(method), name, robustness)
-    real = graph_of(graph)
+    real = argument_graph(graph)
     require_integer("graphs", graphs, 1)
+    for field, given in (("noises", noises), ("levels", levels)):
+        fine = isinstance(given, Collection) and len(given) > 0
+        require(fine, f"{field} must have at least one element, got {given!r}.")
     for noise in noises:
         require_one_of("noises", noise, NOISES)
     for level in levels:

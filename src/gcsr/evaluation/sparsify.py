@@ -47,7 +47,7 @@ class Rule:
         return f"{self.name}={value}"
 
 
-def parse_rule(text: str) -> Rule | None:
+def parse_rule(text: str, field: str = "sparsify") -> Rule | None:
     """``threshold=0.05`` or ``top-k=8`` as a rule; ``None`` for ``auto`` and ``none``."""
     if text in (AUTO, NONE):
         return None
@@ -57,7 +57,7 @@ def parse_rule(text: str) -> Rule | None:
         if 0 <= number < math.inf:
             return Rule(name, number)
     raise InputError(
-        f"sparsify must be auto, none, threshold=0.05 or top-k=8 (any number >= 0), got {text!r}."
+        f"{field} must be auto, none, threshold=0.05 or top-k=8 (any number >= 0), got {text!r}."
     )
 
 

@@ -16,7 +16,7 @@ import torch
 
 from gcsr.data.condensed import UNWEIGHTED_EDGES, CondensedGraph
 from gcsr.data.graph import Graph
-from gcsr.data.interop import graph_of
+from gcsr.data.interop import argument_graph
 from gcsr.data.stored_graph import StoredGraph
 from gcsr.data.views import CondensingView, View
 from gcsr.distributed.pool import Cluster, connected
@@ -322,7 +322,7 @@ class Condenser(NamedSettings, ABC):
 
     def _seen(self, source: Graph | CondensingView) -> CondensingView:
         """The view of a graph, without test labels unless these settings need them."""
-        view = source if isinstance(source, CondensingView | Graph) else graph_of(source)
+        view = source if isinstance(source, CondensingView | Graph) else argument_graph(source)
         if isinstance(view, StoredGraph) and not view.inductive:
             self._require_blocks()
             self.estimate(view).require_room()

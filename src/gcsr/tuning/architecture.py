@@ -187,7 +187,16 @@ class Architectures:
         return lambda: kind(*sizes, graph.num_classes, dropout=float(values["dropout"]))
 
     def _made(self, trial: Any) -> nn.Module:
-        made: object = None if self.make is None else self.make(trial)
+        try:
+            made: object = None if self.make is None else self.make(trial)
+        except Exception as error:
+            if isinstance(error, InputError):
+                raise
+            name = getattr(self.make, "__name__", type(self.make).__name__)
+            raise InputError(
+                f"space must be a function of a trial that makes a module, but {name}(trial) raised"
+                f" {type(error).__name__}: {error}"
+            ) from error
         if isinstance(made, nn.Module):
             return made
         raise InputError(f"space must return a torch.nn.Module, got {type(made).__name__}.")
@@ -410,6 +419,10 @@ class SearchResult:
     device: str
     machine: str
     leaks_test_labels: bool
+
+    def __str__(self) -> str:
+        winner = ", ".join(f"{name}={value}" for name, value in self.settings.items())
+        return f"{winner} on {self.dataset}; {self.verdict}"
 
     @property
     def small(self) -> Ranking:

@@ -21,7 +21,7 @@ import torch
 from gcsr.analysis.figures import FORMATS, figure_bytes
 from gcsr.data.condensed import CondensedGraph
 from gcsr.data.graph import Graph
-from gcsr.data.interop import graph_of
+from gcsr.data.interop import argument_graph
 from gcsr.data.views import CondensingView, View
 from gcsr.distributed.pool import Cluster, connected
 from gcsr.distributed.start import ClusterError
@@ -42,7 +42,7 @@ from gcsr.tuning.study import (
     sampler,
 )
 from gcsr.utils.devices import pick_device
-from gcsr.utils.errors import InputError, require
+from gcsr.utils.errors import InputError, plain_number, require, require_integer
 from gcsr.utils.formatting import counted, text_of
 from gcsr.utils.progress import Progress, ProgressOption, shows_progress, silent
 from gcsr.utils.safe_io import is_number, write_atomically
@@ -82,6 +82,14 @@ class Tuning:
     spec: StudySpec
     trials: Sequence[Trial]
     study: Path | None = None
+
+    def __str__(self) -> str:
+        trials = counted(len(self.trials), "trial")
+        if not self.ranked:
+            return f"none of {trials} of {self.spec.method} was completed"
+        best = ", ".join(f"{name}={text_of(value)}" for name, value in self.settings.items())
+        score = f"validation {100 * self.score:.2f} %"
+        return f"the best of {trials} of {self.spec.method}: {score}{f' ({best})' if best else ''}"
 
     @property
     def question(self) -> StudySpec:
@@ -220,7 +228,7 @@ def tune(
     for name in settings:
         known_setting(find_method(method), name, tune)
     spec = StudySpec.of(
-        graph_of(graph),
+        argument_graph(graph),
         nodes=nodes,
         ratio=ratio,
         method=method,
@@ -282,9 +290,10 @@ class Search:
         on_trial: OnTrial | None = None,
     ) -> None:
         """Run trials until there are that many in all, time is up, or every candidate is known."""
-        for name, value in (("trials", trials), ("seconds", seconds)):
-            fine = value is None or (is_number(value) and value > 0)
-            require(fine, f"{name} must be > 0, got {value!r}.")
+        trials = plain_number(trials)
+        require_integer("trials", trials, 1)
+        fine = seconds is None or (is_number(seconds) and seconds > 0)
+        require(fine, f"seconds must be a number > 0, got {seconds!r}.")
         ends = None if seconds is None else time.monotonic() + seconds
         finished = self._finished()
         count = self._spec.space.count

@@ -88,6 +88,14 @@ def is_file(path: Path) -> bool:
     return os.path.isfile(path)  # noqa: PTH113 - Path.is_file raises for names that are too long
 
 
+def require_path(path: object) -> None:
+    """Refuse what is no path of a file or folder."""
+    require(
+        isinstance(path, str | os.PathLike),
+        f"path must be the name of a file, got {type(path).__name__}.",
+    )
+
+
 def expanded(path: str | Path) -> Path:
     """The path with ``~`` replaced by a home folder where there is one."""
     return Path(os.path.expanduser(path))  # noqa: PTH111 - Path.expanduser raises for ~nobody
