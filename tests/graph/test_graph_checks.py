@@ -118,6 +118,12 @@ def test_masks_instead_of_ids(make):
     assert as_arrays.content_hash == as_tensors.content_hash == make().content_hash
 
 
+@pytest.mark.filterwarnings("error")
+def test_labels_in_half_precision(make):
+    classes = make().y.numpy()
+    assert np.array_equal(make(y=classes.astype(np.float16)).y.numpy(), classes)
+
+
 def test_labels_as_a_column(make):
     assert make(y=np.array([[0], [1], [2], [0], [1], [2]])).content_hash == make().content_hash
 

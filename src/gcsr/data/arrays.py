@@ -92,7 +92,7 @@ def labels_of(y: ArrayLike | Tensor) -> Tensor:
             f"{accepted}, got numbers such as {other[0] if other.size else ''}; this library is for"
             " node classification, not for regression.",
         )
-        array = np.clip(array, -(2.0**53), 2.0**53).astype(np.int64)
+        array = np.clip(array.astype(np.float64), -(2.0**53), 2.0**53).astype(np.int64)
     require(
         array.dtype.kind in "iu",
         f"{accepted}, got {array.dtype}; numpy.unique(y, return_inverse=True)[1] converts it.",

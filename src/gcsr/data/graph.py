@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
@@ -557,8 +557,14 @@ class Graph:
         kept[torch.as_tensor(nodes)] = True
         ids, places = kept.nonzero().flatten(), kept.cumsum(0) - 1
         train, val, test = (places[one[kept[one]]] for one in (self.train, self.val, self.test))
-        edges, x = edges_among(self.adjacency, ids), select_rows(self.x, ids)
-        return replace(self, x=x, adjacency=edges, y=self.y[ids], train=train, val=val, test=test)
+        own = {f.name: getattr(self, f.name) for f in fields(Graph)}
+        own |= {"x": self._rows(ids), "adjacency": edges_among(self.adjacency, ids)}
+        own |= {"y": self.y[ids], "train": train, "val": val, "test": test}
+        return Graph(**own)
+
+    def _rows(self, nodes: Tensor) -> Tensor:
+        """Feature rows of some nodes, in memory."""
+        return select_rows(self.x, nodes)
 
     def renamed(self, name: str) -> Graph:
         """The same graph under another name."""
