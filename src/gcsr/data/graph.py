@@ -558,12 +558,12 @@ class Graph:
         ids, places = kept.nonzero().flatten(), kept.cumsum(0) - 1
         train, val, test = (places[one[kept[one]]] for one in (self.train, self.val, self.test))
         own = {f.name: getattr(self, f.name) for f in fields(Graph)}
-        own |= {"x": self._rows(ids), "adjacency": edges_among(self.adjacency, ids)}
+        own |= {"x": self.feature_rows(ids), "adjacency": edges_among(self.adjacency, ids)}
         own |= {"y": self.y[ids], "train": train, "val": val, "test": test}
         return Graph(**own)
 
-    def _rows(self, nodes: Tensor) -> Tensor:
-        """Feature rows of some nodes, in memory."""
+    def feature_rows(self, nodes: Tensor) -> Tensor:
+        """Feature rows of some nodes, in memory; sparse if the features are."""
         return select_rows(self.x, nodes)
 
     def renamed(self, name: str) -> Graph:
