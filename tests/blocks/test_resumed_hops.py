@@ -130,18 +130,18 @@ def test_a_folder_that_cannot_be_written(
 def test_a_full_disk(stored: StoredGraph, monkeypatch: pytest.MonkeyPatch) -> None:
     """One sentence, and what was saved is gone on from."""
     monkeypatch.setattr(hops, "SAVE_EVERY", 0.0)
-    real, written = ArrayWriter.write, []
+    real, written = ArrayWriter.append, []
 
-    def write(writer: ArrayWriter, start: int, block: np.ndarray) -> None:
-        written.append(start)
+    def append(writer: ArrayWriter, block: np.ndarray) -> None:
+        written.append(writer.rows)
         if len(written) == 3:
             raise OSError(28, "No space left on device")
-        real(writer, start, block)
+        real(writer, block)
 
-    monkeypatch.setattr(ArrayWriter, "write", write)
+    monkeypatch.setattr(ArrayWriter, "append", append)
     with pytest.raises(InputError, match="No space left"):
         Propagated(stored.disk).features(1)
-    monkeypatch.setattr(ArrayWriter, "write", real)
+    monkeypatch.setattr(ArrayWriter, "append", real)
     assert np.array_equal(Propagated(stored.disk).features(2).read(), expected(stored))
 
 

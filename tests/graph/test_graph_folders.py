@@ -119,8 +119,8 @@ def test_a_scattered_file_is_read_right(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr("gcsr.data.array_file.WALK_BYTES", 2**17)
     values = np.arange(60000, dtype="<f4").reshape(-1, 3)
     with ArrayWriter(tmp_path / "a.npy", "<f4", 3) as writer:
-        writer.write(10000, values[10000:])
-        writer.write(0, values[:10000])
+        writer.append(values[:10000])
+        writer.append(values[10000:])
         writer.finish()
     file = ArrayFile.open(tmp_path / "a.npy")
     rng = np.random.default_rng(0)
