@@ -34,13 +34,12 @@ def scaling_name(given: str) -> FeatureScaling:
 def features_of(x: Features) -> Tensor:
     """Float32 features, a copy; sparse where they are given so and it pays (:func:`stays_sparse`)."""
     if isinstance(x, Tensor):
-        given = x.detach().cpu()
-        _require_matrix(tuple(given.shape))
-        require(
-            not given.is_complex(),
-            f"x must be real numbers, got {given.dtype}; x.real is the real part.",
-        )
-        given = given.to(torch.float32)
+        _require_matrix(tuple(x.shape))
+        call = "; x.real is the real part" if x.is_complex() else ""
+        call = "; x.dequantize() converts it" if x.is_quantized else call
+        call = " on the device meta, which has no values" if x.is_meta else call
+        require(not call, f"x must be real numbers, got {x.dtype}{call}.")
+        given = x.detach().cpu().to(torch.float32)
         if given.layout == torch.strided:
             return given.clone().contiguous()
         coo = given.to_sparse_coo().coalesce()
