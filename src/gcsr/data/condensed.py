@@ -238,7 +238,7 @@ class CondensedGraph:
             tensor: Tensor = getattr(self, name)
             floating = tensor.is_floating_point()
             # NaN is both the least and the largest number; no copy of the tensor is made.
-            low, high = tensor.aminmax() if floating and tensor.numel() else (0.0, 0.0)
+            low, high = map(float, tensor.aminmax() if floating and tensor.numel() else (0, 0))
             finite = floating and math.isfinite(low) and math.isfinite(high)
             require(finite, f"{name} must be finite floating-point numbers.")
             if name == "adjacency":

@@ -377,8 +377,8 @@ class Unfinished:
             )
             if note["key"] == self._key and min(rows) >= 0 and long_enough:
                 return rows
-        except (OSError, ValueError, KeyError, TypeError):
-            pass
+        except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
+            pass  # the note is cut or of another program
         return [0 for _ in self._parts]
 
     @contextmanager
