@@ -138,6 +138,28 @@ def test_truth_values_are_zeros_and_ones(make, kind):
         assert make(x=x, y=y).y.tolist() == x[:, 0].tolist()
 
 
+@pytest.mark.parametrize("nodes", [[0, 1, 3], np.array([3, 1, 0, 1]), [1, 1, 0, 1, 0, 0]])
+def test_a_part_of_a_graph_by_ids_or_by_a_mask(make, nodes):
+    nodes = np.array(nodes, bool) if len(nodes) == 6 else nodes
+    part = make(test=None).subgraph(nodes)
+    assert torch.equal(part.y, make().y[[0, 1, 3]])
+
+
+@pytest.mark.parametrize(
+    ("nodes", "sentence"),
+    [
+        ([-1, 0, 1], r"nodes must be node ids 0\.\.5, got -1"),
+        ([0, 6], r"nodes must be node ids 0\.\.5, got 6"),
+        ([0.5, 1], "nodes must be a list of node ids or a boolean mask, got float64"),
+        ([True, False], "nodes must have 6 entries as a mask, got 2"),
+        ([1, 1, 0, 1, 0, 0], "nodes must be .*, got 0 and 1 for every node"),
+    ],
+)
+def test_a_part_of_a_graph_is_of_its_nodes(make, nodes, sentence):
+    with pytest.raises(InputError, match=sentence):
+        make().subgraph(nodes)
+
+
 # -- refused ------------------------------------------------------------------------------------
 
 

@@ -112,7 +112,7 @@ def is_labeled(labels: Tensor) -> Tensor:
 
 
 def node_ids(split: str, ids: ArrayLike | Tensor, num_nodes: int) -> Tensor:
-    """Node ids of a split given as ids or as a mask."""
+    """Node ids of a split, or of other nodes, given as ids or as a mask."""
     array = array_of(split, ids)
     accepted = f"{split} must be a list of node ids or a boolean mask"
     require(array.ndim == 1, f"{accepted}, got shape {array.shape}.")

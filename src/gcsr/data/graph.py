@@ -27,6 +27,7 @@ from gcsr.data.arrays import (
     features_of,
     is_labeled,
     labels_of,
+    node_ids,
     scaling_name,
     split_of,
 )
@@ -553,9 +554,16 @@ class Graph:
 
     def subgraph(self, nodes: ArrayLike | Tensor) -> Graph:
         """The graph among some nodes, ids or a boolean mask; classes keep their numbers."""
+        ids = node_ids("nodes", nodes, self.num_nodes).unique()
+        outside = ids[(ids < 0) | (ids >= self.num_nodes)]
+        require(
+            outside.numel() == 0,
+            f"nodes must be node ids 0..{self.num_nodes - 1}, got"
+            f" {outside[0] if outside.numel() else ''}.",
+        )
         kept = torch.zeros(self.num_nodes, dtype=torch.bool)
-        kept[torch.as_tensor(nodes)] = True
-        ids, places = kept.nonzero().flatten(), kept.cumsum(0) - 1
+        kept[ids] = True
+        places = kept.cumsum(0) - 1
         train, val, test = (places[one[kept[one]]] for one in (self.train, self.val, self.test))
         own = {f.name: getattr(self, f.name) for f in fields(Graph)}
         own |= {"x": self.feature_rows(ids), "adjacency": edges_among(self.adjacency, ids)}
