@@ -160,6 +160,39 @@ def test_a_part_of_a_graph_is_of_its_nodes(make, nodes, sentence):
         make().subgraph(nodes)
 
 
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"inductive": "no"}, "inductive must be true or false, got 'no'"),
+        ({"undirected": "no"}, "undirected must be true or false, got 'no'"),
+        ({"num_classes": "3"}, "num_classes must be an integer >= 0, got '3'"),
+        ({"num_classes": 3.5}, "num_classes must be an integer >= 0, got 3.5"),
+    ],
+)
+def test_settings_of_other_types_are_refused(make, changes, sentence):
+    with pytest.raises(InputError, match=sentence):
+        make(**changes)
+
+
+def test_settings_may_be_scalars_of_numpy(make):
+    graph = make(inductive=np.True_, undirected=np.False_, num_classes=np.int64(4))
+    assert (graph.inductive, graph.num_classes) == (True, 4)
+    assert type(graph.inductive) is bool
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"train": [0, 1]}, r"train must be a torch\.int64 tensor, got list; Graph\.from_arrays"),
+        ({"val": torch.tensor([3.0])}, r"val must be a torch\.int64 tensor, got torch\.float32"),
+        ({"x": torch.tensor(1.0)}, r"x must have one row per node .*, got shape \(\)"),
+    ],
+)
+def test_fields_of_other_types_are_refused(make, changes, sentence):
+    with pytest.raises(InputError, match=sentence):
+        dataclasses.replace(make(), **changes)
+
+
 # -- refused ------------------------------------------------------------------------------------
 
 

@@ -51,7 +51,7 @@ from gcsr.data.folder import write_folder
 from gcsr.data.npz import read_npz, write_npz
 from gcsr.data.objects import ObjectParts, read_networkx, read_pandas, read_pyg
 from gcsr.data.stored_matrix import edges_among
-from gcsr.utils.errors import InputError, require, warn_user
+from gcsr.utils.errors import InputError, plain_number, require, require_integer, warn_user
 from gcsr.utils.formatting import counted
 from gcsr.utils.safe_io import naming
 
@@ -109,8 +109,8 @@ class Graph:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "feature_scaling", scaling_name(self.feature_scaling))
-        for name, kind in (("x", torch.float32), ("y", torch.int64)):
-            tensor = getattr(self, name)
+        for name in ("x", "y", *SPLITS):
+            tensor, kind = getattr(self, name), torch.float32 if name == "x" else torch.int64
             got = getattr(tensor, "dtype", type(tensor).__name__)
             require(
                 isinstance(tensor, Tensor) and tensor.dtype == kind,
@@ -121,7 +121,8 @@ class Graph:
             f"adjacency must be a scipy csr_array, got {type(self.adjacency).__name__};"
             " Graph.from_arrays takes any edge list or sparse matrix.",
         )
-        shape, nodes = tuple(self.x.shape), self.x.shape[0]
+        shape = tuple(self.x.shape)
+        nodes = shape[0] if shape else 0
         require(
             len(shape) == 2 and min(shape) > 0,
             f"x must have one row per node and at least one column, got shape {shape};"
@@ -207,12 +208,17 @@ class Graph:
         )
 
     def _check_nodes(self) -> None:
-        """Labels and split; fills in ``num_classes`` and sorts the split."""
+        """Setting, labels and split; fills in ``num_classes`` and sorts the split."""
+        for name in ("inductive", "num_classes"):
+            object.__setattr__(self, name, plain_number(getattr(self, name)))
+        given = self.inductive
+        require(isinstance(given, bool), f"inductive must be true or false, got {given!r}.")
+        require_integer("num_classes", self.num_classes)
         low, high = int(self.y.min()), int(self.y.max())
         if self.multi_label:
             self._check_matrix(low, high)
             high = int(self.y.shape[1]) - 1
-        classes = int(self.num_classes) or high + 1
+        classes = self.num_classes or high + 1
         require(low >= -1, f"y must be >= -1 (-1: no label), got {low}.")
         require(
             high < classes,
@@ -317,6 +323,8 @@ class Graph:
             inductive: hide validation and test nodes while condensing.
             features: how to scale ``x`` (:meth:`scaled`).
         """
+        truth = isinstance(plain_number(undirected), bool)
+        require(truth, f"undirected must be true or false, got {undirected!r}.")
         x = features_of(x)
         if isinstance(edges, SPARSE):
             require(

@@ -91,7 +91,7 @@ def load(
                 f" dataclasses.replace(graph, inductive={inductive}) makes another graph.",
             )
             return source.scaled(features or "keep")
-        options |= {"undirected": undirected, "inductive": bool(inductive)}
+        options |= {"undirected": undirected, "inductive": inductive is not None and inductive}
         return graph_of(source, features=features or "keep", **options)
     for option in options:
         if option in options_of_objects():
