@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
+from gcsr.data.stored_graph import open_folder
 from gcsr.data.views import View
 from helpers import planted_graph, with_other_test_labels
 
@@ -66,6 +67,17 @@ def test_inductive_condensing_sees_the_training_subgraph(inductive):
     assert torch.equal(visible.labels, inductive.y[inductive.train])
     assert torch.equal(visible.train, torch.arange(inductive.train.numel()))
     assert visible.num_nodes == 21
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_inductive_parts_of_a_folder_are_those_in_memory(inductive, tmp_path, sparse):
+    graph = replace(inductive, x=inductive.x.to_sparse_csr()) if sparse else inductive
+    stored = open_folder(graph.to_folder(tmp_path / "planted"), memory=1000)
+    for name in ("training", "validation", "test"):
+        here, there = getattr(View(graph), name)(), getattr(View(stored), name)()
+        assert there.x.layout == here.x.layout
+        assert torch.equal(there.x.to_dense(), here.x.to_dense())
+        assert torch.equal(there.labels, here.labels)
 
 
 @pytest.mark.parametrize("split", ["train", "val", "test"])

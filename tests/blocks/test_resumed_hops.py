@@ -97,7 +97,15 @@ def test_goes_on_where_it_was(stored: StoredGraph, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize(
     "note",
-    [{"key": "another", "rows": [9, 9]}, {"rows": [10**9, 9]}, {"rows": [-5, 9]}, {"rows": 9}, []],
+    [
+        {"key": "another", "rows": [9, 9]},
+        {"rows": [10**9, 9]},
+        {"rows": [-5, 9]},
+        {"rows": [float("inf"), 9]},
+        {"rows": 9},
+        [],
+        "[" * 10**5,
+    ],
 )
 def test_what_cannot_be_gone_on_from_is_made_again(stored: StoredGraph, note: object) -> None:
     """A note of another graph, or of more rows than there are."""
@@ -106,7 +114,9 @@ def test_what_cannot_be_gone_on_from_is_made_again(stored: StoredGraph, note: ob
     stored.disk.scratch.mkdir()
     for what in (name, name.replace("features", "ones")):
         (stored.disk.scratch / f"{what}.part").write_bytes(b"\1" * 10**5)
-    (stored.disk.scratch / f"{name}.json").write_text(json.dumps(note))
+    (stored.disk.scratch / f"{name}.json").write_text(
+        note if isinstance(note, str) else json.dumps(note)
+    )
     assert np.array_equal(Propagated(stored.disk).features(2).read(), expected(stored))
 
 
@@ -130,18 +140,18 @@ def test_a_folder_that_cannot_be_written(
 def test_a_full_disk(stored: StoredGraph, monkeypatch: pytest.MonkeyPatch) -> None:
     """One sentence, and what was saved is gone on from."""
     monkeypatch.setattr(hops, "SAVE_EVERY", 0.0)
-    real, written = ArrayWriter.write, []
+    real, written = ArrayWriter.append, []
 
-    def write(writer: ArrayWriter, start: int, block: np.ndarray) -> None:
-        written.append(start)
+    def append(writer: ArrayWriter, block: np.ndarray) -> None:
+        written.append(writer.rows)
         if len(written) == 3:
             raise OSError(28, "No space left on device")
-        real(writer, start, block)
+        real(writer, block)
 
-    monkeypatch.setattr(ArrayWriter, "write", write)
+    monkeypatch.setattr(ArrayWriter, "append", append)
     with pytest.raises(InputError, match="No space left"):
         Propagated(stored.disk).features(1)
-    monkeypatch.setattr(ArrayWriter, "write", real)
+    monkeypatch.setattr(ArrayWriter, "append", real)
     assert np.array_equal(Propagated(stored.disk).features(2).read(), expected(stored))
 
 

@@ -17,7 +17,7 @@ from gcsr import InputError
 from gcsr.cli.app import main
 from gcsr.data import edges as edge_blocks
 from gcsr.data.edges import EdgeBlocks
-from gcsr.datasets.convert import list_of
+from gcsr.datasets.convert import convert_tables, from_ogb, list_of
 from helpers import planted_graph
 
 
@@ -131,6 +131,17 @@ def test_ogb(capsys: pytest.CaptureFixture[str], tmp_path: Path, kind: str) -> N
         source = tmp_path / "any.zip"
     found = run(capsys, source, tmp_path / "out", "--undirected")
     assert found["content_hash"] == expected.content_hash
+
+
+def test_ogb_without_test_nodes(tmp_path: Path) -> None:
+    for name, text in {**TABLES, "split/time/test.csv.gz": ""}.items():
+        path = tmp_path / "ogb" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(gzip.compress(text.encode()))
+    tables = from_ogb(tmp_path / "ogb")
+    graph = gcsr.load(convert_tables(tables, tmp_path / "out", name="ogb", undirected=True))
+    assert graph.val.tolist() == [3]
+    assert graph.test.tolist() == []
 
 
 def test_verify_alone(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
 import subprocess
 import sys
@@ -111,6 +112,31 @@ def test_file_is_read_with_keep_and_transductive(tmp_path):
         assert graph.content_hash == _graph().content_hash
     assert datasets.load(path, inductive=True).inductive
     assert datasets.load(path, features="rows").feature_scaling == "rows"
+
+
+class Place:
+    """A path of another library."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __fspath__(self) -> str:
+        return str(self._path)
+
+
+def test_any_object_that_is_a_path_is_read(tmp_path):
+    path = _graph().to_npz(tmp_path / "mine.npz")
+    with os.scandir(tmp_path) as entries:
+        for source in (Place(path), *entries):
+            assert datasets.load(source).content_hash == _graph().content_hash
+
+
+@pytest.mark.parametrize("memory", ["1GB", 0, float("nan"), True])
+def test_memory_is_a_number_of_bytes(tmp_path, memory):
+    folder = _graph().to_folder(tmp_path / "mine")
+    with pytest.raises(InputError, match="memory must be a number of bytes >= 1, got"):
+        datasets.load(folder, memory=memory)
+    assert isinstance(datasets.load(folder, memory=10.0).disk.memory, int)
 
 
 def test_file_with_another_ending_is_read(tmp_path):

@@ -327,6 +327,19 @@ def test_a_checkpoint_is_a_folder(graph, given):
         Checkpoint(Path("x"), every=-1)
 
 
+@pytest.mark.parametrize("path", [b"state", 3, None])
+def test_the_path_of_a_checkpoint_is_a_text_or_a_path(path):
+    with pytest.raises(InputError, match="checkpoint must be the path of a folder, got"):
+        Checkpoint(path)
+
+
+def test_a_description_that_is_nested_without_end_is_begun_anew(tmp_path, caplog):
+    (tmp_path / "one.part").touch()
+    (tmp_path / "run.json").write_text("[" * 10**5)
+    with opened(tmp_path, {"method": "gcsr"}):
+        assert "run.json cannot be read" in caplog.text
+
+
 def test_seconds_of_all_processes_are_told(graph, tmp_path):
     ended(graph, "mtt", tmp_path / "state", at=3)
     (path,) = (tmp_path / "state").glob("*.part")

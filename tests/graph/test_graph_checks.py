@@ -118,6 +118,12 @@ def test_masks_instead_of_ids(make):
     assert as_arrays.content_hash == as_tensors.content_hash == make().content_hash
 
 
+@pytest.mark.filterwarnings("error")
+def test_labels_in_half_precision(make):
+    classes = make().y.numpy()
+    assert np.array_equal(make(y=classes.astype(np.float16)).y.numpy(), classes)
+
+
 def test_labels_as_a_column(make):
     assert make(y=np.array([[0], [1], [2], [0], [1], [2]])).content_hash == make().content_hash
 
@@ -130,6 +136,61 @@ def test_truth_values_are_zeros_and_ones(make, kind):
     if kind is not sp.csr_array:
         y = kind(x[:, 0])
         assert make(x=x, y=y).y.tolist() == x[:, 0].tolist()
+
+
+@pytest.mark.parametrize("nodes", [[0, 1, 3], np.array([3, 1, 0, 1]), [1, 1, 0, 1, 0, 0]])
+def test_a_part_of_a_graph_by_ids_or_by_a_mask(make, nodes):
+    nodes = np.array(nodes, bool) if len(nodes) == 6 else nodes
+    part = make(test=None).subgraph(nodes)
+    assert torch.equal(part.y, make().y[[0, 1, 3]])
+
+
+@pytest.mark.parametrize(
+    ("nodes", "sentence"),
+    [
+        ([-1, 0, 1], r"nodes must be node ids 0\.\.5, got -1"),
+        ([0, 6], r"nodes must be node ids 0\.\.5, got 6"),
+        ([0.5, 1], "nodes must be a list of node ids or a boolean mask, got float64"),
+        ([True, False], "nodes must have 6 entries as a mask, got 2"),
+        ([1, 1, 0, 1, 0, 0], "nodes must be .*, got 0 and 1 for every node"),
+    ],
+)
+def test_a_part_of_a_graph_is_of_its_nodes(make, nodes, sentence):
+    with pytest.raises(InputError, match=sentence):
+        make().subgraph(nodes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"inductive": "no"}, "inductive must be true or false, got 'no'"),
+        ({"undirected": "no"}, "undirected must be true or false, got 'no'"),
+        ({"num_classes": "3"}, "num_classes must be an integer >= 0, got '3'"),
+        ({"num_classes": 3.5}, "num_classes must be an integer >= 0, got 3.5"),
+    ],
+)
+def test_settings_of_other_types_are_refused(make, changes, sentence):
+    with pytest.raises(InputError, match=sentence):
+        make(**changes)
+
+
+def test_settings_may_be_scalars_of_numpy(make):
+    graph = make(inductive=np.True_, undirected=np.False_, num_classes=np.int64(4))
+    assert (graph.inductive, graph.num_classes) == (True, 4)
+    assert type(graph.inductive) is bool
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"train": [0, 1]}, r"train must be a torch\.int64 tensor, got list; Graph\.from_arrays"),
+        ({"val": torch.tensor([3.0])}, r"val must be a torch\.int64 tensor, got torch\.float32"),
+        ({"x": torch.tensor(1.0)}, r"x must have one row per node .*, got shape \(\)"),
+    ],
+)
+def test_fields_of_other_types_are_refused(make, changes, sentence):
+    with pytest.raises(InputError, match=sentence):
+        dataclasses.replace(make(), **changes)
 
 
 # -- refused ------------------------------------------------------------------------------------

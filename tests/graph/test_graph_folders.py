@@ -88,6 +88,18 @@ def test_an_intact_folder_is_condensed_whatever_is_made_of_it(tmp_path: Path, sp
         assert gcsr.condense(one, nodes=6, method="random").num_nodes == 6
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_part_of_a_graph_on_disk_is_in_memory(tmp_path: Path, sparse: bool) -> None:
+    graph = planted_graph(weighted=True)
+    graph = replace(graph, x=graph.x.to_sparse_csr()) if sparse else graph
+    stored = open_folder(graph.to_folder(tmp_path / "planted"), memory=1000)
+    some = np.random.default_rng(0).permutation(graph.num_nodes)[:60]
+    part = stored.subgraph(some)
+    assert type(part) is gcsr.Graph
+    assert part.is_sparse == sparse
+    assert part.content_hash == graph.subgraph(some).content_hash
+
+
 def test_rows_by_number(written: Path) -> None:
     graph, stored = planted_graph(weighted=True), open_folder(written, memory=1000)
     ids = np.random.default_rng(0).permutation(graph.num_nodes)[:40]
@@ -107,8 +119,8 @@ def test_a_scattered_file_is_read_right(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr("gcsr.data.array_file.WALK_BYTES", 2**17)
     values = np.arange(60000, dtype="<f4").reshape(-1, 3)
     with ArrayWriter(tmp_path / "a.npy", "<f4", 3) as writer:
-        writer.write(10000, values[10000:])
-        writer.write(0, values[:10000])
+        writer.append(values[:10000])
+        writer.append(values[10000:])
         writer.finish()
     file = ArrayFile.open(tmp_path / "a.npy")
     rng = np.random.default_rng(0)

@@ -155,6 +155,24 @@ def test_other_objects_are_one_sentence(make, tmp_path):
     assert gcsr.load(make(), features="rows").feature_scaling == "rows"
 
 
+def test_networkx_without_classes():
+    graph = nx.cycle_graph(4)
+    with pytest.raises(InputError, match="y must have one class per node, got None"):
+        gcsr.load(graph, x=np.eye(4), y=None)
+
+
+def test_options_that_a_graph_does_not_take_are_refused(make):
+    graph = make()
+    for wrong, sentence in (
+        ({"inductive": True}, "inductive must be False for this gcsr.Graph, got True"),
+        ({"split": 3}, "split is not an option for a gcsr.Graph"),
+        ({"feature": "rows"}, r"feature is not .* \(did you mean features\?\)"),
+    ):
+        with pytest.raises(InputError, match=sentence):
+            gcsr.load(graph, **wrong)
+    assert gcsr.load(graph, inductive=False, undirected=True) is graph
+
+
 # -- NetworkX ---------------------------------------------------------------------------------------
 
 

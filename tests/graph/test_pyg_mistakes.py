@@ -45,6 +45,26 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         {"train_mask": torch.arange(20)},
         r"^data\.train_mask must be true or false for every node, got 19; .*index_to_mask",
     ),
+    "negative ids as a mask": (
+        {"train_mask": torch.full((NODES,), -1)},
+        r"^data\.train_mask must be true or false for every node, got -1; .*index_to_mask",
+    ),
+    "sparse mask": (
+        {"train_mask": DATA.train_mask.to_sparse()},
+        r"^data\.train_mask must be a dense tensor .*to_dense\(\)",
+    ),
+    "quantized features": (
+        {"x": torch.quantize_per_tensor(DATA.x, 0.1, 0, torch.qint8)},
+        r"^x must be real numbers, got torch\.qint8; x\.dequantize\(\) converts it",
+    ),
+    "features without values": (
+        {"x": DATA.x.to("meta")},
+        r"^x must be real numbers, got torch\.float32 on the device meta",
+    ),
+    "text in place of edges": (
+        {"edge_index": None, "adj_t": "x"},
+        r"^data\.adj_t must be a sparse tensor, got the text 'x'",
+    ),
     "array as a mask": (
         {"train_mask": np.ones(NODES, bool)},
         r"^data\.train_mask must be a tensor with one truth value per node, got a NumPy ndarray",
@@ -60,6 +80,18 @@ def test_a_wrong_field_is_named(mistake: str) -> None:
         data[field] = value
     with pytest.raises(gcsr.InputError, match=sentence):
         gcsr.condense(data, nodes=6, method="random")
+
+
+@pytest.mark.parametrize(
+    ("split", "accepted"),
+    [("a", "an integer"), (1.0, "an integer"), (-1, r"0\.\.1"), (2, r"0\.\.1")],
+)
+def test_a_split_is_the_number_of_a_column(split: Any, accepted: str) -> None:
+    data = DATA.clone()
+    data.train_mask = torch.stack([data.train_mask, data.train_mask], 1)
+    with pytest.raises(gcsr.InputError, match=rf"^split must be {accepted}, .*got {split!r}"):
+        gcsr.load(data, split=split)
+    assert gcsr.load(data, split=np.int64(1)).train.tolist()
 
 
 def test_a_split_with_other_names_is_not_ignored_silently() -> None:

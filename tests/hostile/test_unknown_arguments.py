@@ -104,15 +104,15 @@ CALLS = {
     "view": (lambda: gcsr.View(GRAPH.to_pyg()), r"graph must be a gcsr\.Graph, got a PyG Data"),
     "inductive": (
         lambda: gcsr.condense(GRAPH.to_pyg(), nodes=6, inductive="no"),
-        "inductive must be True or False, got 'no'",
+        "inductive must be true or false, got 'no'",
     ),
     "inductive of a name": (
         lambda: gcsr.load("digits", inductive="no"),
-        "inductive must be True or False, got 'no'",
+        "inductive must be true or false, got 'no'",
     ),
     "undirected": (
         lambda: gcsr.load(GRAPH.to_pyg(), undirected="no"),
-        "undirected must be True or False, got 'no'",
+        "undirected must be true or false, got 'no'",
     ),
     "file": (lambda: gcsr.CondensedGraph.load(GRAPH), "path must be the name of a file, got Graph"),
 }

@@ -175,7 +175,7 @@ def _opened(path: Path) -> Iterator[FileIO]:
 
 
 class ArrayWriter:
-    """Writes a ``.npy`` file of known width by rows, in any order."""
+    """Writes a ``.npy`` file of known width by rows."""
 
     def __init__(self, path: Path, dtype: str, width: int | None = None, *, rows: int = 0) -> None:
         self.path, self.dtype, self.width = path, np.dtype(dtype), width
@@ -191,19 +191,15 @@ class ArrayWriter:
 
     def append(self, block: np.ndarray) -> None:
         """Rows after the last one."""
-        self.write(self.rows, block)
-
-    def write(self, start: int, block: np.ndarray) -> None:
-        """Rows from ``start`` on."""
         block = np.ascontiguousarray(block, self.dtype)
         if not block.size:
             return
         view = memoryview(block).cast("B")  # type: ignore[arg-type]
         row = self.dtype.itemsize * (self.width or 1)
-        self._stream.seek(HEADER_BYTES + start * row)
+        self._stream.seek(HEADER_BYTES + self.rows * row)
         while view:
             view = view[self._stream.write(view[: 2**30]) :]
-        self.rows = max(self.rows, start + block.shape[0])
+        self.rows += block.shape[0]
 
     def sync(self) -> None:
         """Flush to the disk."""

@@ -34,13 +34,12 @@ def scaling_name(given: str) -> FeatureScaling:
 def features_of(x: Features) -> Tensor:
     """Float32 features, a copy; sparse where they are given so and it pays (:func:`stays_sparse`)."""
     if isinstance(x, Tensor):
-        given = x.detach().cpu()
-        _require_matrix(tuple(given.shape))
-        require(
-            not given.is_complex(),
-            f"x must be real numbers, got {given.dtype}; x.real is the real part.",
-        )
-        given = given.to(torch.float32)
+        _require_matrix(tuple(x.shape))
+        call = "; x.real is the real part" if x.is_complex() else ""
+        call = "; x.dequantize() converts it" if x.is_quantized else call
+        call = " on the device meta, which has no values" if x.is_meta else call
+        require(not call, f"x must be real numbers, got {x.dtype}{call}.")
+        given = x.detach().cpu().to(torch.float32)
         if given.layout == torch.strided:
             return given.clone().contiguous()
         coo = given.to_sparse_coo().coalesce()
@@ -112,7 +111,7 @@ def labels_of(y: ArrayLike | Tensor) -> Tensor:
             f"{accepted}, got numbers such as {other[0] if other.size else ''}; this library is for"
             " node classification, not for regression.",
         )
-        array = np.clip(array, -(2.0**53), 2.0**53).astype(np.int64)
+        array = np.clip(array.astype(np.float64), -(2.0**53), 2.0**53).astype(np.int64)
     require(
         array.dtype.kind in "iu",
         f"{accepted}, got {kind_of(array)}; numpy.unique(y, return_inverse=True)[1] converts it.",
@@ -133,7 +132,7 @@ def is_labeled(labels: Tensor) -> Tensor:
 
 
 def node_ids(split: str, ids: ArrayLike | Tensor, num_nodes: int) -> Tensor:
-    """Node ids of a split given as ids or as a mask."""
+    """Node ids of a split, or of other nodes, given as ids or as a mask."""
     array = array_of(split, ids)
     accepted = f"{split} must be a list of node ids or a boolean mask"
     require(array.ndim == 1, f"{accepted}, got shape {array.shape}.")

@@ -236,17 +236,18 @@ class CondensedGraph:
         )
         for name in ("x", "adjacency"):
             tensor: Tensor = getattr(self, name)
-            require(
-                tensor.is_floating_point() and all(map(math.isfinite, _extremes(tensor))),
-                f"{name} must be finite floating-point numbers.",
-            )
+            floating = tensor.is_floating_point()
+            # NaN is both the least and the largest number; no copy of the tensor is made.
+            low, high = map(float, tensor.aminmax() if floating and tensor.numel() else (0, 0))
+            finite = floating and math.isfinite(low) and math.isfinite(high)
+            require(finite, f"{name} must be finite floating-point numbers.")
+            if name == "adjacency":
+                require(low >= 0, f"adjacency must be >= 0, got {low:g}.")
             # Row by row, because copies are large.
             fits = not self.half or all(
                 torch.equal(rows, rows.half().to(rows.dtype)) for rows in tensor.split(256)
             )
             require(fits, f"{name} must fit float16 if half; stored_as('float16') rounds it.")
-        low, _ = _extremes(self.adjacency)
-        require(low >= 0, f"adjacency must be >= 0, got {low:g}.")
         if self.y.ndim == 1 and not self.multi_label:
             require(
                 self.y.shape == (n,) and self.y.dtype == torch.int64,
@@ -561,14 +562,6 @@ def _with_ordered_header(blob: bytes) -> bytes:
     header = json.dumps(json.loads(blob[8 : 8 + size]), sort_keys=True, separators=(",", ":"))
     padded = header.encode() + b" " * (-len(header.encode()) % 8)
     return len(padded).to_bytes(8, "little") + padded + blob[8 + size :]
-
-
-def _extremes(tensor: Tensor) -> tuple[float, float]:
-    """Least and largest number, NaN where there is one; no copy of the tensor is made."""
-    if not tensor.numel():
-        return 0.0, 0.0
-    low, high = tensor.aminmax()
-    return float(low), float(high)
 
 
 def _finite(text: str) -> float:

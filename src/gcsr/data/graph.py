@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
@@ -51,7 +51,14 @@ from gcsr.data.folder import write_folder
 from gcsr.data.npz import read_npz, write_npz
 from gcsr.data.objects import ObjectParts, read_networkx, read_pandas, read_pyg
 from gcsr.data.stored_matrix import edges_among
-from gcsr.utils.errors import InputError, require, require_truth, warn_user
+from gcsr.utils.errors import (
+    InputError,
+    plain_number,
+    require,
+    require_integer,
+    require_truth,
+    warn_user,
+)
 from gcsr.utils.formatting import counted
 from gcsr.utils.safe_io import naming
 
@@ -109,8 +116,8 @@ class Graph:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "feature_scaling", scaling_name(self.feature_scaling))
-        for name, kind in (("x", torch.float32), ("y", torch.int64)):
-            tensor = getattr(self, name)
+        for name in ("x", "y", *SPLITS):
+            tensor, kind = getattr(self, name), torch.float32 if name == "x" else torch.int64
             got = getattr(tensor, "dtype", type(tensor).__name__)
             require(
                 isinstance(tensor, Tensor) and tensor.dtype == kind,
@@ -121,7 +128,8 @@ class Graph:
             f"adjacency must be a scipy csr_array, got {type(self.adjacency).__name__};"
             " Graph.from_arrays takes any edge list or sparse matrix.",
         )
-        shape, nodes = tuple(self.x.shape), self.x.shape[0]
+        shape = tuple(self.x.shape)
+        nodes = shape[0] if shape else 0
         require(
             len(shape) == 2 and min(shape) > 0,
             f"x must have one row per node and at least one column, got shape {shape};"
@@ -207,12 +215,16 @@ class Graph:
         )
 
     def _check_nodes(self) -> None:
-        """Labels and split; fills in ``num_classes`` and sorts the split."""
+        """Setting, labels and split; fills in ``num_classes`` and sorts the split."""
+        for name in ("inductive", "num_classes"):
+            object.__setattr__(self, name, plain_number(getattr(self, name)))
+        require_truth("inductive", self.inductive)
+        require_integer("num_classes", self.num_classes)
         low, high = int(self.y.min()), int(self.y.max())
         if self.multi_label:
             self._check_matrix(low, high)
             high = int(self.y.shape[1]) - 1
-        classes = int(self.num_classes) or high + 1
+        classes = self.num_classes or high + 1
         require(low >= -1, f"y must be >= -1 (-1: no label), got {low}.")
         require(
             high < classes,
@@ -557,16 +569,22 @@ class Graph:
 
     def subgraph(self, nodes: ArrayLike | Tensor) -> Graph:
         """The graph among some nodes, ids or a boolean mask; classes keep their numbers."""
-        among = node_ids("nodes", nodes, self.num_nodes)
-        require(among.numel() > 0, "nodes must have at least one node, got none.")
-        for node in among[(among < 0) | (among >= self.num_nodes)].tolist():
+        ids = node_ids("nodes", nodes, self.num_nodes).unique()
+        require(ids.numel() > 0, "nodes must have at least one node, got none.")
+        for node in ids[(ids < 0) | (ids >= self.num_nodes)].tolist():
             raise InputError(f"nodes must be node ids 0..{self.num_nodes - 1}, got {node}.")
         kept = torch.zeros(self.num_nodes, dtype=torch.bool)
-        kept[among] = True
-        ids, places = kept.nonzero().flatten(), kept.cumsum(0) - 1
+        kept[ids] = True
+        places = kept.cumsum(0) - 1
         train, val, test = (places[one[kept[one]]] for one in (self.train, self.val, self.test))
-        edges, x = edges_among(self.adjacency, ids), select_rows(self.x, ids)
-        return replace(self, x=x, adjacency=edges, y=self.y[ids], train=train, val=val, test=test)
+        own = {f.name: getattr(self, f.name) for f in fields(Graph)}
+        own |= {"x": self.feature_rows(ids), "adjacency": edges_among(self.adjacency, ids)}
+        own |= {"y": self.y[ids], "train": train, "val": val, "test": test}
+        return Graph(**own)
+
+    def feature_rows(self, nodes: Tensor) -> Tensor:
+        """Feature rows of some nodes, in memory; sparse if the features are."""
+        return select_rows(self.x, nodes)
 
     def renamed(self, name: str) -> Graph:
         """The same graph under another name."""

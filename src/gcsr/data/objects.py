@@ -9,7 +9,7 @@ import copy
 import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -208,6 +208,10 @@ def _edges(data: Any, weight: str | None, notes: list[str]) -> tuple[np.ndarray,
             targets, sources = entries.indices()
             values = entries.values()
         else:  # torch_sparse.SparseTensor
+            require(
+                hasattr(adjacency, "coo"),
+                f"data.adj_t must be a sparse tensor, got {described(adjacency)}.",
+            )
             targets, sources, values = adjacency.coo()
         weights = None if values is None or bool((values == 1).all()) else array_of("adj_t", values)
         return array_of("adj_t", torch.stack([sources, targets])), weights
@@ -247,7 +251,7 @@ def _edges(data: Any, weight: str | None, notes: list[str]) -> tuple[np.ndarray,
     return array_of("data.edge_index", index), weights
 
 
-def _mask_column(data: Any, field: str, split: int, notes: list[str]) -> Tensor | None:
+def _mask_column(data: Any, field: str, split: int, notes: list[str]) -> np.ndarray | None:
     mask = data.get(field)
     if mask is None:
         return None
@@ -256,21 +260,22 @@ def _mask_column(data: Any, field: str, split: int, notes: list[str]) -> Tensor 
         f"data.{field} must be a tensor with one truth value per node, got"
         f" {'a single value' if isinstance(mask, Tensor) else described(mask)}.",
     )
-    high = mask.max() if mask.numel() and not mask.is_complex() else 0
+    values = array_of(f"data.{field}", mask)
+    other = values[(values != 0) & (values != 1)]
     require(
-        bool(high <= 1),
-        f"data.{field} must be true or false for every node, got {high};"
+        other.size == 0,
+        f"data.{field} must be true or false for every node, got {other.max() if other.size else ''};"
         f" torch_geometric.utils.index_to_mask(data.{field}, data.num_nodes) makes a mask of node ids.",
     )
-    if mask.ndim == 1:
-        return cast("Tensor", mask.bool())
-    columns = mask.shape[1]
+    if values.ndim == 1:
+        return values.astype(np.bool_)
+    columns = values.shape[1]
     require(
         0 <= split < columns,
-        f"split must be 0..{columns - 1}, as data.{field} has {columns} columns, got {split}.",
+        f"split must be 0..{columns - 1}, as data.{field} has {columns} columns, got {split!r}.",
     )
     notes.append(f"split {split} of the {columns} splits of the masks (columns) is used")
-    return cast("Tensor", mask[:, split].bool())
+    return np.asarray(values[:, split].astype(np.bool_))
 
 
 # -- NetworkX and pandas -----------------------------------------------------------------------------
@@ -329,7 +334,12 @@ class _Nodes:
 
     def labels(self, y: Any, notes: list[str]) -> Any:
         """Classes of the nodes; texts are numbered in their order, missing values are -1."""
-        given = self._named("y", y) if isinstance(y, str) else list(array_of("y", y))
+        if isinstance(y, str):
+            given = self._named("y", y)
+        else:
+            array = array_of("y", y)
+            require(array.ndim > 0, f"y must have one class per node, got {described(y)}.")
+            given = list(array)
         rows = [value for value in given if np.ndim(value)]
         if rows:
             unknown = np.full(np.shape(rows[0]), -1)

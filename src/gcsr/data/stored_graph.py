@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import torch
+from torch import Tensor
 
 from gcsr.data.array_file import ArrayFile
 from gcsr.data.arrays import SPLITS, FeatureScaling, scaling_name
-from gcsr.data.features import from_csr
 from gcsr.data.folder import Manifest
 from gcsr.data.graph import STORED_AS, Graph
-from gcsr.data.stored_matrix import NEEDS_MEMORY, StoredFeatures, StoredMatrix
+from gcsr.data.stored_matrix import NEEDS_MEMORY, StoredFeatures, StoredMatrix, StoredRows
 from gcsr.utils.errors import InputError, require
 from gcsr.utils.safe_io import expanded, naming
 
@@ -61,23 +61,22 @@ class StoredGraph(Graph):
         Its content hash is compared with the manifest's when it is computed first.
         """
         own = {f.name: getattr(self, f.name) for f in fields(Graph)}
-        stored = self.disk.features
-        own["x"] = (
-            from_csr(stored.matrix.rows(0, self.num_nodes))
-            if isinstance(stored, StoredFeatures)
-            else torch.from_numpy(stored.read())
-        )
+        own["x"] = self.feature_rows(torch.arange(self.num_nodes))
         own["adjacency"] = self.disk.adjacency.rows(0, self.num_nodes)
         graph = Graph(**own)
         folder = self.disk.adjacency.indices.path.parent
         vars(graph)[STORED_AS] = folder, self.disk.content_hash
         return graph
 
+    def feature_rows(self, nodes: Tensor) -> Tensor:
+        """Feature rows of some nodes, in memory; sparse if the features are."""
+        return StoredRows(self.disk.features).kept(nodes)
+
     def scaled(self, features: FeatureScaling) -> Graph:
         """Itself where nothing changes; features on disk are scaled when they are converted."""
         require(
             scaling_name(features) in ("keep", self.feature_scaling),
-            f"features must be 'keep' or {self.feature_scaling!r} for this folder, got {features!r};"
+            f"features must be {self.feature_scaling!r} for this folder, got {features!r};"
             f" gcsr convert --features {features} writes another one.",
         )
         return self

@@ -1,16 +1,19 @@
-"""Sparse matrices on disk: the adjacency and the sparse features of a graph folder."""
+"""Matrices on disk: the adjacency and the features of a graph folder, read by rows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import NoReturn, Self
+from typing import ClassVar, NoReturn, Self
 
 import numpy as np
 import scipy.sparse as sp
+import torch
 from numpy.typing import ArrayLike
+from torch import Tensor
 
 from gcsr.data.array_file import WALK_BYTES, ArrayFile
+from gcsr.data.features import from_csr, take_columns
 from gcsr.utils.errors import InputError, require
 from gcsr.utils.safe_io import never_falls
 
@@ -171,3 +174,30 @@ class StoredFeatures:
         step = max(1, WALK_BYTES // (4 * self.shape[1]))
         for start in range(0, self.rows, step):
             yield self.read(start, min(self.rows, start + step))
+
+
+@dataclass(frozen=True)
+class StoredRows:
+    """Rows of a file; ``columns`` of them, or all."""
+
+    file: ArrayFile | StoredFeatures
+    columns: Tensor | None = None
+    device: ClassVar = torch.device("cpu")
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the file has sparse rows."""
+        return isinstance(self.file, StoredFeatures)
+
+    def __getitem__(self, nodes: Tensor, /) -> Tensor:  # dense
+        found = self.kept(nodes)
+        return found.to_dense() if self.is_sparse else found
+
+    def kept(self, nodes: Tensor) -> Tensor:
+        """The rows of some nodes, sparse if the file's are."""
+        ids = nodes.cpu().numpy()
+        if isinstance(self.file, StoredFeatures):
+            found = from_csr(self.file.matrix.take(ids))
+        else:
+            found = torch.from_numpy(self.file.take(ids))
+        return found if self.columns is None else take_columns(found, self.columns)

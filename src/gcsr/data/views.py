@@ -22,28 +22,24 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary, ref
 
 import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from gcsr.data.array_file import ArrayFile
 from gcsr.data.features import (
     SparseRows,
     StoredParts,
     filled,
-    from_csr,
     is_sparse,
     real_bytes,
-    select_rows,
-    take_columns,
 )
 from gcsr.data.graph import Graph
 from gcsr.data.objects import described
 from gcsr.data.stored_graph import OnDisk, StoredGraph
-from gcsr.data.stored_matrix import StoredFeatures, edges_among
+from gcsr.data.stored_matrix import StoredRows, edges_among
 from gcsr.utils.checkpoint import CheckpointLog
 from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import require
@@ -55,33 +51,6 @@ ALWAYS_ROWS, MOST_NUMBERS = 2**17, 2**26
 ALWAYS_TRAINED, MOST_TRAINED = 2**17, 2**15
 # The same for the validation nodes that decide while condensing.
 ALWAYS_VALIDATED, MOST_VALIDATED = 50_000, 2**15
-
-
-@dataclass(frozen=True)
-class StoredRows:
-    """Rows of a file; ``columns`` of them, or all."""
-
-    file: ArrayFile | StoredFeatures
-    columns: Tensor | None = None
-    device: ClassVar = torch.device("cpu")
-
-    @property
-    def is_sparse(self) -> bool:
-        """Whether the file has sparse rows."""
-        return isinstance(self.file, StoredFeatures)
-
-    def __getitem__(self, nodes: Tensor, /) -> Tensor:  # dense
-        found = self.kept(nodes)
-        return found.to_dense() if self.is_sparse else found
-
-    def kept(self, nodes: Tensor) -> Tensor:
-        """The rows of some nodes, sparse if the file's are."""
-        ids = nodes.cpu().numpy()
-        if isinstance(self.file, StoredFeatures):
-            found = from_csr(self.file.matrix.take(ids))
-        else:
-            found = torch.from_numpy(self.file.take(ids))
-        return found if self.columns is None else take_columns(found, self.columns)
 
 
 # Feature rows that are indexed by node.
@@ -317,8 +286,8 @@ class View:
         labels = graph.y[nodes]
         if graph.inductive:
             own = torch.arange(nodes.numel())
-            x = select_rows(graph.x, nodes) if disk is None else StoredRows(disk.features)[nodes]
-            return Target(x, edges_among(graph.adjacency, nodes), own, labels)
+            edges = edges_among(graph.adjacency, nodes)
+            return Target(graph.feature_rows(nodes), edges, own, labels)
         return Target(graph.x, graph.adjacency, nodes, labels, disk)
 
 

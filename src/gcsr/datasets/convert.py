@@ -189,7 +189,7 @@ def _scale(folder: Path, scaling: FeatureScaling, train: np.ndarray) -> None:
 
 
 def edges_of(path: Path) -> Iterator[EdgeColumns]:
-    """EdgeColumns of a ``.csv``, ``.parquet`` or ``.npy`` file, some at a time.
+    """Edges of a ``.csv``, ``.parquet`` or ``.npy`` file, some at a time.
 
     Two columns are sources and targets, a third one weights; a csv file may have a line of names.
     """
@@ -203,7 +203,7 @@ def edges_of(path: Path) -> Iterator[EdgeColumns]:
 
 
 def edges_of_text(name: str, text: TextIO) -> Iterator[EdgeColumns]:
-    """EdgeColumns of a table of comma-separated numbers."""
+    """Edges of a table of comma-separated numbers."""
     first = text.readline()
     columns = first.count(",") + 1
     require(columns in (2, 3), f"{name}: must have {COLUMNS}, got {columns}.")

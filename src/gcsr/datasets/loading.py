@@ -28,7 +28,7 @@ from gcsr.utils.errors import (
     require_truth,
     suggestion,
 )
-from gcsr.utils.safe_io import expanded, is_file, naming
+from gcsr.utils.safe_io import expanded, is_file, is_number, naming
 
 logger = logging.getLogger(__name__)
 _PICKLE = (
@@ -87,8 +87,15 @@ def load(
         for option, given in (("root", root), ("memory", memory)):
             require(given is None, f"{option} must be None for an object in memory, got {given}.")
         if isinstance(source, Graph):
+            for option in options:
+                require_known(option, "an option for a gcsr.Graph", ["features"])
+            require(
+                inductive in (None, source.inductive),
+                f"inductive must be {source.inductive} for this gcsr.Graph, got {inductive};"
+                f" dataclasses.replace(graph, inductive={inductive}) makes another graph.",
+            )
             return source.scaled(features or "keep")
-        options |= {"undirected": undirected, "inductive": bool(inductive)}
+        options |= {"undirected": undirected, "inductive": inductive is not None and inductive}
         return graph_of(source, features=features or "keep", **options)
     for option in options:
         if option in options_of_objects():
@@ -96,13 +103,18 @@ def load(
                 f"{option} is an option for objects such as PyG's Data, not for {source!r}."
             )
         require_known(option, "an argument of gcsr.load", argument_names(load))
-    source = str(source) if not isinstance(source, Path) else source
-    name, path = str(source), expanded(source)
+    require(
+        memory is None or (is_number(memory) and memory >= 1),
+        f"memory must be a number of bytes >= 1, got {memory!r}.",
+    )
+    name = os.fsdecode(source)
+    path = expanded(name)
     if name.lower() in DATASETS and not (is_folder(path) or is_file(path)):
         name = name.lower()
     if name not in DATASETS:
         if is_folder(path):
-            bound = free_memory_bytes(torch.device("cpu")) // 2 if memory is None else memory
+            free = free_memory_bytes(torch.device("cpu"))
+            bound = free // 2 if memory is None else int(memory)
             stored = open_folder(path, memory=bound, inductive=inductive)
             graph = stored.to_memory() if in_memory_bytes(stored) <= bound else stored
             return graph if features in (None, graph.feature_scaling) else graph.scaled(features)

@@ -50,13 +50,13 @@ class NormalizedRows:
     """Rows of the normalized adjacency (Eq. 2); the scale of every node is computed once."""
 
     def __init__(self, adjacency: StoredMatrix, scale: np.ndarray | None = None) -> None:
-        self.adjacency, self._scale = adjacency, scale
+        self.adjacency = adjacency
+        if scale is not None:
+            self.scale = scale
 
     @cached_property
     def scale(self) -> np.ndarray:
         """One over the root of every node's degree, its self-loop included."""
-        if self._scale is not None:
-            return self._scale
         scale = np.empty(self.adjacency.shape[0])
         for start, stop in self.adjacency.cuts(ENTRIES_AT_ONCE, ENTRIES_AT_ONCE):
             looped = with_loops(self.adjacency.rows(start, stop), np.arange(start, stop))
@@ -377,8 +377,8 @@ class Unfinished:
             )
             if note["key"] == self._key and min(rows) >= 0 and long_enough:
                 return rows
-        except (OSError, ValueError, KeyError, TypeError):
-            pass
+        except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
+            pass  # the note is cut or of another program
         return [0 for _ in self._parts]
 
     @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
-from functools import partial
+from functools import partial, reduce
 
 import numpy as np
 import scipy.sparse as sp
@@ -265,12 +265,8 @@ class ClassesInBlocks:
                 ones=torch.from_numpy(ones.read(start, stop)).to(self._device),
             )
             with torch.no_grad():
-                total = torch.zeros(())
-                for number, one in enumerate(experts):
-                    prediction = model.logits(one, prepared)[0].softmax(-1)
-                    # In memory a sum begins at zero too.
-                    total = torch.zeros_like(prediction) if number == 0 else total
-                    total.add_(prediction)
+                predictions = (model.logits(one, prepared)[0].softmax(-1) for one in experts)
+                total = reduce(torch.add, predictions)
                 found[start:stop] = (total / len(experts)).argmax(1).cpu()
             report("asking experts", 1, 1)
 

@@ -17,7 +17,8 @@ from torch import Tensor
 
 from gcsr.data import features
 from gcsr.data.stored_graph import matrix_bytes
-from gcsr.data.views import RowsByNumber, StoredRows, Target, VisibleGraph
+from gcsr.data.stored_matrix import StoredRows
+from gcsr.data.views import RowsByNumber, Target, VisibleGraph
 from gcsr.equations.prior import ClassCounts, class_correlation
 from gcsr.models import base
 from gcsr.models.base import Model, Params, Prepared

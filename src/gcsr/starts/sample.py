@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from gcsr.data.features import SparseRows, dense, is_sparse, propagated, select_rows
-from gcsr.data.views import RowsByNumber, StoredRows, Target, VisibleGraph, rows_by_number
+from gcsr.data.stored_matrix import StoredRows
+from gcsr.data.views import RowsByNumber, Target, VisibleGraph, rows_by_number
 from gcsr.models.sparse import SparseTopology
 from gcsr.outofcore.real import real_graph
 from gcsr.utils.devices import make_generator

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from safetensors import safe_open
@@ -55,6 +55,9 @@ class Checkpoint:
     keep: bool = False
 
     def __post_init__(self) -> None:
+        fine = isinstance(self.path, str | os.PathLike)
+        kind = type(self.path).__name__
+        require(fine, f"checkpoint must be the path of a folder, got {kind}.")
         object.__setattr__(self, "path", Path(self.path))
         seconds = self.every is None or isinstance(self.every, int | float)
         fine = seconds and 0 <= (self.every or 0) < math.inf
@@ -158,9 +161,7 @@ def opened(
         yield None
         return
     if not isinstance(checkpoint, Checkpoint):
-        fine = isinstance(checkpoint, str | os.PathLike)
-        require(fine, f"checkpoint must be the path of a folder, got {type(checkpoint).__name__}.")
-        checkpoint = Checkpoint(Path(checkpoint))
+        checkpoint = Checkpoint(cast("Path", checkpoint))
     with _alone(checkpoint.path):
         log = CheckpointLog(checkpoint, run)
         try:
@@ -209,7 +210,7 @@ class CheckpointLog:
         folder = self.checkpoint.path
         if not self.checkpoint.fresh and self.checkpoint.exists:
             found: Any = None
-            with suppress(OSError, ValueError):
+            with suppress(OSError, ValueError, RecursionError):
                 found = json.loads((folder / RUN).read_bytes())
             if not isinstance(found, dict):
                 logger.warning("checkpoint: %s cannot be read and is begun anew.", folder / RUN)

@@ -116,7 +116,7 @@ def require_integer(name: str, value: object, least: int = 0, most: int | None =
 def require_truth(name: str, value: object) -> None:
     """``value`` must be true or false, of Python or NumPy: a text such as "no" is true."""
     fine = isinstance(plain_number(value), bool)
-    require(fine, f"{name} must be True or False, got {value!r}.")
+    require(fine, f"{name} must be true or false, got {value!r}.")
 
 
 def whole_number(settings: object, *names: str, least: int = 0) -> None:
