@@ -13,6 +13,7 @@ from gcsr.api import condense, default_method, named_method
 from gcsr.data.arrays import FEATURE_SCALINGS
 from gcsr.data.condensed import CondensedGraph, require_threshold
 from gcsr.methods.base import Condenser
+from gcsr.methods.presets import PRESETS
 from gcsr.methods.registry import build
 from gcsr.utils.errors import InputError, require, require_one_of
 
@@ -66,6 +67,8 @@ class Condense(BaseTransform):  # type: ignore[misc]
         known = inspect.signature(condense).parameters
         own = {key: value for key, value in settings.items() if key not in known}
         require_threshold(threshold)
+        preset = settings.get("preset", "default")
+        require_one_of("preset", preset, PRESETS)
         require_one_of("features", settings.get("features"), (None, "auto", *FEATURE_SCALINGS))
         method = named_method(settings.get("method"), nodes, ratio)
         if isinstance(method, Condenser):
@@ -73,7 +76,7 @@ class Condense(BaseTransform):  # type: ignore[misc]
                 f"method must be a name or a class here, got an instance of {method.name}; give its"
                 " settings beside it."
             )
-        build(method or default_method(settings.get("preset", "default")), {**self.size, **own})
+        build(method or default_method(preset), {**self.size, **own})
 
     def forward(self, data: Data) -> Data:
         """The condensed graph, on the device that the features are on."""
