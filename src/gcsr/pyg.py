@@ -9,7 +9,7 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
-from gcsr.api import condense, default_method, named_method
+from gcsr.api import chosen_method, condense
 from gcsr.data.arrays import FEATURE_SCALINGS
 from gcsr.data.condensed import CondensedGraph, require_threshold
 from gcsr.methods.base import Condenser
@@ -70,13 +70,13 @@ class Condense(BaseTransform):  # type: ignore[misc]
         preset = settings.get("preset", "default")
         require_one_of("preset", preset, PRESETS)
         require_one_of("features", settings.get("features"), (None, "auto", *FEATURE_SCALINGS))
-        method = named_method(settings.get("method"), nodes, ratio)
+        method = chosen_method(settings.get("method"), preset, nodes, ratio)
         if isinstance(method, Condenser):
             raise InputError(
                 f"method must be a name or a class here, got an instance of {method.name}; give its"
                 " settings beside it."
             )
-        build(method or default_method(preset), {**self.size, **own})
+        build(method, {**self.size, **own})
 
     def forward(self, data: Data) -> Data:
         """The condensed graph, on the device that the features are on."""

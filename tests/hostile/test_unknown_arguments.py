@@ -94,7 +94,12 @@ CALLS = {
     "load": (lambda: gcsr.load("digits", feature="keep"), r"did you mean features\?"),
     "method": (lambda: gcsr.Random(nodes=6).condense(GRAPH, sed=1), r"did you mean seed\?"),
     "seeds": (lambda: gcsr.condense_many(GRAPH, nodes=6, method="random", seeds=3), "got 3"),
-    "class": (lambda: gcsr.condense(GRAPH, method=gcsr.Random), r"method must be a name or an"),
+    "class": (lambda: gcsr.condense(GRAPH, method=gcsr.Random), "exactly one of nodes and ratio"),
+    "base class": (
+        lambda: gcsr.condense(GRAPH, nodes=6, method=gcsr.Condenser),
+        r"must be a name or an instance, got the class Condenser; call it: method=Condenser\(nodes=6",
+    ),
+    "number": (lambda: gcsr.condense(GRAPH, nodes=6, method=5), "method must be a name or an inst"),
     "file": (lambda: gcsr.CondensedGraph.load(GRAPH), "path must be the name of a file, got Graph"),
 }
 
