@@ -64,6 +64,7 @@ def evaluate(
         require(twice is None, f"FILE must be different files, got {twice} twice.")
 
     from gcsr.evaluation.origin import require_origin, same_settings
+    from gcsr.utils.parallel import part_of
 
     given = networks.arguments(cluster) | {"cluster": cluster, "metrics": metrics}
     given["recipe"] = replace(given["recipe"], dropout=dropout)
@@ -71,15 +72,18 @@ def evaluate(
     groups = same_settings(small)
     with progress_bars(networks.runs * max(1, len(small))) as progress:
         graph = load_graph(data, loading, progress, memory=memory, made=small)
-        given["progress"] = progress
         if full:
-            results = [gcsr.evaluate_full(graph, pseudo_labels=pseudo_labels, **given)]
+            given |= {"pseudo_labels": pseudo_labels, "progress": progress}
+            results = [gcsr.evaluate_full(graph, **given)]
         else:
             require_origin(small, graph, not any_graph)
-            given["check_origin"] = not any_graph
-            results = [
-                gcsr.evaluate([small[place] for place in group], graph, **given) for group in groups
-            ]
+            results, done = [], 0
+            for group in groups:
+                pooled = [small[place] for place in group]
+                part = part_of(progress, done, len(small), len(group))
+                given |= {"check_origin": not any_graph, "progress": part}
+                results.append(gcsr.evaluate(pooled, graph, **given))
+                done += len(group)
     rows = [
         {
             "method": small[group[0]].provenance.get("method"),
