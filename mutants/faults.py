@@ -90,7 +90,7 @@ FAULTS = (
         "GraphSAGE's mean counts the node itself",
         "models/sparse.py",
         "sums = np.asarray(self.adjacency.sum(1), dtype=np.float64)",
-        "sums = np.asarray(self._looped.sum(1), dtype=np.float64)",
+        "sums = np.asarray(self.adjacency.sum(1) + 1, dtype=np.float64)",
         ("tests/models/test_model_formulas.py",),
     ),
     Fault(
@@ -218,15 +218,15 @@ FAULTS = (
     Fault(
         "the rate does not fall in the middle of training",
         "training/fit.py",
-        "self._rate /= 10",
-        "self._rate /= 1",
+        "lr /= 10",
+        "lr /= 1",
         (FIT,),
     ),
     Fault(
         "the last of equally good epochs is kept",
         "training/fit.py",
-        "better = score > self.best_accuracy",
-        "better = score >= self.best_accuracy",
+        "better = scores > best.validation",
+        "better = scores >= best.validation",
         (FIT,),
     ),
     Fault(

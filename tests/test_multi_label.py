@@ -205,6 +205,15 @@ def test_settings_that_need_classes_are_refused(graph):
         gcsr.evaluate_full(graph, pseudo_labels=True)
 
 
+def test_a_page_with_a_multi_label_graph_is_refused_before_networks_are_trained(graph):
+    small = gcsr.condense(graph, nodes=6, method="random")
+    stages = []
+    with pytest.raises(InputError, match="results must be of a graph with one class per node"):
+        gcsr.report(small, graph, progress=lambda stage, *_: stages.append(stage))
+    assert not stages
+    assert gcsr.report(small).startswith("<!doctype html>")  # a page without the real graph
+
+
 # -- evaluation --------------------------------------------------------------------------------------
 
 

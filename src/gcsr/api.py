@@ -124,13 +124,8 @@ def condense_many(
         Condensed graphs in the order of ``seeds``.
     """
     context: dict[str, Any] = {}
-    method = named_method(method, nodes, ratio)
+    method = chosen_method(method, preset, nodes, ratio)
     reading = [] if isinstance(graph, Graph) else reading_options(graph)
-    method = method or default_method(preset)
-    require(
-        isinstance(method, str | Condenser),
-        f"method must be a name or an instance such as gcsr.GCond(nodes=70), got {method!r}.",
-    )
     chosen = type(method) if isinstance(method, Condenser) else find_method(method)
     for given in [name for name in settings if name not in reading]:
         require(
@@ -162,11 +157,16 @@ def condense_many(
     )
 
 
-def named_method(
-    method: str | Condenser | type[Condenser] | None, nodes: object, ratio: object
-) -> str | Condenser | None:
-    """A registered class as its name; any other class must be called."""
+def chosen_method(
+    method: str | Condenser | type[Condenser] | None, preset: str, nodes: object, ratio: object
+) -> str | Condenser:
+    """The default method, or the one given: a registered class as its name; others must be called."""
+    method = method or default_method(preset)
     if not (isinstance(method, type) and issubclass(method, Condenser)):
+        require(
+            isinstance(method, str | Condenser),
+            f"method must be a name or an instance such as gcsr.GCond(nodes=70), got {method!r}.",
+        )
         return method
     name = getattr(method, "name", "")
     if name in method_names() and find_method(name) is method:
@@ -215,7 +215,7 @@ def make_condenser(
     *,
     nodes: int | None,
     ratio: float | None,
-    method: str | Condenser | None,
+    method: str | Condenser,
     preset: str,
     settings: dict[str, Any],
 ) -> tuple[Condenser, str]:
@@ -231,7 +231,6 @@ def make_condenser(
             f" {', '.join(given)}, or give the name of the method.",
         )
         return method, preset
-    method = method or default_method(preset)
     if preset == "default":
         return build(method, {**size, **settings}), preset
     chosen = find_method(method)

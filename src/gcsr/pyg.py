@@ -9,10 +9,11 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
-from gcsr.api import condense, default_method, named_method
+from gcsr.api import chosen_method, condense
 from gcsr.data.arrays import FEATURE_SCALINGS
 from gcsr.data.condensed import CondensedGraph, require_threshold
 from gcsr.methods.base import Condenser
+from gcsr.methods.presets import PRESETS
 from gcsr.methods.registry import build
 from gcsr.utils.devices import pick_device
 from gcsr.utils.errors import InputError, plain_number, require, require_integer, require_one_of
@@ -67,16 +68,18 @@ class Condense(BaseTransform):  # type: ignore[misc]
         known = inspect.signature(condense).parameters
         own = {key: value for key, value in settings.items() if key not in known}
         require_threshold(threshold)
+        preset = settings.get("preset", "default")
+        require_one_of("preset", preset, PRESETS)
         require_one_of("features", settings.get("features"), (None, "auto", *FEATURE_SCALINGS))
         pick_device(settings.get("device", "auto"))
         require_integer("seed", plain_number(settings.get("seed", 0)), 0)
-        method = named_method(settings.get("method"), nodes, ratio)
+        method = chosen_method(settings.get("method"), preset, nodes, ratio)
         if isinstance(method, Condenser):
             raise InputError(
                 f"method must be a name or a class here, got an instance of {method.name}; give its"
                 " settings beside it."
             )
-        build(method or default_method(settings.get("preset", "default")), {**self.size, **own})
+        build(method, {**self.size, **own})
 
     def forward(self, data: Data) -> Data:
         """The condensed graph, on the device that the features are on."""

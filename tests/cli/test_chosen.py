@@ -50,7 +50,14 @@ FAILED = [{"method": "bilevel", "settings": {"iterations": 280}, "reason": "dive
     ],
 )
 def test_what_was_kept_is_named(found: dict[str, Any], sentence: str) -> None:
-    assert chosen(found) == sentence
+    assert chosen(found, {}) == sentence
+
+
+@pytest.mark.parametrize("asked", [{"disable": "hops, bilevel"}, {"iterations": 0}])
+def test_steps_that_were_switched_off_are_not_a_matter_of_the_budget(asked: dict[str, Any]) -> None:
+    found = automatic("bilevel", plan={"iterations": 0}, iterations=0)
+    sentence = "its start (clusters after 1 hop); outer steps were switched off"
+    assert chosen(found, {"budget": 240.0, "disable": "", **asked}) == sentence
 
 
 def test_the_summary_says_it_once(gcsr: Run, data: Path, tmp_path: Path) -> None:

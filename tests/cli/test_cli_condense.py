@@ -230,6 +230,10 @@ def test_a_budget_below_the_least_is_a_sentence_on_stderr(
     assert warning.startswith("without outer steps: ") and warning.endswith(" s allows them.")
     (note,) = made.json["notes"][-1:]
     assert warning == f"{note}."
+    shown = gcsr(*words, "--out", tmp_path / "b.safetensors")
+    assert shown.err.splitlines() == [warning] and note not in shown.out
+    quiet = gcsr(*words, "--out", tmp_path / "b.safetensors", "--quiet")
+    assert quiet.err == "" and f"note: {note}" in quiet.out
     estimate = gcsr(*words, "--estimate")
     assert (estimate.code, estimate.err) == (0, "") and "on one reference core" in estimate.out
 

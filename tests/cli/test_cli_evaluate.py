@@ -286,3 +286,16 @@ def test_long_evaluations_print_a_line_per_run_in_a_pipe(
     assert [line.rpartition(",")[0] for line in lines] == [
         f"training gat: {run} of 3 runs" for run in (1, 2, 3)
     ]
+
+
+def test_lines_count_the_runs_of_all_files(
+    gcsr: Run, data: Path, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "other.safetensors"
+    gcsr("condense", data, "--nodes", 6, "--method", "random", "--out", other)
+    monkeypatch.setattr("gcsr.cli.output.QUIET_SECONDS", 0.0)
+    files = (made, other)
+    result = gcsr("evaluate", *files, "--data", data, "--runs", 2, "--epochs", 3, "--model", "gat")
+    assert [line.rpartition(",")[0] for line in result.err.splitlines()] == [
+        f"training gat: {run} of 4 runs" for run in (1, 2, 3, 4)
+    ]

@@ -105,11 +105,7 @@ def final_word(monkeypatch: pytest.MonkeyPatch, *, simple: bool) -> None:
 def test_it_is_what_condense_does_when_nobody_says_otherwise(graph):
     small = gcsr.condense(graph, nodes=9, budget=0.001, device="cpu")
     assert small.provenance["method"] == "auto"
-    named = graph.renamed("cora")
-    with_preset, _ = gcsr.api.make_condenser(
-        named, nodes=35, ratio=None, method=None, preset="paper", settings={}
-    )
-    assert with_preset.name == "gcsr"
+    assert gcsr.api.chosen_method(None, "paper", 35, None) == "gcsr"
 
 
 # -- what is kept --------------------------------------------------------------------------------------

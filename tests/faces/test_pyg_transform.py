@@ -93,6 +93,7 @@ def test_several_splits_and_inductive_graphs():
         ({"nodes": 5, "features": "log"}, "features must be one of .*, got 'log'"),
         ({"nodes": 5, "device": "gpu"}, "device must be auto, cpu or cuda, got 'gpu'"),
         ({"nodes": 5, "seed": -1}, "seed must be an integer >= 0, got -1"),
+        ({"nodes": 5, "preset": "papers"}, "preset must be one of .*, got 'papers'"),
         ({"nodes": 5, "method": "gone"}, "method must be one of .*, got 'gone'"),
         ({"nodes": 5, "method": "mtt", "experts": 0}, "experts must be .*, got 0"),
         ({"nodes": 5, "method": "random", "alpha": 2}, "alpha is not a setting of random"),

@@ -114,6 +114,11 @@ CALLS = {
         lambda: gcsr.load(GRAPH.to_pyg(), undirected="no"),
         "undirected must be true or false, got 'no'",
     ),
+    "base class": (
+        lambda: gcsr.condense(GRAPH, nodes=6, method=gcsr.Condenser),
+        r"must be a name or an instance, got the class Condenser; call it: method=Condenser\(nodes=6",
+    ),
+    "number": (lambda: gcsr.condense(GRAPH, nodes=6, method=5), "method must be a name or an inst"),
     "file": (lambda: gcsr.CondensedGraph.load(GRAPH), "path must be the name of a file, got Graph"),
 }
 

@@ -45,7 +45,7 @@ def analyze(
         threshold: Entries of A' above it count as edges where edges are counted.
     """
     if figures is not None:
-        require_writable_folder("figures", figures)
+        require_writable_folder("figures", figures if figures.exists() else figures.parent)
     analysis: gcsr.Analysis = on_file(
         gcsr.analyze,
         file,

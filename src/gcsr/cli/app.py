@@ -33,7 +33,14 @@ from gcsr.cli import (
     tune,
 )
 from gcsr.cli import inspect as inspect_file
-from gcsr.cli.output import forget_written, in_options, interrupted, log, show_warning
+from gcsr.cli.output import (
+    forget_written,
+    in_options,
+    interrupted,
+    log,
+    remember_logged,
+    show_warning,
+)
 from gcsr.utils.errors import InputError, InputWarning, require, suggestion
 from gcsr.utils.formatting import printable
 from gcsr.version import __version__
@@ -113,10 +120,11 @@ def _with_options(name: str, command: Callable[..., None]) -> Callable[..., None
     def run(*args: Any, quiet: bool, verbose: bool, **given: Any) -> None:
         require(not (quiet and verbose), "--quiet cannot be used with --verbose.")
         handler, level = logging.StreamHandler(), log.level
-        handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
+        handler.addFilter(remember_logged)
         if quiet or verbose:
+            handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
             log.setLevel(logging.ERROR if quiet else logging.DEBUG)
-            log.addHandler(handler)
+        log.addHandler(handler)
         for group_name, group in groups.items():
             given[group_name] = group(**{one.name: given.pop(one.name) for one in fields(group)})
         settings = [one for name in _SETTINGS for one in given.get(name) or ()]

@@ -270,7 +270,8 @@ def _print_summary(summary: dict[str, Any], made: Sequence[gcsr.CondensedGraph])
         f" {byte_count(summary['bytes']['condensed'])} instead of"
         f" {byte_count(summary['bytes']['original'])}, condensed in {summary['seconds']:.1f} s"
     )
-    kept = [chosen(one.provenance["automatic"]) for one in made if "automatic" in one.provenance]
+    records = [one.provenance for one in made if "automatic" in one.provenance]
+    kept = [chosen(one["automatic"], one["settings"]) for one in records]
     for sentence in dict.fromkeys(kept):
         of = f" ({kept.count(sentence)} of {len(kept)} graphs)" if len(set(kept)) > 1 else ""
         print(f"chosen: {sentence}{of}")
@@ -294,8 +295,11 @@ def _print_summary(summary: dict[str, Any], made: Sequence[gcsr.CondensedGraph])
         print(f"wrote {path}")
 
 
-def chosen(automatic: dict[str, Any]) -> str:
-    """What the automatic mode kept: what was learned, its start, or real nodes."""
+def chosen(automatic: dict[str, Any], asked: dict[str, Any]) -> str:
+    """What the automatic mode kept: what was learned, its start, or real nodes.
+
+    ``asked`` are the settings of the automatic mode.
+    """
     from gcsr.methods.bilevel import Bilevel
 
     kept, planned = automatic["chosen"], automatic["plan"]["iterations"]
@@ -309,7 +313,9 @@ def chosen(automatic: dict[str, Any]) -> str:
         return f"{Bilevel.name} after {hops}, {counted(steps, 'outer step')}"
     failed = [one["reason"] for one in automatic["left_out"] if one["settings"].get("iterations")]
     why = "outer steps did not improve validation accuracy"
-    if not planned:
+    if "bilevel" in asked.get("disable", "") or asked.get("iterations") == 0:
+        why = "outer steps were switched off"
+    elif not planned:
         why = "no outer steps fit into the budget"
     elif failed:
         why = f"outer steps failed ({failed[0]})"

@@ -153,33 +153,30 @@ def output_paths(out: Path, graphs: int = 1) -> list[Path]:
 
 def _is_safetensors(path: Path) -> bool:
     """Whether a file begins with the length of a header that it has room for, and its brace."""
+    begin = _beginning(path, 9)
+    length = int.from_bytes(begin[:8], "little")
+    return begin[8:] == b"{" and 8 + length <= path.stat().st_size
+
+
+def _beginning(path: Path, count: int) -> bytes:
+    """The first bytes of a file; none if it cannot be read."""
     try:
         with path.open("rb") as file:
-            begin = file.read(9)
-        length = int.from_bytes(begin[:8], "little")
-        return begin[8:] == b"{" and 8 + length <= path.stat().st_size
+            return file.read(count)
     except OSError:
-        return False
+        return b""
 
 
 def require_page(out: Path) -> None:
     """Refuse a name that no page has, and an existing file that is no page of this program."""
     require_writable([out])
     require(out.suffix in PAGE_SUFFIXES, f"out must end with .html, got {out}.")
-    require(
-        not out.is_file() or _is_page(out),
-        f"out: {out} exists and is no page of gcsr; name another file, or remove it first.",
-    )
-
-
-def _is_page(path: Path) -> bool:
-    """Whether the beginning of a file has the title of our pages."""
-    try:
-        with path.open("rb") as file:
-            begin = file.read(PAGE_HEAD)
-        return begin.startswith(b"<!doctype html>") and PAGE_TITLE in begin
-    except OSError:
-        return False
+    if out.is_file():
+        begin = _beginning(out, PAGE_HEAD)
+        require(
+            begin.startswith(b"<!doctype html>") and PAGE_TITLE in begin,
+            f"out: {out} exists and is no page of gcsr; name another file, or remove it first.",
+        )
 
 
 def require_writable(paths: Sequence[Path]) -> None:
@@ -187,15 +184,11 @@ def require_writable(paths: Sequence[Path]) -> None:
     for path in paths:
         require(path.name not in ("", ".."), f"out must be the name of a file, got {str(path)!r}.")
         require(not path.is_dir(), f"out must be a file; {path} is a folder.")
-    _require_writable("out", paths[0].parent)
+    require_writable_folder("out", paths[0].parent)
 
 
 def require_writable_folder(field: str, folder: Path) -> None:
-    """Refuse a folder that cannot be written, or that cannot be made."""
-    _require_writable(field, folder if folder.exists() else folder.parent)
-
-
-def _require_writable(field: str, folder: Path) -> None:
+    """Refuse a folder that does not exist or cannot be written."""
     require(folder.exists(), f"{field}: the folder {folder} does not exist.")
     require(folder.is_dir(), f"{field}: {folder} is not a folder.")
     refusal = f"{field}: the folder {folder} is not writable"

@@ -122,11 +122,13 @@ class Loading:
     @property
     def options(self) -> dict[str, object]:
         """The same for :func:`~gcsr.utils.formatting.command_line`."""
-        hidden = {} if self.inductive is None else {"inductive": self.inductive}
-        if self.inductive is False:
-            hidden = {"transductive": True}
-        given = {"features": self.features, "undirected": self.undirected}
-        return {**given, **hidden, "root": self.root}
+        return {
+            "features": self.features,
+            "undirected": self.undirected,
+            "inductive": self.inductive,
+            "transductive": self.inductive is False,
+            "root": self.root,
+        }
 
 
 LOADING = Loading()
@@ -152,10 +154,9 @@ class NetworkOptions:
         from gcsr.training.fit import TrainingRecipe
 
         testing_model(self.model)
-        recipe = TrainingRecipe(epochs=self.epochs)
-        device = checked_device(self.device, cluster)
         given = {"model": self.model, "runs": self.runs, "seed": self.seed}
-        return given | {"recipe": recipe, "device": device}
+        recipe = TrainingRecipe(epochs=self.epochs)
+        return given | {"recipe": recipe, "device": checked_device(self.device, cluster)}
 
 
 FIVE_RUNS, THREE_RUNS, TEN_RUNS = (NetworkOptions(runs=runs) for runs in (5, 3, 10))

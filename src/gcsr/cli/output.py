@@ -102,8 +102,14 @@ def show_warning(
         print("warning:", printable(message), file=sys.stderr)
 
 
+def remember_logged(record: logging.LogRecord) -> bool:
+    """A filter that lets every record pass: notes that were logged are not printed again."""
+    _warned.append(record.getMessage())
+    return True
+
+
 def new_notes(notes: Iterable[str]) -> list[str]:
-    """Those that were not printed as warnings."""
+    """Those that were not printed on stderr."""
     return [note for note in notes if f"{note}." not in _warned]
 
 

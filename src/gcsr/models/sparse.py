@@ -118,13 +118,9 @@ class SparseTopology:
     dtype: torch.dtype = torch.float32
 
     @cached_property
-    def _looped(self) -> sp.csr_array:
-        return with_loops(self.adjacency, np.arange(self.adjacency.shape[0]))
-
-    @cached_property
     def normalized(self) -> SparseOperator:
         """Eq. 2: its matrix in float64, products in ``dtype``."""
-        return self._symmetric(self._looped)
+        return self._symmetric(with_loops(self.adjacency))
 
     @cached_property
     def mean(self) -> Operator:
@@ -144,15 +140,16 @@ class SparseTopology:
 
     def edges(self) -> tuple[Tensor, Tensor, Tensor]:
         """Edges and self-connections."""
-        coo = self._looped.tocoo()
+        coo = with_loops(self.adjacency).tocoo()
         sources, targets = (
             torch.from_numpy(ids.astype(np.int64)).to(self.device) for ids in (coo.col, coo.row)
         )
         return sources, targets, torch.from_numpy(coo.data).to(self.device, self.dtype)
 
 
-def with_loops(rows: sp.csr_array, ids: np.ndarray) -> sp.csr_array:
-    """The rows of some nodes of A + I, sorted; float64."""
+def with_loops(rows: sp.csr_array, ids: np.ndarray | None = None) -> sp.csr_array:
+    """The rows of all nodes, or of those with these ids, of A + I, sorted; float64."""
+    ids = np.arange(rows.shape[0]) if ids is None else ids
     # Indices of another type would change those of the sum.
     places = (np.asarray(part, rows.indices.dtype) for part in (ids, np.arange(ids.size + 1)))
     own = sp.csr_array((np.ones(ids.size), *places), shape=rows.shape)

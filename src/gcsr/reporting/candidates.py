@@ -34,8 +34,8 @@ def rounds_of(compared: Sequence[dict[str, Any]]) -> list[str]:
 
 def scores_of(one: dict[str, Any]) -> dict[str, float | None]:
     """Validation accuracies of a candidate by round; ``None`` for what is not a number."""
-    scores = part(one, "validation")
-    return {name: _number(one) for name, one in scores.items()}
+    scores = part(one, "validation").items()
+    return {name: float(score) if is_number(score) else None for name, score in scores}
 
 
 def standing(one: dict[str, Any], rounds: Sequence[str]) -> tuple[float, ...]:
@@ -53,7 +53,3 @@ def objects(values: dict[str, Any], name: str) -> list[dict[str, Any]]:
     """The objects in a list of a file; nothing where there is no such list."""
     found = values.get(name)
     return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
-
-
-def _number(value: Any) -> float | None:
-    return float(value) if is_number(value) else None

@@ -137,6 +137,7 @@ def report(
     scores: list[Score] = []
     if graph is not None:
         graph = require_origin(graphs, graph, check_origin)
+        graph.require_single_label("results")  # before networks are trained
         if evaluate:
             testing_model(model)
             scores = train_and_test(

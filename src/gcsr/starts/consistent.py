@@ -22,7 +22,7 @@ from gcsr.models.base import Dropout, Params, Prepared, init_batch
 from gcsr.models.mlp import MLP
 from gcsr.outofcore.real import real_graph
 from gcsr.starts.sample import taken
-from gcsr.training.fit import Run, TrainingRecipe, logits_of, scores_of
+from gcsr.training.fit import TrainingRecipe, logits_of, scores_of, train_batch
 from gcsr.utils.devices import make_generator
 from gcsr.utils.progress import Progress, silent
 
@@ -70,17 +70,18 @@ def consistent_prediction(
         rows = material.undropped[validation.nodes.to(device)]
     validated = Prepared(rows)
     labels = validation.labels.to(device)
-    run = Run(
+    trained = train_batch(
         tuple(p.to(device).requires_grad_() for p in initial),
         RECIPE,
         partial(material.loss, model),
         lambda params: scores_of(model, params, validated, labels, at_once=NETWORKS),
-    )
-    run.train(
-        lambda epoch: progress("training pseudo-labelers", epoch, RECIPE.epochs), restart=False
+        lambda epoch: progress("training pseudo-labelers", epoch, RECIPE.epochs),
+        restart=False,
     )
     everyone = Prepared(material.undropped if nodes is None else material.smoothed(nodes))
-    predicted = [one[0].softmax(-1) for one in logits_of(model, run.best, everyone, at_once=1)]
+    predicted = [
+        one[0].softmax(-1) for one in logits_of(model, trained.params, everyone, at_once=1)
+    ]
     return torch.stack(predicted).mean(0)
 
 

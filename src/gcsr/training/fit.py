@@ -134,20 +134,19 @@ def fit(
             make_generator(seed, f"{stream}dropout {networks[0]}").initial_seed()
         )
         dropout = Dropout(recipe.dropout, generator)
-    run = Run(
+    captured = device.type == "cuda" and recipe.epochs > RECORDED_EPOCHS
+    generators = [] if dropout is None else [dropout.generator]
+    at_once = networks_at_once(model, validate)
+    return train_batch(
         tuple(p.to(device, train.inputs.dtype).requires_grad_() for p in initial),
         recipe,
         lambda params: training_loss(
             model.logits(params, train, dropout), targets, multi_label
         ).sum(),
-        lambda params: scores_of(
-            model, params, validate, validation_labels, at_once=networks_at_once(model, validate)
-        ),
+        lambda params: scores_of(model, params, validate, validation_labels, at_once=at_once),
+        on_epoch,
+        recorded=generators if captured else None,
     )
-    captured = device.type == "cuda" and recipe.epochs > RECORDED_EPOCHS
-    generators = [] if dropout is None else [dropout.generator]
-    run.train(on_epoch, recorded=generators if captured else None)
-    return Fitted(run.best, run.best_accuracy, run.best_epoch)
 
 
 def fit_on_real(
@@ -182,97 +181,86 @@ def fit_on_real(
     return fitted, train
 
 
-class Run:
-    """Networks in training; every tensor is updated in place.
+def train_batch(
+    params: Params,
+    recipe: TrainingRecipe,
+    loss: Callable[[Params], Tensor],
+    score: Callable[[Params], Tensor],
+    on_epoch: Callable[[int], None] | None = None,
+    *,
+    restart: bool = True,
+    recorded: list[torch.Generator] | None = None,
+) -> Fitted:
+    """Train a batch of networks in place, and keep each one's best validation epoch.
 
-    ``loss`` is the sum of the networks' losses, ``score`` how well each of them validates.
+    ``loss`` is the sum of the networks' losses, ``score`` how well each of them validates. ``restart``:
+    from the middle on with a fresh Adam at a tenth of the rate. Where generators are given, an epoch is
+    ``recorded`` as a CUDA graph after the first ones, and replayed.
     """
+    device, epochs, every = params[0].device, recipe.epochs, recipe.validate_every
+    batch = params[0].shape[0]
+    best = Fitted(
+        tuple(p.detach().clone() for p in params),
+        torch.full((batch,), -1.0, dtype=torch.float64, device=device),
+        torch.zeros(batch, dtype=torch.long, device=device),
+    )
+    current = torch.full((1,), -1, dtype=torch.long, device=device)
+    cuda = device.type == "cuda"
+    # A recorded epoch reads its rate from the device.
+    lr = torch.tensor(recipe.lr, device=device) if cuda else recipe.lr
+    first, second = (
+        [torch.zeros_like(p, memory_format=torch.preserve_format) for p in params] for _ in range(2)
+    )
+    steps = [torch.zeros((), dtype=torch.float32, device=device) for _ in params]
 
-    def __init__(
-        self,
-        params: Params,
-        recipe: TrainingRecipe,
-        loss: Callable[[Params], Tensor],
-        score: Callable[[Params], Tensor],
-    ) -> None:
-        self.params, self._recipe, self._loss, self._score = params, recipe, loss, score
-        device, batch = params[0].device, params[0].shape[0]
-        self.cuda = device.type == "cuda"
-        self.best = tuple(p.detach().clone() for p in params)
-        self.best_accuracy = torch.full((batch,), -1.0, dtype=torch.float64, device=device)
-        self.best_epoch = torch.zeros(batch, dtype=torch.long, device=device)
-        self._epoch = torch.full((1,), -1, dtype=torch.long, device=device)
-        self._rate: float | Tensor = recipe.lr
-        if self.cuda:
-            # A recorded epoch reads its rate from the device.
-            self._rate = torch.tensor(recipe.lr, device=device)
-        self._first, self._second = (
-            [torch.zeros_like(p, memory_format=torch.preserve_format) for p in params]
-            for _ in range(2)
-        )
-        self._steps = [torch.zeros((), dtype=torch.float32, device=device) for _ in params]
-
-    def train(
-        self,
-        on_epoch: Callable[[int], None] | None = None,
-        *,
-        restart: bool = True,
-        recorded: list[torch.Generator] | None = None,
-    ) -> None:
-        """Every epoch, and the validations among them.
-
-        ``restart``: from the middle on with a fresh Adam at a tenth of the rate. Where generators are
-        given, an epoch is ``recorded`` as a CUDA graph after the first ones, and replayed.
-        """
-        epochs, every = self._recipe.epochs, self._recipe.validate_every
-        step, score = self.step, self.validate
-        for epoch in range(epochs):
-            if epoch == WARM_EPOCHS and recorded is not None:
-                step = record(self.step, recorded)
-                score = record(self.validate) if every <= WARM_EPOCHS else self.validate
-            if restart and epoch == epochs // 2 and epoch > 0:
-                for tensor in (*self._first, *self._second, *self._steps):
-                    tensor.zero_()
-                if isinstance(self._rate, Tensor):
-                    self._rate.mul_(0.1)
-                else:
-                    self._rate /= 10
-            due = epoch % every == every - 1 or epoch == epochs - 1
-            for work in (step, score) if due else (step,):
-                if epoch < WARM_EPOCHS and recorded is not None:
-                    warm_up(work, 1)
-                else:
-                    work()
-            if on_epoch is not None:
-                on_epoch(epoch + 1)
-
-    def step(self) -> None:
-        """One epoch of training."""
-        gradients = torch.autograd.grad(self._loss(self.params), self.params)
+    def step() -> None:
+        gradients = torch.autograd.grad(loss(params), params)
         with torch.no_grad():
-            torch._foreach_add_(self._steps, 1.0)
+            torch._foreach_add_(steps, 1.0)
+            contiguous = [gradient.contiguous() for gradient in gradients]
             fused_adam(
-                list(self.params),
-                [gradient.contiguous() for gradient in gradients],
-                self._first,
-                self._second,
-                self._steps,
-                lr=self._rate,
-                weight_decay=self._recipe.weight_decay,
+                list(params),
+                contiguous,
+                first,
+                second,
+                steps,
+                lr=lr,
+                weight_decay=recipe.weight_decay,
             )
-        self._epoch.add_(1)
+        current.add_(1)
 
-    def validate(self) -> None:
-        """Keep the weights of networks that validate better than before."""
-        score = self._score(self.params)
-        better = score > self.best_accuracy
+    def validate() -> None:
+        scores = score(params)
+        better = scores > best.validation
         # On CUDA asking whether any improved would make the device wait.
-        if not self.cuda and not bool(better.any()):
+        if not cuda and not bool(better.any()):
             return
-        self.best_accuracy.copy_(torch.where(better, score, self.best_accuracy))
-        self.best_epoch.copy_(torch.where(better, self._epoch, self.best_epoch))
-        for p, kept in zip(self.params, self.best, strict=True):
+        best.validation.copy_(torch.where(better, scores, best.validation))
+        best.epoch.copy_(torch.where(better, current, best.epoch))
+        for p, kept in zip(params, best.params, strict=True):
             kept.copy_(torch.where(better.view(-1, *[1] * (p.ndim - 1)), p.detach(), kept))
+
+    train, check = step, validate
+    for epoch in range(epochs):
+        if epoch == WARM_EPOCHS and recorded is not None:
+            train = record(step, recorded)
+            check = record(validate) if every <= WARM_EPOCHS else validate
+        if restart and epoch == epochs // 2 and epoch > 0:
+            for tensor in (*first, *second, *steps):
+                tensor.zero_()
+            if isinstance(lr, Tensor):
+                lr.mul_(0.1)
+            else:
+                lr /= 10
+        due = epoch % every == every - 1 or epoch == epochs - 1
+        for work in (train, check) if due else (train,):
+            if epoch < WARM_EPOCHS and recorded is not None:
+                warm_up(work, 1)
+            else:
+                work()
+        if on_epoch is not None:
+            on_epoch(epoch + 1)
+    return best
 
 
 def networks_at_once(model: Model, prepared: Prepared) -> int:

@@ -116,10 +116,10 @@ def limit_jobs(most: int) -> None:
     _limit[:] = [most]
 
 
-def part_of(progress: Progress, before: int, parts: int) -> Progress:
-    """Progress of one of several equal parts that run one after the other."""
+def part_of(progress: Progress, before: int, parts: int, count: int = 1) -> Progress:
+    """Progress of ``count`` of several equal parts that run one after the other."""
 
     def report(stage: str, done: int, total: int) -> None:
-        progress(stage, before * total + done, parts * total)
+        progress(stage, before * total + count * done, parts * total)
 
     return report
