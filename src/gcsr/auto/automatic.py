@@ -1,6 +1,6 @@
 """Automatic: the best clustered start, improved by bilevel condensation, within a budget.
 
-1. Where labels are few, pseudo-labels of the unlabeled nodes are trained (:mod:`.bilevel`).
+1. Where labels are few, pseudo-labels of the unlabeled nodes are trained.
 2. Clustered starts after 1, 0 and 2 hops are compared by quickly trained GCNs on validation nodes.
 3. Bilevel condensation goes on from the best start and keeps its best validated iterate.
 4. The result, its start, Random and Herding are compared by other networks. The best one is returned.
@@ -227,7 +227,7 @@ class Automatic(Condenser):
         wanted = fixed.get("iterations", max(fewest, min(most, int(seconds / costs.iteration))))
         for tried in dict.fromkeys((hops, hops[:1])):
             base = costs.seconds(starts=len(tried), iterations=1) - costs.iteration
-            iterations = max(0, min(wanted, int((self.budget - base) / costs.iteration)))
+            iterations = min(wanted, int((self.budget - base) / costs.iteration))
             # Rather one start and many outer steps than several starts and few.
             if iterations >= wanted // 2:
                 break
