@@ -327,7 +327,6 @@ class Condenser(NamedSettings, ABC):
         """The view of a graph, without test labels unless these settings need them."""
         view = source if isinstance(source, CondensingView | Graph) else graph_of(source)
         if isinstance(view, StoredGraph) and not view.inductive:
-            self._require_blocks()
             self.estimate(view).require_room()
         if isinstance(view, Graph):
             view = View(view).condensing(leak_every_label=self.leaks_test_labels)
