@@ -294,7 +294,7 @@ def learn(
     step: OuterStep,
     iterations: int,
     iterate: Callable[[int], tuple[Tensor, ...]],
-    best: Best | None,
+    best: Best | str,
     *,
     loss: str = "matching_loss",
     part: Sequence[int] = (),
@@ -309,8 +309,8 @@ def learn(
         ctx, step, iterations: what runs.
         iterate: X', A', Y' of every graph as they are now, before an iteration, and what the method
             adds.
-        best: compares iterates at ``compare_at``, by default ten times; ``None``: the last one is
-            returned.
+        best: compares iterates at ``compare_at``, by default ten times; ``best-val``:
+            :class:`BestValidated` does; ``last``: the last one is returned.
         loss: the provenance key of the losses.
         part: names this part of the checkpoint; by default the seeds.
         watch_every: where ``best`` does not validate, ``view.watch`` gets the validation accuracy of
@@ -321,21 +321,24 @@ def learn(
     view, seeds = ctx.view, ctx.seeds
     if compare_at is None:
         compare_at = range(0, iterations, max(1, iterations // COMPARISONS))
-    guard = DivergenceGuard(best, view.checkpoint, part or seeds, ctx.device, unit)
-    validated, watched = best, -1
-    if view.watch is not None and not isinstance(best, BestValidated):
+    chosen, watched = None if isinstance(best, str) else best, -1
+    if best == "best-val":
+        chosen = BestValidated(view.validation, ctx.device)
+    guard = DivergenceGuard(chosen, view.checkpoint, part or seeds, ctx.device, unit)
+    validated = chosen
+    if view.watch is not None and not isinstance(chosen, BestValidated):
         validated = BestValidated(view.validation, ctx.device)
 
     def compare(iteration: int) -> None:
         nonlocal watched
         now = iterate(iteration)
-        if best is not None:
-            best(iteration, now)
+        if chosen is not None:
+            chosen(iteration, now)
         # A run that was rolled back repeats iterations.
         if view.watch is None or validated is None or iteration <= watched:
             return
-        if validated is best or iteration % watch_every == 0:
-            scores = validated.scores[-1][1] if validated is best else validated.score(*now[:3])
+        if validated is chosen or iteration % watch_every == 0:
+            scores = validated.scores[-1][1] if validated is chosen else validated.score(*now[:3])
             watched = iteration
             view.watch(iteration, dict(zip(seeds, scores.tolist(), strict=True)))
 
@@ -352,9 +355,9 @@ def learn(
     details: list[dict[str, Any]] = [
         {loss: {"every": every, "values": recorded(one)}} for one in losses[::every].T
     ]
-    if best is not None:
-        details = [one | {best.measure: best.curve(g)} for g, one in enumerate(details)]
-    found = best.kept if best is not None else iterate(iterations)
+    if chosen is not None:
+        details = [one | {chosen.measure: chosen.curve(g)} for g, one in enumerate(details)]
+    found = chosen.kept if chosen is not None else iterate(iterations)
     return Learned(found, losses, details, [guard.notes(g) for g in range(len(seeds))])
 
 
