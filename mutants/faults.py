@@ -118,7 +118,7 @@ FAULTS = (
     Fault(
         "a rollback keeps iterates chosen after the good state",
         "engines/loop.py",
-        "            self._best.restore(good.best)",
+        "            self._best.restore(self._kept)",
         "            pass",
         (NOT_FINITE,),
     ),

@@ -119,8 +119,10 @@ def prepared(shape: BilevelCase, method: Bilevel) -> Inputs:
     widths = (d, method.hidden_channels, c)
     students = Students.zeros(1, method.students, widths, x)
     model = MLP(method.hidden_channels)
+    newcomer = Students.zeros(1, 1, widths, x)
     for number in range(method.students):
-        students.replace(0, number, model.init(d, c, generator))
+        newcomer.begin(model.init(d, c, generator))
+        students.take(number, newcomer)
     adam = InnerAdam(method.student_lr, method.student_weight_decay)
     small = SmallGraph(x, None, logits.softmax(-1))
     Window(students, adam, method.burn_in, keep=False).advance(small)

@@ -235,6 +235,17 @@ def test_the_same_budget_gives_the_same_result(graph):
     assert max(one.iterations for one in learned(ours.provenance["automatic"])) == STEPS + 12
 
 
+@pytest.mark.parametrize("steps", [0, 1, STEPS])
+def test_a_small_budget_takes_one_start_however_many_steps_are_fixed(graph, steps):
+    view = View(graph).condensing()
+    _, costs = Automatic(nodes=9).expected(view, 9, "cpu")
+    few = costs.seconds(starts=1, iterations=1)
+    for budget, hops in ((0.5 * few, auto.HOPS[:1]), (MUCH, auto.HOPS)):
+        method = Automatic(nodes=9, budget=budget, fixed=(("iterations", steps),))
+        plan, _ = method.expected(view, 9, "cpu")
+        assert (plan.iterations, plan.hops) == (steps, hops)
+
+
 def test_few_labels_need_fewer_steps(graph, few_labels):
     many, few = (
         Automatic(nodes=9, budget=MUCH).expected(View(one).condensing(), 9, "cpu")[0].iterations

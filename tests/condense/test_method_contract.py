@@ -7,7 +7,7 @@ import inspect
 import json
 import pkgutil
 import re
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,16 @@ from gcsr import GCSR, CondensedGraph, Condenser, Graph, InputError, check_leaks
 from gcsr.auto.update import Update
 from gcsr.data.views import View
 from gcsr.engines.iterates import QuickScore
+from gcsr.engines.result import CondensationResult
 from gcsr.methods import register
-from gcsr.methods.registry import _REGISTERED, BUILT_IN, build, methods, setting_kinds
+from gcsr.methods.registry import (
+    _REGISTERED,
+    BUILT_IN,
+    build,
+    methods,
+    setting_kinds,
+    value_of,
+)
 from gcsr.methods.selection import Random, embed_training_nodes
 from gcsr.training.fit import TrainingRecipe
 from helpers import planted_graph
@@ -533,6 +541,51 @@ def test_a_class_is_a_method(graph):
 
     with pytest.raises(InputError, match=r"got the class Other; call it: method=Other\(nodes=6\)"):
         gcsr.condense(graph, nodes=6, method=Other)
+
+
+class OwnResult(CondensationResult):
+    """A method of another package may add to the result."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Foreign(gcsr.Random):
+    """A method of another package, with a setting that a method of this one had until 0.1."""
+
+    name = "foreign"
+    container: str = "list"
+    window: str = "sliding"
+
+    def run(self, ctx):
+        found = super().run(ctx)
+        if self.container == "generator":
+            return (one for one in found)
+        if self.container == "short":
+            return found[1:]
+        own = [OwnResult(**{f.name: getattr(one, f.name) for f in fields(one)}) for one in found]
+        return tuple(own) if self.container == "tuple" else own
+
+
+@pytest.mark.parametrize("container", ["list", "tuple"])
+def test_a_method_may_return_a_tuple_and_results_of_its_own_class(graph, container):
+    made = Foreign(nodes=6, container=container).condense_many(graph, seeds=[2, 3], device="cpu")
+    for one, seed in zip(made, (2, 3), strict=True):
+        assert_same(one, gcsr.Random(nodes=6).condense(graph, seed=seed, device="cpu"))
+
+
+@pytest.mark.parametrize("container", ["generator", "short"])
+def test_a_method_that_returns_something_else_is_refused(graph, container):
+    with pytest.raises(InputError, match="run of 'foreign' must return a list with one Conden"):
+        Foreign(nodes=6, container=container).condense(graph, device="cpu")
+
+
+@pytest.mark.parametrize("window", ["fixed", "expanding"])
+def test_a_setting_of_another_package_may_have_a_removed_value(window):
+    register(Foreign)
+    try:
+        assert build("foreign", {"nodes": 6, "window": window}).window == window
+        assert value_of("window", window, str) == window
+    finally:
+        del _REGISTERED["foreign"]
 
 
 def test_unknown_method_is_refused():

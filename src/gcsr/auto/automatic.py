@@ -1,6 +1,6 @@
 """Automatic: the best clustered start, improved by bilevel condensation, within a budget.
 
-1. Where labels are few, pseudo-labels of the unlabeled nodes are trained (:mod:`.bilevel`).
+1. Where labels are few, pseudo-labels of the unlabeled nodes are trained.
 2. Clustered starts after 1, 0 and 2 hops are compared by quickly trained GCNs on validation nodes.
 3. Bilevel condensation goes on from the best start and keeps its best validated iterate.
 4. The result, its start, Random and Herding are compared by other networks. The best one is returned.
@@ -56,14 +56,6 @@ class Failed:
 
 
 Outcome = Candidate | Failed
-
-
-def validated(made: CondensationResult) -> dict[str, float]:
-    """What the iterate that was kept scored; nothing where none was looked at."""
-    if "validation" not in made.details:
-        return {}
-    values = [score for score in made.details["validation"]["values"] if score is not None]
-    return {"quick": float(max(values))} if values else {}
 
 
 def named(method: Condenser) -> dict[str, Any]:
@@ -168,8 +160,7 @@ class Automatic(Condenser):
 
     def _check(self) -> None:
         require(isinstance(self.disable, str), f"disable must be a string, got {self.disable!r}.")
-        off = [part.strip() for part in self.disable.split(",") if part.strip()]
-        for part in off:
+        for part in self._disabled:
             require(
                 part not in REMOVED_PARTS,
                 f"disable={part} was removed in version 0.1: auto has no such part; leave it out.",
@@ -181,7 +172,7 @@ class Automatic(Condenser):
         known = {f.name for f in fields(Bilevel)} - {"nodes", "ratio"}
         for name in dict(self.fixed):
             require(name in known, f"fixed must name settings of bilevel, got {name!r}.")
-        for part in off:
+        for part in self._disabled:
             name, value, _ = PARTS[part]
             given = dict(self.fixed).get(name, value)
             require(
@@ -197,10 +188,13 @@ class Automatic(Condenser):
         return own | dict(self.fixed)
 
     @property
+    def _disabled(self) -> list[str]:
+        return [part.strip() for part in self.disable.split(",") if part.strip()]
+
+    @property
     def _fixed(self) -> dict[str, Any]:
         """Settings of bilevel that are not up for choice."""
-        off = [part.strip() for part in self.disable.split(",") if part.strip()]
-        return dict(PARTS[part][:2] for part in off) | dict(self.fixed)
+        return dict(PARTS[part][:2] for part in self._disabled) | dict(self.fixed)
 
     def _bilevel(self, nodes: int, **chosen: Any) -> Bilevel:
         return Bilevel(nodes=nodes, **(chosen | self._fixed))
@@ -227,7 +221,7 @@ class Automatic(Condenser):
         wanted = fixed.get("iterations", max(fewest, min(most, int(seconds / costs.iteration))))
         for tried in dict.fromkeys((hops, hops[:1])):
             base = costs.seconds(starts=len(tried), iterations=1) - costs.iteration
-            iterations = max(0, min(wanted, int((self.budget - base) / costs.iteration)))
+            iterations = min(wanted, int((self.budget - base) / costs.iteration))
             # Rather one start and many outer steps than several starts and few.
             if iterations >= wanted // 2:
                 break
@@ -297,8 +291,8 @@ class Automatic(Condenser):
             # Starts are compared whichever iterate is asked for later.
             method = self._bilevel(nodes, num_hops=hops)
             methods.append(replace(method, iterations=0, iterate="best-val"))
-        tasks = [partial(_made, one, seed, known, None) for seed in ctx.seeds for one in methods]
-        found = run_tasks(ctx, tasks)
+        tasks = [partial(_made, one, [seed], known, ()) for seed in ctx.seeds for one in methods]
+        found = [one for (one,) in run_tasks(ctx, tasks)]
         # By seed: Random, Herding and the starts; what is learned comes last.
         outcomes = [found[i : i + len(methods)] for i in range(0, len(found), len(methods))]
         starts = [
@@ -351,24 +345,13 @@ class Automatic(Condenser):
             if one is not None and isinstance(one.method, Bilevel)
         }
         if ctx.cluster is not None:
-            tasks = [partial(_made, methods[i], ctx.seeds[i], known, begun[i]) for i in begun]
-            return dict(zip(begun, run_units(ctx, tasks), strict=True))
-        assert not isinstance(known, Shared)
+            tasks = [partial(_made, methods[i], [ctx.seeds[i]], known, [begun[i]]) for i in begun]
+            return dict(zip(begun, (one for (one,) in run_units(ctx, tasks)), strict=True))
         found: dict[int, Outcome] = {}
         for method in dict.fromkeys(methods.values()):
             group = [i for i in begun if methods[i] == method]
-            together = replace(ctx, seeds=[ctx.seeds[i] for i in group])
-            try:
-                made = method.run(together, [begun[i] for i in group], known)
-                outcomes: Sequence[Outcome] = [
-                    Candidate(method, one, None, validated(one)) for one in made
-                ]
-            except RUN_ERRORS as error:
-                outcomes = [Failed(method, reason_of(error))]
-                if len(group) > 1:
-                    # A graph that fails must not take the others with it.
-                    outcomes = [_made(method, ctx.seeds[i], known, begun[i], ctx) for i in group]
-            found |= zip(group, outcomes, strict=True)
+            seeds, chosen_starts = [ctx.seeds[i] for i in group], [begun[i] for i in group]
+            found |= zip(group, _made(method, seeds, known, chosen_starts, ctx), strict=True)
         return found
 
     def _result(
@@ -405,29 +388,38 @@ class Automatic(Condenser):
 
 def _made(
     method: Condenser,
-    seed: int,
+    seeds: Sequence[int],
     known: Shared | LabelShares | None,
-    start: Start | None,
+    starts: Sequence[Start],
     ctx: Context,
-) -> Outcome:
-    """The task: what a method makes of one seed; bilevel condensation without a start makes one."""
-    part = replace(ctx, seeds=[seed], progress=ctx.progress if start else silent)
-    outcome: Outcome
+) -> list[Outcome]:
+    """The task: what a method makes of some seeds; bilevel condensation without starts makes them."""
+    part = replace(ctx, seeds=seeds, progress=ctx.progress if starts else silent)
+    outcomes: list[Outcome]
     try:
         if isinstance(method, Bilevel):
-            known = (known.read() if isinstance(known, Shared) else known) or known_labels(
-                method, part
-            )
-            begun = start or method.starts(part, known)[0]
-            (made,) = method.run(part, [begun], known)
-            outcome = Candidate(method, made, None if start else begun, validated(made))
+            labels = known.read() if isinstance(known, Shared) else known
+            labels = labels or known_labels(method, part)
+            begun = starts or method.starts(part, labels)
+            outcomes = []
+            for made, start in zip(method.run(part, begun, labels), begun, strict=True):
+                found = made.details.get("validation", {"values": []})["values"]
+                # That of the iterate that was kept, if iterates were compared.
+                scores = [score for score in found if score is not None]
+                quick = {"quick": float(max(scores))} if scores else {}
+                outcomes.append(Candidate(method, made, None if starts else start, quick))
         else:
-            outcome = Candidate(method, method.run(part)[0])
+            outcomes = [Candidate(method, made) for made in method.run(part)]
     except RUN_ERRORS as error:
-        outcome = Failed(method, reason_of(error))
-    if start is None:
+        outcomes = [Failed(method, reason_of(error))]
+        if len(seeds) > 1:
+            # A graph that fails must not take the others with it.
+            pairs = zip(seeds, starts, strict=True)
+            alone = [_made(method, [seed], known, [start], ctx) for seed, start in pairs]
+            outcomes = [one for (one,) in alone]
+    if not starts:
         ctx.progress("starts", 1, 1)
-    return outcome
+    return outcomes
 
 
 def final_score(made: CondensationResult, ctx: Context) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gcsr.data.views import CondensingView, Target, ViewCache, validation_part
+from gcsr.data.views import Target, ViewCache, validation_part
 from gcsr.models.base import Prepared
 from gcsr.models.registry import testing_model
 from gcsr.outofcore.real import real_graph
@@ -198,37 +198,6 @@ class BestValidated(Best):
             for g, graph in enumerate(zip(x, a, y, strict=True))
         ]
         return torch.tensor(found, dtype=torch.float64)
-
-
-def comparison(
-    best: Best | None,
-    view: CondensingView,
-    seeds: Sequence[int],
-    device: torch.device,
-    *,
-    every: int = 1,
-) -> Callable[[int, Sequence[Tensor]], None] | None:
-    """A callback that gives iterates to ``best``, and their validation accuracy to ``view.watch``.
-
-    If ``best`` does not validate, iterations that are a multiple of ``every`` are scored for
-    ``view.watch`` alone. This changes no result.
-    """
-    if view.watch is None:
-        return best
-    watch, last = view.watch, -1
-    validated = best if isinstance(best, BestValidated) else BestValidated(view.validation, device)
-
-    def compare(iteration: int, iterate: Sequence[Tensor]) -> None:
-        nonlocal last
-        if best is not None:
-            best(iteration, iterate)
-        # A run that was rolled back repeats iterations.
-        if iteration > last and (validated is best or iteration % every == 0):
-            scores = validated.scores[-1][1] if validated is best else validated.score(*iterate[:3])
-            last = iteration
-            watch(iteration, dict(zip(seeds, scores.tolist(), strict=True)))
-
-    return compare
 
 
 # -- Which entries of A' become edges for layers that ignore edge weights -----------------------------

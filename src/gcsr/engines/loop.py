@@ -15,7 +15,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from gcsr.engines.iterates import CURVE_POINTS, Best, comparison, recorded
+from gcsr.engines.iterates import CURVE_POINTS, Best, BestValidated, recorded
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.utils.checkpoint import CheckpointLog, State
 from gcsr.utils.devices import free_memory_bytes, within_memory
@@ -49,15 +49,6 @@ def reason_of(error: Exception) -> str:
     return str(getattr(error, "reason", error)).splitlines()[0]
 
 
-@dataclass(frozen=True, eq=False)
-class _Good:
-    """A state before an iteration, with finite values only."""
-
-    iteration: int
-    buffers: tuple[Tensor, ...]
-    best: Mapping[str, Tensor]
-
-
 @dataclass(frozen=True)
 class Rollback:
     """A graph whose loss was not finite at ``iteration``; it continued from ``back_to``."""
@@ -89,7 +80,10 @@ class DivergenceGuard:
         self.rollbacks: list[Rollback] = []
         self._unit = unit
         self._best = best
-        self._good = _Good(0, (), {})
+        # The last good state: before an iteration, with finite values only.
+        self._iteration = 0
+        self._buffers: tuple[Tensor, ...] = ()
+        self._kept: Mapping[str, Tensor] = {}
         self._part = None
         if checkpoint is not None and device is not None:
             self._part = checkpoint.part(f"graphs-{seeds[0]}-{seeds[-1]}-{len(seeds)}", device)
@@ -124,18 +118,17 @@ class DivergenceGuard:
         Returns its iteration, or ``None`` if one of them was rolled back too often. Then the good
         state is written to the checkpoint, and the buffers stay as they are.
         """
-        good = self._good
         graphs = bad.nonzero().flatten().tolist()
         if any(self._halvings(graph) >= MOST_ROLLBACKS for graph in graphs):
             if self._part is not None:
                 self._part.save(self._state(losses))
             return None
-        self.rollbacks += [Rollback(graph, iteration, good.iteration) for graph in graphs]
-        for buffer, saved in zip(buffers, good.buffers, strict=True):
+        self.rollbacks += [Rollback(graph, iteration, self._iteration) for graph in graphs]
+        for buffer, saved in zip(buffers, self._buffers, strict=True):
             buffer.copy_(saved)
         if self._best is not None:
-            self._best.restore(good.best)
-        return good.iteration
+            self._best.restore(self._kept)
+        return self._iteration
 
     def lr_scale(self, x: Tensor) -> Tensor | None:
         """Factors of the learning rates after the halvings, ``(graphs, 1, 1)`` and like ``x``."""
@@ -159,21 +152,20 @@ class DivergenceGuard:
         if self._part is None:
             return ""
         folder = self._part.path.parent
-        return f"; the state before {self._unit} {self._good.iteration} is kept in {folder}"
+        return f"; the state before {self._unit} {self._iteration} is kept in {folder}"
 
     def _halvings(self, graph: int) -> int:
         return sum(one.graph == graph for one in self.rollbacks)
 
     def _keep(self, iteration: int, buffers: Sequence[Tensor]) -> None:
-        best = {} if self._best is None else self._best.state()
-        self._good = _Good(iteration, tuple(buffer.clone() for buffer in buffers), best)
+        self._iteration, self._buffers = iteration, tuple(buffer.clone() for buffer in buffers)
+        self._kept = {} if self._best is None else self._best.state()
 
     def _state(self, losses: Tensor) -> State:
-        good = self._good
-        tensors = {f"buffer {i}": buffer for i, buffer in enumerate(good.buffers)}
-        tensors |= {"losses": losses[: good.iteration], **good.best}
+        tensors = {f"buffer {i}": buffer for i, buffer in enumerate(self._buffers)}
+        tensors |= {"losses": losses[: self._iteration], **self._kept}
         rollbacks = [[one.graph, one.iteration, one.back_to] for one in self.rollbacks]
-        return State(tensors, {"iteration": good.iteration, "rollbacks": rollbacks})
+        return State(tensors, {"iteration": self._iteration, "rollbacks": rollbacks})
 
 
 class OuterStep(ABC):
@@ -302,7 +294,7 @@ def learn(
     step: OuterStep,
     iterations: int,
     iterate: Callable[[int], tuple[Tensor, ...]],
-    best: Best | None,
+    best: Best | str,
     *,
     loss: str = "matching_loss",
     part: Sequence[int] = (),
@@ -317,25 +309,45 @@ def learn(
         ctx, step, iterations: what runs.
         iterate: X', A', Y' of every graph as they are now, before an iteration, and what the method
             adds.
-        best: compares iterates at ``compare_at``, by default ten times; ``None``: the last one is
-            returned.
+        best: compares iterates at ``compare_at``, by default ten times; ``best-val``:
+            :class:`BestValidated` does; ``last``: the last one is returned.
         loss: the provenance key of the losses.
         part: names this part of the checkpoint; by default the seeds.
-        watch_every: see :func:`~gcsr.engines.iterates.comparison`.
+        watch_every: where ``best`` does not validate, ``view.watch`` gets the validation accuracy of
+            iterations that are a multiple of this. It changes no result.
         unit: the method's word for an iteration.
         options: those of :func:`optimize`.
     """
     view, seeds = ctx.view, ctx.seeds
     if compare_at is None:
         compare_at = range(0, iterations, max(1, iterations // COMPARISONS))
-    guard = DivergenceGuard(best, view.checkpoint, part or seeds, ctx.device, unit)
-    compare = comparison(best, view, seeds, ctx.device, every=watch_every)
+    chosen, watched = None if isinstance(best, str) else best, -1
+    if best == "best-val":
+        chosen = BestValidated(view.validation, ctx.device)
+    guard = DivergenceGuard(chosen, view.checkpoint, part or seeds, ctx.device, unit)
+    validated = chosen
+    if view.watch is not None and not isinstance(chosen, BestValidated):
+        validated = BestValidated(view.validation, ctx.device)
+
+    def compare(iteration: int) -> None:
+        nonlocal watched
+        now = iterate(iteration)
+        if chosen is not None:
+            chosen(iteration, now)
+        # A run that was rolled back repeats iterations.
+        if view.watch is None or validated is None or iteration <= watched:
+            return
+        if validated is chosen or iteration % watch_every == 0:
+            scores = validated.scores[-1][1] if validated is chosen else validated.score(*now[:3])
+            watched = iteration
+            view.watch(iteration, dict(zip(seeds, scores.tolist(), strict=True)))
+
     losses = optimize(
         step,
         iterations,
         progress=ctx.progress,
         guard=guard,
-        compare=None if compare is None else lambda i: compare(i, iterate(i)),
+        compare=None if validated is None else compare,
         compare_at=compare_at,
         **options,
     )
@@ -343,9 +355,9 @@ def learn(
     details: list[dict[str, Any]] = [
         {loss: {"every": every, "values": recorded(one)}} for one in losses[::every].T
     ]
-    if best is not None:
-        details = [one | {best.measure: best.curve(g)} for g, one in enumerate(details)]
-    found = best.kept if best is not None else iterate(iterations)
+    if chosen is not None:
+        details = [one | {chosen.measure: chosen.curve(g)} for g, one in enumerate(details)]
+    found = chosen.kept if chosen is not None else iterate(iterations)
     return Learned(found, losses, details, [guard.notes(g) for g in range(len(seeds))])
 
 

@@ -298,9 +298,12 @@ class Condenser(NamedSettings, ABC):
                     if self.ratio is None:
                         raise
                     raise error.of_ratio(self.ratio, view.visible.num_nodes) from None
-                kinds = [type(one) for one in made] if isinstance(made, list) else type(made)
+                many = isinstance(made, list | tuple)
+                kinds = [type(one) for one in made] if many else type(made)
                 require(
-                    kinds == [CondensationResult] * len(seeds),
+                    many
+                    and len(made) == len(seeds)
+                    and all(isinstance(one, CondensationResult) for one in made),
                     f"run of {self.name!r} must return a list with one CondensationResult per seed"
                     f" ({len(seeds)}), got {kinds}.",
                 )
@@ -324,7 +327,6 @@ class Condenser(NamedSettings, ABC):
         """The view of a graph, without test labels unless these settings need them."""
         view = source if isinstance(source, CondensingView | Graph) else argument_graph(source)
         if isinstance(view, StoredGraph) and not view.inductive:
-            self._require_blocks()
             self.estimate(view).require_room()
         if isinstance(view, Graph):
             view = View(view).condensing(leak_every_label=self.leaks_test_labels)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -250,21 +250,13 @@ class Bilevel(BilevelSchedule, Condenser):
         x = initial.clone() if columns is None else initial[..., columns.to(initial.device)]
         y = torch.stack([start.targets for start in starts if start.targets is not None])
         step = BilevelStep(x, y, self, real, seeds, structure, view.visible.multi_label)
-        best: BestValidated | None = None
+        best: BestValidated | str = "last"
         if self.iterate == "best-val":
 
             def score(g: int, x: Tensor, a: Tensor, y: Tensor) -> float:
+                options: dict[str, Any] = {"hidden_channels": QUICK_HIDDEN, "recipe": QUICK}
                 networks = range(QUICK_NETWORKS)
-                quickly = partial(
-                    kept.quick.score,
-                    x,
-                    a,
-                    y,
-                    networks,
-                    0,
-                    hidden_channels=QUICK_HIDDEN,
-                    recipe=QUICK,
-                )
+                quickly = partial(kept.quick.score, x, a, y, networks, 0, **options)
                 if kept.scores:
                     return quickly()
                 # The first iterate is the start, which the automatic mode has scored before.

@@ -79,7 +79,17 @@ def condense_spread(
         trained = train_spread(cluster, request, shared, visible, progress)
         experts = None if trained is None else (trained, request)
     groups = [[seed] for seed in seeds] if on_cpu else [list(seeds)]
-    answer = _WatchUnits(watch)
+    raised: list[Exception] = []
+
+    def answer(unit: int, question: tuple[int, Mapping[int, float]]) -> bool:
+        """Call the watch with the scores of a unit; whether units may continue."""
+        if not raised and watch is not None:
+            try:
+                watch(*question)
+            except Exception as reason:
+                raised.append(reason)
+        return not raised
+
     units: list[Unit] = [
         cluster.submit(
             _condense_unit,
@@ -99,9 +109,9 @@ def condense_spread(
     try:
         found = cluster.results(units, progress, answer if watch is not None else None)
     except EndedError:
-        if answer.reason is None:
+        if not raised:
             raise
-        raise answer.reason from None
+        raise raised[0] from None
     return [one for group in found for one in group]
 
 
@@ -143,23 +153,6 @@ def _task_unit(
     view, device = shared.get(), torch.device("cpu")
     with suitable_threads(view.visible.x.numel(), device):
         return task(Context(view, nodes, seeds, device, progress))
-
-
-class _WatchUnits:
-    """Calls the watch with the scores of all units, and keeps the exception that it raised."""
-
-    def __init__(self, watch: Watch | None) -> None:
-        self._watch = watch
-        self.reason: BaseException | None = None
-
-    def __call__(self, unit: int, question: tuple[int, Mapping[int, float]]) -> bool:
-        """Whether the unit may continue."""
-        if self.reason is None and self._watch is not None:
-            try:
-                self._watch(*question)
-            except Exception as reason:
-                self.reason = reason
-        return self.reason is None
 
 
 def _condense_unit(

@@ -37,7 +37,7 @@ from torch.nn.functional import normalize, one_hot
 from gcsr.data.features import csr_matrix, is_sparse
 from gcsr.data.views import VisibleGraph
 from gcsr.engines.direct import CHECK_EVERY, DirectStep
-from gcsr.engines.iterates import QUICK_RUNS, BestValidated
+from gcsr.engines.iterates import QUICK_RUNS
 from gcsr.engines.loop import COMPARISONS, Units, advance_together, feature_unit, learn
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.equations.propagation import normalized_adjacency
@@ -143,8 +143,7 @@ class GDEM(Condenser):
 
         lrs = (self.feature_lr * feature_unit(x, self.units), self.eigen_lr)
         step = DirectStep((x, vectors), lrs, loss, learned)
-        best = None if self.iterate == "last" else BestValidated(ctx.view.validation, ctx.device)
-        made = learn(ctx, step, self.iterations, iterate, best, check_every=CHECK_EVERY)
+        made = learn(ctx, step, self.iterations, iterate, self.iterate, check_every=CHECK_EVERY)
         return [
             CondensationResult(
                 made.iterate[0][g].float(),

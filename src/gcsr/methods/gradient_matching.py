@@ -21,7 +21,7 @@ from gcsr.engines.gradient.engine import (
 from gcsr.engines.gradient.learners import LEARNERS, ClassMeans, Network
 from gcsr.engines.gradient.real import RealSource
 from gcsr.engines.gradient.structures import EdgeGenerator, Generator, TransportTerm
-from gcsr.engines.iterates import QUICK_RUNS, BestValidated, epochs_to_compare
+from gcsr.engines.iterates import QUICK_RUNS, epochs_to_compare
 from gcsr.engines.loop import (
     PRECISIONS,
     Precision,
@@ -123,15 +123,12 @@ class AlternatingCondenser(Condenser):
             learned = step.adjacency()
             return step.x, identity if learned is None else self._returned(learned), targets
 
-        best = None
-        if self.iterate == "best-val":
-            best = BestValidated(ctx.view.validation, ctx.device)
         made = learn(
             ctx,
             step,
             self.epochs,
             iterate,
-            best,
+            self.iterate,
             compare_at=self._compared,
             unit="epoch",
             check_every=1,

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from gcsr.data.views import Target
 from gcsr.engines.direct import CHECK_EVERY, DirectStep
-from gcsr.engines.iterates import QUICK_RUNS, BestValidated
+from gcsr.engines.iterates import QUICK_RUNS
 from gcsr.engines.loop import COMPARISONS, Units, advance_together, feature_unit, learn
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.equations.gntk import KernelNodes, ridge_prediction, tangent_kernel
@@ -143,8 +143,7 @@ class KRR(Condenser):
             return x, torch.stack([self.adjacency(one) for one in x]), self.targets(y), y
 
         step = DirectStep((x, y), (feature_lr, self.label_lr), loss)
-        best = None if self.iterate == "last" else BestValidated(ctx.view.validation, ctx.device)
-        made = learn(ctx, step, self.iterations, iterate, best, check_every=CHECK_EVERY)
+        made = learn(ctx, step, self.iterations, iterate, self.iterate, check_every=CHECK_EVERY)
         x, adjacency, targets, y = made.iterate
         accuracy = self._kernel_accuracy(view.validation, x, y)
         results = []

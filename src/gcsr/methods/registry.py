@@ -205,7 +205,7 @@ def build(name: str, settings: Mapping[str, Any]) -> Condenser:
         key = known_setting(chosen, given)
         require(key not in named and key not in fixed, f"{given} is given twice.")
         if key == "window":
-            _require_kept(value)
+            _require_kept(value, setting_kinds(chosen)[key])
         (named if key in own else fixed)[key] = value
     if fixed:
         named["fixed"] = tuple(sorted(fixed.items()))
@@ -215,9 +215,10 @@ def build(name: str, settings: Mapping[str, Any]) -> Condenser:
 # -- Settings as people write them: text to the type of a method's field ------------------------------
 
 
-def _require_kept(window: Any) -> None:
+def _require_kept(window: Any, kind: Any) -> None:
+    removed = isinstance(window, str) and window in _REMOVED_WINDOWS
     require(
-        not isinstance(window, str) or window not in _REMOVED_WINDOWS,
+        not removed or int not in kinds_of(kind),
         f"window={window} was removed in version 0.1: window is an integer now; leave it out.",
     )
 
@@ -225,7 +226,7 @@ def _require_kept(window: Any) -> None:
 def value_of(key: str, text: str, kind: Any) -> Any:
     """What ``text`` means as a value of a field of that kind."""
     if key == "window":
-        _require_kept(text)
+        _require_kept(text, kind)
     choices = kinds_of(kind)
     for choice in choices:
         parse = _READ[choice][1] if choice in _READ else str

@@ -100,7 +100,7 @@ class SFGC(SnapshotCondenser):
     def _compare_every(self) -> int:
         return self.score_every if self.iterate == "gntk" else super()._compare_every
 
-    def _best(self, ctx: Context) -> Best | None:
+    def _best(self, ctx: Context) -> Best | str:
         if self.iterate != "gntk":
             return super()._best(ctx)
         return BestByKernel(

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor
 
-from gcsr.engines.iterates import Best, BestValidated, recorded
+from gcsr.engines.iterates import Best, recorded
 from gcsr.engines.loop import (
     PRECISIONS,
     Precision,
@@ -184,9 +184,9 @@ class TrajectoryCondenser(Condenser):
         """What Y' is learned from; ``None``: it is not learned."""
         return None
 
-    def _best(self, ctx: Context) -> Best | None:
-        """What keeps the best iterate; ``None``: the last is returned."""
-        return None if self.iterate == "last" else BestValidated(ctx.view.validation, ctx.device)
+    def _best(self, ctx: Context) -> Best | str:
+        """What keeps the best iterate, or its name (:func:`~gcsr.engines.loop.learn`)."""
+        return self.iterate
 
     def run(self, ctx: Context) -> list[CondensationResult]:
         """One condensed graph per seed."""

@@ -1,8 +1,8 @@
 r"""Class-wise centers as initial condensed features, instead of sampled training rows.
 
 Every visible node belongs to its most likely class (training labels are kept), and the nodes of a class
-are grouped (:mod:`gcsr.starts.clusters`). No test label is read; validation labels
-decide when pseudo-labelers have learned enough and at which temperature they predict.
+are grouped. No test label is read; validation labels decide when pseudo-labelers have learned enough
+and at which temperature they predict.
 """
 
 from __future__ import annotations

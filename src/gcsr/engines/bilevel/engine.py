@@ -29,6 +29,7 @@ from gcsr.engines.bilevel.real_loss import RealLoss
 from gcsr.engines.bilevel.window import InnerAdam, SmallGraph, Students, Window, logits_gradient
 from gcsr.engines.loop import MOST_ROLLBACKS, OuterStep
 from gcsr.engines.structure import SelfExpressiveStructure, SyntheticFeatures
+from gcsr.models.base import init_batch
 from gcsr.models.mlp import MLP
 from gcsr.training.adam import Adam
 from gcsr.training.classification import probabilities
@@ -163,11 +164,10 @@ class BilevelStep(OuterStep):
 
     def renew(self, iteration: int, student: int) -> None:
         """Replace a student of every graph by a new one after its burn-in."""
-        for graph, seed in enumerate(self._seeds):
-            generator = make_generator(seed, f"student {student} of iteration {iteration}")
-            features, classes = int(self.x.shape[-1]), int(self.logits.shape[-1])
-            weights = self._model.init(features, classes, generator)
-            self._newcomers.replace(graph, 0, weights)
+        name = f"student {student} of iteration {iteration}"
+        generators = [make_generator(seed, name) for seed in self._seeds]
+        features, classes = int(self.x.shape[-1]), int(self.logits.shape[-1])
+        self._newcomers.begin(init_batch(self._model, features, classes, generators))
         self._run("burn-in", lambda: self.windows[1].advance(self.small_graph()))
         self.students.take(student, self._newcomers)
 

@@ -75,30 +75,25 @@ class Students:
         """Everything that training changes."""
         return (*self.params, *self.first, *self.second, self.age)
 
-    def replace(self, graph: int, student: int, weights: tuple[Tensor, ...]) -> None:
-        """Replace a student by a new network (weights with a batch dimension of one)."""
-        for group in (self.params, self.first, self.second):
-            for place, fresh in zip(self._part(group, student), weights, strict=True):
-                place[graph] = fresh[0].to(place) if group is self.params else 0
-        self.age[graph, student] = 0
+    def begin(self, weights: tuple[Tensor, ...]) -> None:
+        """Start again from the weights of new networks, one of every graph along a batch dimension."""
+        for place, fresh in zip(self.params, weights, strict=True):
+            place.copy_(fresh.view_as(place))
+        for place in (*self.first, *self.second, self.age):
+            place.zero_()
 
     def take(self, student: int, newcomers: Students) -> None:
         """Replace a student by the only student of ``newcomers``, moments and age included."""
-        for group, new in (
+        hidden = self.params[2].shape[2]
+        columns = slice(student * hidden, (student + 1) * hidden)
+        for (w1, b1, w2, b2), new in (
             (self.params, newcomers.params),
             (self.first, newcomers.first),
             (self.second, newcomers.second),
         ):
-            for place, one in zip(self._part(group, student), newcomers._part(new, 0), strict=True):
-                place.copy_(one)
+            w1[:, :, columns], b1[:, :, columns] = new[:2]
+            w2[:, student], b2[:, student] = new[2][:, 0], new[3][:, 0]
         self.age[:, student] = newcomers.age[:, 0]
-
-    def _part(self, group: tuple[Tensor, ...], student: int) -> tuple[Tensor, ...]:
-        """One student of every graph, as views of weights or moments."""
-        w1, b1, w2, b2 = group
-        h = w2.shape[2]
-        columns = slice(student * h, (student + 1) * h)
-        return w1[:, :, columns], b1[:, :, columns], w2[:, student], b2[:, student]
 
 
 @dataclass(frozen=True, eq=False)
