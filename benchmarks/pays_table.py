@@ -83,7 +83,15 @@ def _continual(files: list[tuple[str, Any]]) -> Lines:
         shown, last = (f"{cell} {device}" if cell != last else ""), cell
         accuracy = f"{row['average_accuracy']:.1f} ± {row['std']:.1f}"
         size = f"{row['bytes']:,.0f}" if row["bytes"] else "-"
-        rows.append((shown, way + code_of(row), accuracy, f"{row['forgetting']:.1f}", size))
+        rows.append(
+            (
+                shown,
+                way + code_of(row | {"method": way}),
+                accuracy,
+                f"{row['forgetting']:.1f}",
+                size,
+            )
+        )
     return table(heads, rows)
 
 
@@ -95,7 +103,8 @@ def _growing(files: list[tuple[str, Any]]) -> Lines:
         seconds = [f"{one['condense_seconds']:.1f}" for one in sides]
         seconds[0] += f" ({100 * row['ratio_of_seconds']:.0f} %)"
         accuracies = (_accuracy(one) for one in sides)
-        rows.append((f"{row['cell']}{code_of(row)}", *accuracies, *seconds))
+        code = code_of(row | {"method": "auto"})
+        rows.append((f"{row['cell']}{code}", *accuracies, *seconds))
     return table(heads, rows)
 
 
