@@ -38,7 +38,9 @@ python benchmarks/leaderboard_page.py > docs/leaderboard.md
 
 Rows with scores, seeds, seconds, bytes, memory, settings, machines and hashes are in
 [results/leaderboard.jsonl](../results/leaderboard.jsonl). To add a method or a graph, run the
-first command with `--method module:Class` or `--data FILE`, and the second one."""
+first command with `--method module:Class` or `--data FILE`, and the second one.
+`gcsr benchmark --out results/leaderboard.jsonl` writes the same as CSV, as LaTeX, and as an HTML
+page that also has accuracy against seconds and bytes."""
 RULES = """- Selection by validation only. Test labels are not available while condensing, selecting or
   tuning. They are read once, for the epoch that validates best.
 {protocol}
