@@ -29,6 +29,7 @@ BEFORE = "measured before rows carried a hash of their source"
 RESULTS = Path(__file__).parents[1] / "results"
 # Revisions of code of which no row records them; read from its commit.
 _REVISIONS = {"cca4b97": {"auto": 7, "bilevel": 3}}
+_RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _MARK = re.compile("\0([^\0]*)\0")
 
 
@@ -104,7 +105,8 @@ def with_code(lines: list[str]) -> list[str]:
     if not names:
         return lines
     marks = {
-        name: f" {'¹²³⁴⁵⁶⁷⁸⁹'[place - 1]}" if place else "" for place, name in enumerate(names)
+        name: f" {str(place).translate(_RAISED)}" if place else ""
+        for place, name in enumerate(names)
     }
     text = _MARK.sub(lambda found: marks[found[1]], text)
     notes = [f"Code: {names[0]}.", *(f"{marks[name].strip()} {name}." for name in names[1:])]
