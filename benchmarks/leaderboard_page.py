@@ -15,7 +15,14 @@ from textwrap import fill
 
 from automatic_table import fewer_steps
 from gcsr.benchmarking.measurement import variant_of
-from gcsr.benchmarking.results import Case, Results, accuracy_of, markdown_table, short_name
+from gcsr.benchmarking.results import (
+    OUTDATED,
+    Case,
+    Results,
+    accuracy_of,
+    markdown_table,
+    short_name,
+)
 from gcsr.benchmarking.store import Row, Store, failed_row
 from gcsr.utils.formatting import counted
 
@@ -31,7 +38,9 @@ python benchmarks/leaderboard_page.py > docs/leaderboard.md
 
 Rows with scores, seeds, seconds, bytes, memory, settings, machines and hashes are in
 [results/leaderboard.jsonl](../results/leaderboard.jsonl). To add a method or a graph, run the
-first command with `--method module:Class` or `--data FILE`, and the second one."""
+first command with `--method module:Class` or `--data FILE`, and the second one.
+`gcsr benchmark --out results/leaderboard.jsonl` writes the same as CSV, as LaTeX, and as an HTML
+page that also has accuracy against seconds and bytes."""
 RULES = """- Selection by validation only. Test labels are not available while condensing, selecting or
   tuning. They are read once, for the epoch that validates best.
 {protocol}
@@ -77,6 +86,7 @@ def page(rows: list[Row], automatic: list[Row]) -> str:
         " A `-` is a cell that is not measured.",
         _measured(results, most, len(every.methods)),
         *(_measured(Results.of(sizes[size]), size, len(every.methods)) for size in sorted(others)),
+        *_outdated(every),
         *_machines(rows),
         _automatic_machines(every, automatic),
     ]
@@ -98,6 +108,8 @@ def page(rows: list[Row], automatic: list[Row]) -> str:
         parts += [f"## {size} nodes per class: test accuracy (%)"]
         parts += [_table(other.matrix(other.cases(), ("**", "**")))]
     for heading, sentences in every.remarks():
+        if heading == OUTDATED:
+            continue  # it is said above
         parts += [f"## {heading}", "\n".join(_item(f"- {one}") for one in sentences)]
     return "\n\n".join(parts) + "\n"
 
@@ -117,6 +129,17 @@ def _measured(results: Results, size: int, methods: int) -> str:
     missing = ", ".join(f"{label} on {count}" for label, count in short.items())
     rest = f". On fewer: {missing}" if short else ""
     return f"- {size} nodes per class: {where}. {whole} of {methods} methods on all of them{rest}."
+
+
+def _outdated(results: Results) -> list[str]:
+    """Which rows were measured before the results of their method changed."""
+    found = [f"{count} of {label}" for label, count in results.outdated.items()]
+    if not found:
+        return []
+    return [
+        f"- {counted(sum(results.outdated.values()), 'row')} were measured with an earlier revision of"
+        f" the method: {_and(found)}. The first command measures them again."
+    ]
 
 
 def _machines(rows: list[Row]) -> list[str]:

@@ -12,6 +12,8 @@ from gcsr.evaluation.intervals import Accuracy, Difference
 from rows import code_of, table, with_code, with_interval
 
 Lines = list[str]
+# Graphs that are files and not registered datasets; `wordnet` is the file of 2,500 words.
+FILES = {"facebook-pagepage", "wordnet"}
 
 
 def pays_sections(results: Path) -> Lines:
@@ -27,18 +29,22 @@ def pays_sections(results: Path) -> Lines:
 
 def _searches(files: list[tuple[str, Any]]) -> Lines:
     heads = ("graph, nodes, device", "searched on", "condensing", "configurations", "finalists")
-    heads += ("all, s", "operations", "tau [95 %]", "regret, points", "test, %", "pays")
+    heads += ("all, s", "operations", "tau [95 %]", "regret, points", "test, %", "faster")
     rows = []
     for row in (row for _, found in files for row in found):
         whole = row["rankings"]["whole"]["total_seconds"]
+        configurations = row["configurations"]
+        models = ", ".join(dict.fromkeys(one["model"] for one in configurations))
+        epochs = f"{len(configurations)} configurations, {row['recipe']['epochs']} epochs"
+        places = {"condensed": row["cell"], "random": epochs, "whole": models}
         for name, one in row["rankings"].items():
             low, high = one["tau_interval"] or (0.0, 0.0)
             tau = "-" if one["tau"] is None else f"{one['tau']:.2f} [{low:.2f}, {high:.2f}]"
             times = whole / one["total_seconds"]
-            pays = "yes" if times > 1 else "**no**"
+            faster = "yes" if times > 1 else "**no**"
             rows.append(
                 (
-                    row["cell"] if name == "condensed" else "",
+                    places.get(name, ""),
                     name + (code_of(row) if name == "condensed" else ""),
                     f"{one['condense_seconds'] or 0:.1f}",
                     f"{sum(one['seconds']):.1f}",
@@ -48,7 +54,7 @@ def _searches(files: list[tuple[str, Any]]) -> Lines:
                     tau,
                     f"{one['regret']:.2f}",
                     "-" if one["test"] is None else f"{one['test']:.1f}",
-                    "-" if name == "whole" else f"{pays} ({times:.2g} times)",
+                    "-" if name == "whole" else f"{faster} ({times:.2g} times)",
                 )
             )
     return table(heads, rows)
@@ -83,7 +89,15 @@ def _continual(files: list[tuple[str, Any]]) -> Lines:
         shown, last = (f"{cell} {device}" if cell != last else ""), cell
         accuracy = f"{row['average_accuracy']:.1f} ± {row['std']:.1f}"
         size = f"{row['bytes']:,.0f}" if row["bytes"] else "-"
-        rows.append((shown, way + code_of(row), accuracy, f"{row['forgetting']:.1f}", size))
+        rows.append(
+            (
+                shown,
+                way + code_of(row | {"method": way}),
+                accuracy,
+                f"{row['forgetting']:.1f}",
+                size,
+            )
+        )
     return table(heads, rows)
 
 
@@ -95,7 +109,8 @@ def _growing(files: list[tuple[str, Any]]) -> Lines:
         seconds = [f"{one['condense_seconds']:.1f}" for one in sides]
         seconds[0] += f" ({100 * row['ratio_of_seconds']:.0f} %)"
         accuracies = (_accuracy(one) for one in sides)
-        rows.append((f"{row['cell']}{code_of(row)}", *accuracies, *seconds))
+        code = code_of(row | {"method": "auto"})
+        rows.append((f"{row['cell']}{code}", *accuracies, *seconds))
     return table(heads, rows)
 
 
@@ -131,7 +146,12 @@ def _privacy(files: list[tuple[str, Any]]) -> Lines:
                     f"{near['nearer_to_training']:.0f}" if own else "",
                 )
             )
-    return table(heads, rows)
+    options = [
+        f"--data {_data(row)} --runs {row['runs']} --shadows {row['shadows']}"
+        f" --epochs {row['recipe']['epochs']}"
+        for _, row in files
+    ]
+    return [*table(heads, rows), "", _commands("gcsr privacy FILE", options)]
 
 
 def _robustness(files: list[tuple[str, Any]]) -> Lines:
@@ -150,7 +170,30 @@ def _robustness(files: list[tuple[str, Any]]) -> Lines:
                     str(difference),
                 )
             )
-    return table(heads, rows)
+    options = []
+    for _, row in files:
+        noises, levels = (
+            " ".join(f"--{key} {value:{form}}" for value in dict.fromkeys(found))
+            for key, form, found in (
+                ("noise", "", (one["noise"] for one in row["rows"][1:])),
+                ("level", "g", (one["level"] for one in row["rows"][1:])),
+            )
+        )
+        options.append(
+            f"{_data(row)} --nodes {row['nodes']} {noises} {levels} --graphs {row['graphs']}"
+            f" --runs {row['runs']} --epochs {row['recipe']['epochs']}"
+        )
+    return [*table(heads, rows), "", _commands("gcsr robustness", options)]
+
+
+def _data(row: dict[str, Any]) -> str:
+    name = str(row["dataset"])
+    return f"graphs/{name}.npz" if name in FILES else name
+
+
+def _commands(program: str, options: list[str]) -> str:
+    """The commands of rows, from what the rows say."""
+    return f"Commands: {', '.join(f'`{program} {one} --json`' for one in options)}."
 
 
 def _unseen(files: list[tuple[str, Any]]) -> Lines:
@@ -175,7 +218,8 @@ SECTIONS: tuple[tuple[str, str, str, Callable[[list[tuple[str, Any]]], Lines]], 
     (
         "Architecture search",
         "`benchmarks/search.py` (`results/search/`): the same configurations on the condensed graph,\n"
-        "on random nodes in as many bytes and on the whole graph ([definitions](search.md)).\n",
+        "on random nodes in as many bytes and on the whole graph ([definitions](search.md)). The\n"
+        "last column is of seconds alone: what the winner loses is the regret.\n",
         "search",
         _searches,
     ),

@@ -8,24 +8,27 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from pathlib import Path
 from shlex import join
 from typing import Any
 
 from gcsr.benchmarking.cells import PSEUDO_LABELS
 from gcsr.benchmarking.measurement import resplit, variant_of
-from gcsr.benchmarking.results import markdown_table
+from gcsr.benchmarking.results import markdown_table, outdated_methods
 from gcsr.benchmarking.store import Store, failed_row
 from gcsr.data.graph import Graph
 from gcsr.datasets.loading import load
 from gcsr.evaluation.intervals import Accuracy
 from gcsr.methods.base import code_versions
-from gcsr.methods.registry import BUILT_IN, method
 from gcsr.utils.devices import machine_name, pick_device
 from gcsr.version import __version__
 
 Row = dict[str, Any]
 BEFORE = "measured before rows carried a hash of their source"
+RESULTS = Path(__file__).parents[1] / "results"
+# Revisions of code of which no row records them; read from its commit.
+_REVISIONS = {"cca4b97": {"auto": 7, "bilevel": 3}}
 SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _MARK = re.compile("\0([^\0]*)\0")
 
@@ -58,15 +61,41 @@ def code_name(row: Row) -> str:
     if "source" not in versions:
         return BEFORE
     found = f"version {versions['gcsr']}, source {versions['source'][:7]}"
-    revisions = row.get("revisions") or (row.get("made_by") or {}).get("revisions") or {}
-    changed = [
-        name
-        for name, revision in revisions.items()
-        if name in BUILT_IN and method(name).revision != revision
-    ]
-    if changed:
+    revisions = row.get("revisions") or (row.get("made_by") or {}).get("revisions")
+    if revisions is None:
+        known = _revisions().get(versions["source"][:7], {})
+        revisions = {name: known[name] for name in _run_by(row) if name in known}
+    if changed := outdated_methods({"revisions": revisions}):
         return f"{found}, an earlier revision of {', '.join(changed)}"
     return found if versions["gcsr"] == __version__ else f"{found}, an earlier version"
+
+
+def _run_by(row: Row) -> tuple[str, ...]:
+    """The method of a row that does not record revisions, and what that method runs."""
+    name = row.get("method", "")
+    return (name, "bilevel") if name == "auto" else (name,)
+
+
+@cache
+def _revisions() -> dict[str, dict[str, int]]:
+    """Revisions of methods by the code they are part of, from all rows that record both."""
+    found = {source: dict(known) for source, known in _REVISIONS.items()}
+
+    def read(value: Any) -> None:
+        if isinstance(value, dict):
+            source = (value.get("versions") or {}).get("source")
+            if source and isinstance(value.get("revisions"), dict):
+                found.setdefault(source[:7], {}).update(value["revisions"])
+            value = list(value.values())
+        if isinstance(value, list):
+            for one in value:
+                read(one)
+
+    for path in sorted(RESULTS.rglob("*.json")):
+        read(json.loads(path.read_text(encoding="utf-8")))
+    for path in sorted(RESULTS.rglob("*.jsonl")):
+        read(list(Store(path)))
+    return found
 
 
 def with_code(lines: list[str]) -> list[str]:

@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from gcsr.utils.formatting import byte_count, counted  # noqa: E402
 from papers100m import calculation  # noqa: E402 - beside this file
+from rows import code_of, with_code  # noqa: E402 - beside this file
 
 ROWS = ROOT / "results" / "bench"
 FILES = {
@@ -57,7 +58,8 @@ def table(rows: list[Row]) -> list[str]:
         ]
         slope = "-" if row["exponent"] is None else f"{row['exponent']:.2f}"
         lines.append(f"| {row['what']} | {' | '.join(cells)} | {slope} |")
-    return [*lines, "", f"Wall clock (processor seconds), peak memory. {_conditions(rows[0])}"]
+    conditions = f"Wall clock (processor seconds), peak memory. {_conditions(rows[0])}"
+    return [*lines, "", f"{conditions} {with_code([code_of(rows[0])])[-1]}"]
 
 
 def _conditions(row: Row) -> str:
@@ -92,9 +94,10 @@ def beside(
             made = sum(by[name] for name in by.keys() - {"generate", "evaluate", "total"})
             accuracy = (rows or [{}])[0]["accuracies"][i]
             lines.append(
-                f"| {where} | {size:,} | {made:.1f} s | {by['evaluate']:.1f} s | {accuracy:.1f} % |"
+                f"| {where}{code_of(rows[0])} | {size:,} | {made:.1f} s | {by['evaluate']:.1f} s"
+                f" | {accuracy:.1f} % |"
             )
-    return lines if len(lines) > 2 else [NOT_YET]
+    return with_code(lines) if len(lines) > 2 else [NOT_YET]
 
 
 def sparse_features(rows: list[Row]) -> list[str]:
@@ -104,8 +107,9 @@ def sparse_features(rows: list[Row]) -> list[str]:
     for row in rows:
         found = f"{row['cpu_seconds']:.1f} | {row['peak_bytes'] / 2**30:.2f} GiB"
         score = 100 * row["validation"][-1]["final"]
-        lines.append(f"| {row['cell']} | {found} | {score:.1f} % | `{row['graph'][:8]}` |")
-    return lines
+        code = code_of(row | {"method": "auto"})
+        lines.append(f"| {row['cell']}{code} | {found} | {score:.1f} % | `{row['graph'][:8]}` |")
+    return with_code(lines)
 
 
 def sections(rows: dict[str, list[Row] | None]) -> dict[str, list[str]]:

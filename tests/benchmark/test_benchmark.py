@@ -391,3 +391,14 @@ def test_rows_of_other_epochs_are_said_and_one_network_compares_nothing(tmp_path
     assert set(results.epochs) == {3, 4}
     assert "different epochs" in results.markdown()
     assert all(not results.best(case) for case in results.cases())
+
+
+def test_rows_of_an_earlier_revision_are_said(tmp_path: Path, monkeypatch: Any) -> None:
+    grid = {"data": ["digits"], "nodes": [20], "seeds": 1, "runs": 1, "epochs": 3}
+    out = tmp_path / "rows.jsonl"
+    gcsr.benchmark(methods=["random", "clusters"], out=out, **grid)
+    assert not Results.of(Store(out)).outdated
+    monkeypatch.setattr(gcsr.Clusters, "revision", gcsr.Clusters.revision + 1)
+    results = Results.of(Store(out))
+    assert results.outdated == {"clusters": 1}
+    assert "earlier revision of the method\n\n- clusters: 1 row" in results.markdown()

@@ -21,12 +21,14 @@ from scipy.stats import rankdata
 from gcsr.benchmarking.cells import PSEUDO_LABELS, WHOLE_GRAPH
 from gcsr.benchmarking.store import Row, Store, failed_row
 from gcsr.evaluation.intervals import Accuracy, compare
+from gcsr.methods.registry import BUILT_IN, method
 from gcsr.utils.formatting import byte_count, counted
 
 Case = tuple[str, int, str]
 REFERENCES = (WHOLE_GRAPH, PSEUDO_LABELS)
 RESAMPLES = 2000
 FAILED = "failed"
+OUTDATED = "Measured with an earlier revision of the method"
 COLUMNS = (
     *("label", "method", "dataset", "nodes", "test", "mean", "low", "high", "std"),
     *("validation_mean", "graphs", "runs", "state", "reason", "leaks_test_labels"),
@@ -208,6 +210,12 @@ class Results:
             for label, given in found.items()
         }
 
+    @cached_property
+    def outdated(self) -> dict[str, int]:
+        """How many rows of a method were measured before its results changed."""
+        found = Counter(row["label"] for row in self.rows if outdated_methods(row))
+        return dict(found)
+
     # -- as text -------------------------------------------------------------------------------------
 
     def matrix(self, cases: Sequence[Case], bold: tuple[str, str] = ("", "")) -> list[list[str]]:
@@ -279,7 +287,7 @@ class Results:
         return {epochs: list(labels) for epochs, labels in found.items()}
 
     def remarks(self) -> Iterator[tuple[str, list[str]]]:
-        """Titles and sentences: rows that are not comparable, changed settings, and failures."""
+        """Titles and sentences: rows of other epochs or revisions, changed settings, and failures."""
         if len(self.epochs) > 1:
             lines = [
                 f"{epochs} epochs: {', '.join(labels)}" for epochs, labels in self.epochs.items()
@@ -288,6 +296,9 @@ class Results:
         if self.changed:
             lines = [f"{label}: {settings}" for label, settings in self.changed.items()]
             yield "Settings that are not the defaults", lines
+        if self.outdated:
+            lines = [f"{label}: {counted(count, 'row')}" for label, count in self.outdated.items()]
+            yield OUTDATED, lines
         if self.failures:
             yield "Failed", [f"{'; '.join(places)}: {why}" for why, places in self.failures.items()]
 
@@ -344,6 +355,16 @@ WINS = (
     "In how many cases the method of the line is above the method of the column beyond the 95 %"
     " interval of their difference (Welch)."
 )
+
+
+def outdated_methods(row: Row) -> list[str]:
+    """Methods of a row whose results have changed since: their revision is another one now."""
+    revisions = row.get("revisions") or {}
+    return [
+        name
+        for name, revision in revisions.items()
+        if name in BUILT_IN and method(name).revision != revision
+    ]
 
 
 def short_name(dataset: str) -> str:
