@@ -24,6 +24,8 @@ from gcsr.data.views import View as View
 from gcsr.datasets.loading import load as load
 from gcsr.evaluation.cost import CostSheet as CostSheet
 from gcsr.evaluation.cost import cost as cost
+from gcsr.evaluation.intervals import Difference as Difference
+from gcsr.evaluation.intervals import compare as compare
 from gcsr.evaluation.networks import Evaluation as Evaluation
 from gcsr.evaluation.origin import check_leaks as check_leaks
 from gcsr.evaluation.protocol import evaluate as evaluate

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import gcsr
 from gcsr.evaluation.intervals import Accuracy, compare
 
 RANDOM = np.random.default_rng(3)
@@ -58,3 +59,17 @@ def test_runs_of_the_same_graphs_do_not_narrow_the_interval():
     means = np.array([[80.0], [82.0], [81.0]])
     few, many = (Accuracy.of(np.repeat(means, runs, 1).ravel(), 3) for runs in (2, 50))
     assert few.interval == pytest.approx(many.interval)
+
+
+def test_evaluations_are_compared_by_the_public_function():
+    graph, recipe = gcsr.load("digits"), gcsr.TrainingRecipe(epochs=5)
+    small = gcsr.condense_many(graph, nodes=20, method="random", seeds=range(2))
+    first, second = (gcsr.evaluate(one, graph, runs=1, recipe=recipe) for one in (small, small[0]))
+    assert gcsr.compare(first, first).interval == pytest.approx(
+        compare(first.accuracy, first.accuracy).interval
+    )
+    assert gcsr.compare(first, second).mean == pytest.approx(first.mean - second.mean)
+    with pytest.raises(gcsr.InputError, match=r"^second must be a gcsr\.Evaluation, got float\."):
+        gcsr.compare(first, 80.0)
+    with pytest.raises(gcsr.InputError, match=r"^second must be given to gcsr\.compare"):
+        gcsr.compare(first)

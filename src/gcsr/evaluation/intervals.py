@@ -11,10 +11,12 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from scipy.special import stdtrit
 
+from gcsr.utils.errors import checks_arguments, require
 from gcsr.utils.formatting import accuracy, counted
 
 
@@ -102,8 +104,23 @@ class Difference:
         return f"{mean} [{', '.join(ends)}]" if ends else mean
 
 
-def compare(first: Accuracy, second: Accuracy) -> Difference:
-    """The first mean less the second, with the interval of Welch's t-test."""
+class Evaluated(Protocol):
+    """What has test accuracies, such as :class:`gcsr.Evaluation`."""
+
+    @property
+    def accuracy(self) -> Accuracy:
+        """The scores with the 95 % interval of their mean."""
+
+
+@checks_arguments
+def compare(first: Evaluated | Accuracy, second: Evaluated | Accuracy) -> Difference:
+    """The mean accuracy of one evaluation less that of another, with Welch's 95 % interval.
+
+    Args:
+        first: what :func:`gcsr.evaluate` or :func:`gcsr.evaluate_full` returned.
+        second: another one on the same test nodes.
+    """
+    first, second = _accuracy("first", first), _accuracy("second", second)
     mean = first.mean - second.mean
     if first.spread is None or second.spread is None:
         return Difference(mean, None)
@@ -114,6 +131,13 @@ def compare(first: Accuracy, second: Accuracy) -> Difference:
     freedom = (a + b) ** 2 / (a**2 / (counts[0] - 1) + b**2 / (counts[1] - 1))
     half = _quantile(freedom) * math.sqrt(a + b)
     return Difference(mean, (mean - half, mean + half))
+
+
+def _accuracy(name: str, given: Evaluated | Accuracy) -> Accuracy:
+    found = given if isinstance(given, Accuracy) else getattr(given, "accuracy", None)
+    kind = type(given).__name__
+    require(isinstance(found, Accuracy), f"{name} must be a gcsr.Evaluation, got {kind}.")
+    return found  # type: ignore[return-value]
 
 
 # Resamples behind the interval of a rank correlation.
