@@ -150,10 +150,11 @@ def test_missing_file_is_named(tmp_path):
 
 
 @pytest.mark.parametrize("folder", ["", "graphs"])
-def test_registered_name_from_a_graph_file(tmp_path, folder, closed_network):
+def test_registered_name_from_a_graph_file(tmp_path, folder, closed_network, caplog):
     (tmp_path / folder).mkdir(exist_ok=True)
     _graph().to_npz(tmp_path / folder / "flickr.npz")
     graph = datasets.load("flickr", tmp_path)
+    assert f"{graph.num_features} features; the dataset has 500" in caplog.text
     assert (graph.name, graph.feature_scaling, graph.inductive) == ("flickr", "standardize", True)
     assert _availability(tmp_path)["flickr"]
     assert closed_network == []

@@ -153,7 +153,16 @@ def _read(dataset: Dataset, root: Path, download: bool, **options: Any) -> Graph
     layout, place = next(found, (None, None))
     if layout is None or place is None:
         if (file := dataset.graph_file(root)) is not None:
-            return Graph.from_npz(file, **options)
+            graph = Graph.from_npz(file, **options)
+            if graph.num_features != dataset.features_count:
+                logger.warning(
+                    "%s is read from %s, which has %s features; the dataset has %s",
+                    dataset.name,
+                    file,
+                    f"{graph.num_features:,}",
+                    f"{dataset.features_count:,}",
+                )
+            return graph
         layout, place = _downloaded(dataset, root, download)
     raw: readers.RawGraph = getattr(readers, layout.reader)(place, *layout.arguments)
     with naming(place):
