@@ -64,6 +64,18 @@ def test_the_chain_is_recorded_and_the_same_seed_gives_the_same_bytes(digits):
     assert third.provenance["update"]["kept"] == 20
 
 
+def test_updates_of_several_seeds_are_evaluated_together(digits):
+    before = gcsr.condense_many(
+        digits.subgraph(torch.arange(1200)), nodes=20, method="random", seeds=range(2), device="cpu"
+    )
+    after = [
+        gcsr.update(one, digits, seed=seed, device="cpu", iterations=0)
+        for seed, one in enumerate(before)
+    ]
+    found = gcsr.evaluate(after, digits, **BRIEF)
+    assert (found.graphs, len(found.scores)) == (2, 2)
+
+
 def test_a_graph_on_disk_gives_the_same_bytes(digits, without_nines, tmp_path):
     digits.to_folder(tmp_path / "digits")
     stored = open_folder(tmp_path / "digits", memory=2 * 10**8)

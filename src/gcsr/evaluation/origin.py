@@ -55,6 +55,9 @@ def identity(small: CondensedGraph, *, seed: bool = True) -> dict[str, str]:
         "sparsify": stored.get("asked", "none"),
         "stored dtype": stored.get("dtype"),
     }
+    if not seed:
+        # An update of another seed continues from another graph.
+        values.pop("previous", None)
     # As JSON, where tuples are lists as in files.
     return {name: json.dumps(value, sort_keys=True, default=str) for name, value in values.items()}
 
