@@ -60,6 +60,6 @@ def test_a_file_of_a_stranger_cannot_write_markdown():
     card = small.card(license="x\nevil: true")
     assert "<script>" not in card.replace("\\<script\\>", "") and "\n# c" not in card
     assert card.splitlines()[1] == 'license: "x\\nevil: true"'
-    with pytest.raises(InputError, match=r"^license must be the name of one, .*, got 5\.$"):
+    with pytest.raises(InputError, match=r"^license must be the name of a license, .*, got 5\.$"):
         small.card(license=5)
     assert "does not say whether test labels were read" in replace(small, provenance={}).card()

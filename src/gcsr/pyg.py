@@ -92,7 +92,7 @@ class Condense(BaseTransform):  # type: ignore[misc]
         made = small.to_pyg(self.threshold)
         made.val_mask = torch.zeros_like(small.labeled)
         made.test_mask = torch.zeros_like(small.labeled)
-        return made.to(getattr(data.x, "device", "cpu"))  # SciPy matrices are on none
+        return made.to(data.x.device if isinstance(data.x, torch.Tensor) else "cpu")
 
     def __repr__(self) -> str:
         given = {key: value for key, value in self.size.items() if value is not None}

@@ -233,7 +233,7 @@ def test_rows_may_lack_fields_and_have_the_right_types(tmp_path):
         (line,) = csv.DictReader(results(**validation).csv().splitlines())
         assert line["validation_mean"] == "" and line["mean"] == "1.5"
     wrong = ({"recipe": "x"}, {"recipe": {"epochs": [1]}}, {"bytes": -1}, {"condense_seconds": -1})
-    for more in wrong:
+    for more in (*wrong, {"revisions": ["one"]}):
         with pytest.raises(gcsr.InputError, match="line 1 is no row"):
             results(**more)
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import io
+import logging
+import sys
+
 import pytest
 
-from gcsr.cli.output import in_options
+from gcsr.cli.output import LogHandler, forget_written, in_options, new_notes
 
 OPTIONS = {
     "nodes": "--nodes",
@@ -68,3 +72,13 @@ def test_paths_and_quoted_texts_stay(sentence: str) -> None:
 def test_settings_are_no_options() -> None:
     sentence = "nodes must be >= 3, got 2."
     assert in_options(sentence, OPTIONS, {"nodes"}) == sentence
+
+
+def test_a_warning_is_printed_on_the_stderr_of_the_moment(monkeypatch):
+    """Progress bars replace ``sys.stderr`` while they are shown."""
+    handler, shown = LogHandler(), io.StringIO()
+    monkeypatch.setattr(sys, "stderr", shown)
+    forget_written()
+    handler.handle(logging.LogRecord("gcsr", logging.WARNING, "", 0, "%s steps.", (3,), None))
+    assert shown.getvalue() == "3 steps.\n"
+    assert new_notes(["3 steps", "others"]) == ["others"]

@@ -112,6 +112,7 @@ def test_levels_are_one_number_or_several(levels):
     ("changes", "sentence"),
     [
         ({"noises": None}, "noises must have at least one element, got None"),
+        ({"noises": (one for one in ())}, r"noises must have at least one element, got \[\]"),
         ({"noises": []}, r"noises must have at least one element, got \[\]"),
         ({"levels": ()}, r"levels must have at least one element, got \[\]"),
     ],

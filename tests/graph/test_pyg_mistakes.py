@@ -94,6 +94,15 @@ def test_a_split_is_the_number_of_a_column(split: Any, accepted: str) -> None:
     assert gcsr.load(data, split=np.int64(1)).train.tolist()
 
 
+def test_the_column_that_was_chosen_may_be_the_only_one_later() -> None:
+    several, one = DATA.clone(), DATA.clone()
+    for part in ("train_mask", "val_mask", "test_mask"):
+        several[part] = torch.stack([DATA[part].roll(1), DATA[part]], 1)
+    small = gcsr.condense(several, nodes=6, method="random", split=1)
+    recipe = gcsr.TrainingRecipe(epochs=2)
+    assert gcsr.evaluate(small, one, runs=1, recipe=recipe).graphs == 1
+
+
 def test_a_split_with_other_names_is_not_ignored_silently() -> None:
     data = DATA.clone()
     data.train_idx, data.valid_mask = data.train_mask, data.val_mask

@@ -98,9 +98,9 @@ CALLS = {
         lambda: gcsr.condense(GRAPH, method=gcsr.Random),
         "exactly one of nodes and ratio must",
     ),
-    "save": (lambda: SMALL.save(None), "path must be the name of a file, got NoneType"),
-    "npz": (lambda: GRAPH.to_npz(None), "path must be the name of a file, got NoneType"),
-    "folder": (lambda: GRAPH.to_folder(3), "path must be the name of a file, got int"),
+    "save": (lambda: SMALL.save(None), "path must be the name of a file or folder, got NoneType"),
+    "npz": (lambda: GRAPH.to_npz(None), "path must be the name of a file or folder, got NoneType"),
+    "folder": (lambda: GRAPH.to_folder(3), "path must be the name of a file or folder, got int"),
     "view": (lambda: gcsr.View(GRAPH.to_pyg()), r"graph must be a gcsr\.Graph, got a PyG Data"),
     "inductive": (
         lambda: gcsr.condense(GRAPH.to_pyg(), nodes=6, inductive="no"),
@@ -119,7 +119,10 @@ CALLS = {
         r"must be a name or an instance, got the class Condenser; call it: method=Condenser\(nodes=6",
     ),
     "number": (lambda: gcsr.condense(GRAPH, nodes=6, method=5), "method must be a name or an inst"),
-    "file": (lambda: gcsr.CondensedGraph.load(GRAPH), "path must be the name of a file, got Graph"),
+    "file": (
+        lambda: gcsr.CondensedGraph.load(GRAPH),
+        "path must be the name of a file or folder, got Graph",
+    ),
 }
 
 

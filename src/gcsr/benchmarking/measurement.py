@@ -106,7 +106,8 @@ class Data:
             base = str(next((place for place in places if place.exists()), base))
             before, _, word = base.rpartition(":")
             of = variant_of(before)[0]
-            known = of in DATASETS or bool(of and Path(of).exists())
+            folders = [Path(), *([self.root] if self.root else [])]
+            known = of in DATASETS or bool(of and any((one / of).exists() for one in folders))
             require(
                 Path(base).exists() or not known,
                 "the variant must be shares such as 60-20-20, inductive, transductive,"
@@ -487,7 +488,7 @@ class CellRunner:
     def given_up(self, cells: Sequence[Cell]) -> Outcomes:
         """Failures of cells whose process took too long and was ended."""
         why = OverLimitError(f"over the limit of {self.measurement.limits.cell:g} seconds.")
-        graph = self.data.graph(cells[0].dataset) if cells else ""
+        graph = self.data.graph(cells[0].dataset)
         if isinstance(graph, Graph):
             for cell, outcome in self.measurement.failed(cells, graph, why):
                 yield cell, self.stored(outcome)

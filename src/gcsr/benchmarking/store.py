@@ -211,7 +211,7 @@ _TYPES: dict[str, Callable[[object], bool]] = {
     **dict.fromkeys(("mean", "std"), _is_number),
     **dict.fromkeys(("bytes", "condense_seconds", "evaluate_seconds"), _is_amount),
     "recipe": _is_recipe,
-    "given": lambda value: isinstance(value, dict),
+    **dict.fromkeys(("given", "revisions"), lambda value: isinstance(value, dict)),
     "values": lambda value: isinstance(value, dict) and all(map(_are_numbers, value.values())),
     "drawn": lambda value: isinstance(value, dict) and _is_drawn(value),
     "leaks_test_labels": lambda value: isinstance(value, bool),

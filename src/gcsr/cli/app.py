@@ -34,11 +34,11 @@ from gcsr.cli import (
 )
 from gcsr.cli import inspect as inspect_file
 from gcsr.cli.output import (
+    LogHandler,
     forget_written,
     in_options,
     interrupted,
     log,
-    remember_logged,
     show_warning,
 )
 from gcsr.utils.errors import InputError, InputWarning, require, suggestion
@@ -119,8 +119,7 @@ def _with_options(name: str, command: Callable[..., None]) -> Callable[..., None
     @wraps(command)
     def run(*args: Any, quiet: bool, verbose: bool, **given: Any) -> None:
         require(not (quiet and verbose), "--quiet cannot be used with --verbose.")
-        handler, level = logging.StreamHandler(), log.level
-        handler.addFilter(remember_logged)
+        handler, level = LogHandler(), log.level
         if quiet or verbose:
             handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
             log.setLevel(logging.ERROR if quiet else logging.DEBUG)

@@ -205,6 +205,9 @@ def _print_results(results: Results, files: Sequence[Path]) -> None:
     if len(results.epochs) > 1:
         found = [f"{epochs} ({', '.join(labels)})" for epochs, labels in results.epochs.items()]
         print(f"not comparable: test networks trained for different epochs: {'; '.join(found)}")
+    if results.outdated:
+        found = [f"{counted(count, 'row')} of {one}" for one, count in results.outdated.items()]
+        print(f"measured with an earlier revision of the method: {', '.join(found)}")
     if results.ranks:
         head, *lines = results.rank_table()
         print_table(head, lines, head[1:], "average ranks")

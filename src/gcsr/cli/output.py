@@ -102,10 +102,13 @@ def show_warning(
         print("warning:", printable(message), file=sys.stderr)
 
 
-def remember_logged(record: logging.LogRecord) -> bool:
-    """A filter that lets every record pass: notes that were logged are not printed again."""
-    _warned.append(record.getMessage())
-    return True
+class LogHandler(logging.Handler):
+    """Prints on the stderr of the moment, which bars replace; notes are not printed again."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a record."""
+        _warned.append(record.getMessage())
+        print(self.format(record), file=sys.stderr)
 
 
 def new_notes(notes: Iterable[str]) -> list[str]:

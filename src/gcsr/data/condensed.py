@@ -455,12 +455,12 @@ class CondensedGraph:
     ) -> str:
         """A card in Markdown, to be shared with the file: sizes, source, accuracy, leaks, how to load.
 
-        ``accuracies`` are results of :func:`gcsr.evaluate`, or sentences. ``license`` is the name of
-        one, such as ``cc-by-4.0``. ``privacy`` is :attr:`Privacy.sentences` of :func:`gcsr.privacy`.
+        ``accuracies`` are results of :func:`gcsr.evaluate`, or sentences. ``license`` is its
+        name, such as ``cc-by-4.0``. ``privacy`` is :attr:`Privacy.sentences` of :func:`gcsr.privacy`.
         """
         require(
             isinstance(license, str),
-            f"license must be the name of one, such as cc-by-4.0, got {license!r}.",
+            f"license must be the name of a license, such as cc-by-4.0, got {license!r}.",
         )
         return card(self, accuracies, license, privacy)
 

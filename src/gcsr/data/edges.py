@@ -128,6 +128,10 @@ def require_weights(values: np.ndarray) -> None:
     require(bool(lowest >= 0), f"edge_weights must be >= 0, got {lowest}.")
 
 
+# What functions without this option replace in the sentences below.
+UNDIRECTED_HINT = "pass undirected=True"
+
+
 def require_undirected(differing: int, entries: int, *, one_way: bool) -> None:
     """Refuse a directed graph, and name what makes it undirected.
 
@@ -136,12 +140,12 @@ def require_undirected(differing: int, entries: int, *, one_way: bool) -> None:
     require(
         one_way or not differing,
         f"edge_weights must be equal in both directions, got {differing} of {entries // 2} edges"
-        " with two weights; pass undirected=True to keep the larger one.",
+        f" with two weights; {UNDIRECTED_HINT} to keep the larger one.",
     )
     require(
         not differing,
         f"edges must be undirected, got {differing} of {entries} entries that differ from their"
-        " reverse; pass undirected=True to add the reverse edges.",
+        f" reverse; {UNDIRECTED_HINT} to add the reverse edges.",
     )
 
 

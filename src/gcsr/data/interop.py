@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from gcsr.data.arrays import SPLITS
+from gcsr.data.edges import UNDIRECTED_HINT
 from gcsr.data.graph import Graph
 from gcsr.data.objects import described, libraries_of
 from gcsr.utils.errors import InputError, plain_number, require, require_known
@@ -62,12 +64,19 @@ def graph_of(source: object, **options: Any) -> Graph:
 
 
 def argument_graph(source: object, **options: Any) -> Graph:
-    """:func:`graph_of` for functions without options of reading, which :func:`gcsr.load` has."""
+    """:func:`graph_of` for functions without options of reading, which :func:`gcsr.load` has.
+
+    ``options`` are those that were recorded when the graph was condensed.
+    """
+    masks = [getattr(source, f"{part}_mask", None) for part in SPLITS]
+    if all(getattr(mask, "ndim", 1) == 1 for mask in masks):
+        # The column that was chosen then is the only one now.
+        options.pop("split", None)
     try:
         return graph_of(source, **options)
     except InputError as error:
         call = "give gcsr.load(graph, undirected=True)"
-        raise InputError(str(error).replace("pass undirected=True", call)) from None
+        raise InputError(str(error).replace(UNDIRECTED_HINT, call)) from None
 
 
 def _reader(source: object) -> tuple[Callable[..., Graph], Sequence[Any]]:

@@ -23,6 +23,7 @@ from gcsr.utils.errors import (
     InputError,
     argument_names,
     checks_arguments,
+    plain_number,
     require,
     require_known,
     require_truth,
@@ -103,6 +104,7 @@ def load(
                 f"{option} is an option for objects such as PyG's Data, not for {source!r}."
             )
         require_known(option, "an argument of gcsr.load", argument_names(load))
+    memory = plain_number(memory)
     require(
         memory is None or (is_number(memory) and memory >= 1),
         f"memory must be a number of bytes >= 1, got {memory!r}.",
@@ -154,15 +156,14 @@ def _read(dataset: Dataset, root: Path, download: bool, **options: Any) -> Graph
     if layout is None or place is None:
         if (file := dataset.graph_file(root)) is not None:
             graph = Graph.from_npz(file, **options)
-            if graph.num_features != dataset.features_count:
-                logger.warning(
-                    "%s is read from %s, which has %s features; the dataset has %s",
-                    dataset.name,
-                    file,
-                    f"{graph.num_features:,}",
-                    f"{dataset.features_count:,}",
-                )
-            return graph
+            # Versions of WordNet differ by a few words.
+            if 100 * abs(graph.num_features - dataset.features_count) <= dataset.features_count:
+                return graph
+            return graph.with_notes(
+                f"{dataset.name} is read from {file.name}, which has {graph.num_features:,} features;"
+                f" the dataset has {dataset.features_count:,}",
+                warn=True,
+            )
         layout, place = _downloaded(dataset, root, download)
     raw: readers.RawGraph = getattr(readers, layout.reader)(place, *layout.arguments)
     with naming(place):

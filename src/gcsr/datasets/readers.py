@@ -293,9 +293,9 @@ class OgbFiles:
             self.unpacked(name) as (text, size),
             warnings.catch_warnings(),
         ):
-            warnings.simplefilter(
-                "error" if bounded else "ignore"
-            )  # numpy warns about an empty table
+            warnings.simplefilter("error")  # numpy warns about numbers that are no integers
+            if not bounded:
+                warnings.filterwarnings("ignore", "loadtxt: input contained no data")
             most = ALWAYS_BYTES // 32 + _MOST_TEXT_PER_BYTE * size
             lines = _bounded(text, most) if bounded else text
             return np.loadtxt(lines, dtype=dtype, delimiter=",", comments=None, ndmin=2)

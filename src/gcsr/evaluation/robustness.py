@@ -109,7 +109,10 @@ def robustness(
         hidden_channels, seed, device, progress: as in :func:`gcsr.evaluate`.
         settings: of the method.
     """
-    noises = [noises] if isinstance(noises, str) else noises
+    if isinstance(noises, str):
+        noises = [noises]
+    elif isinstance(noises, Iterable):
+        noises = list(noises)
     given: Any = levels
     if isinstance(given, str) or not isinstance(given, Iterable):
         given = [given]

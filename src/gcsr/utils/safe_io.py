@@ -92,7 +92,7 @@ def require_path(path: object) -> None:
     """Refuse what is no path of a file or folder."""
     require(
         isinstance(path, str | os.PathLike),
-        f"path must be the name of a file, got {type(path).__name__}.",
+        f"path must be the name of a file or folder, got {type(path).__name__}.",
     )
 
 
