@@ -8,6 +8,7 @@ import json
 import pkgutil
 import re
 from dataclasses import dataclass, fields, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -192,7 +193,9 @@ def test_same_seed_same_bytes(name, graph, tmp_path):
 def test_other_seed_other_graph(name, graph):
     ours, theirs = shared(name, graph), tiny(name).condense(graph, seed=1, device="cpu")
     if METHODS[name].seed_matters:
-        assert not torch.equal(ours.x, theirs.x)
+        # Two seeds may choose the same nodes of a tiny graph, which few epochs do not move.
+        others = (tiny(name).condense(graph, seed=seed, device="cpu") for seed in (2, 3, 4))
+        assert any(not torch.equal(ours.x, other.x) for other in chain([theirs], others))
     else:
         assert_same(ours, theirs)
     assert ours.provenance["seed"] == 0
