@@ -133,3 +133,11 @@ def test_completion_can_be_installed(capsys):
     assert main(["--help"]) == 0
     shown = capsys.readouterr().out
     assert "--install-completion" in shown and "--show-completion" in shown
+
+
+def test_a_program_without_a_console_shows_nothing(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", None)
+    for option in (None, True):
+        assert (
+            gcsr.condense(planted_graph(), nodes=6, method="random", progress=option).num_nodes == 6
+        )

@@ -205,6 +205,6 @@ def test_a_lost_head_is_one_sentence_and_the_run_goes_on_later(tmp_path):
 def test_every_method_is_the_same_bytes(method, nodes):
     graph = planted_graph(per_class=36, val_per_class=20, noise=9)
     asked = {"nodes": 9, "method": method, "seeds": [3, 4], "device": "cpu"}
-    asked |= tiny(method, experts=3)
+    asked |= tiny(method, experts=3, expert_epochs=20)
     here = gcsr.condense_many(graph, **asked)
     assert content(gcsr.condense_many(graph, **asked, cluster=nodes.address)) == content(here)

@@ -37,7 +37,9 @@ def test_quick(gcsr: Run, folders: tuple[Path, Path], name: str) -> None:
         out,
     ]
     result = gcsr(*argv)
-    assert (result.code, result.err) == (0, "")
+    assert result.code == 0
+    # Subsets of these tiny graphs repeat nodes, which is said.
+    assert all("nodes repeat a training node" in line for line in result.err.splitlines())
     assert f"QUICK SMOKE RUN of {name}" in result.out
     one = EXPERIMENTS[name]
     kinds = ["md", "csv", "png", "svg"] if one.drawn else ["md", "csv"]

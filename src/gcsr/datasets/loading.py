@@ -161,8 +161,7 @@ def _read(dataset: Dataset, root: Path, download: bool, **options: Any) -> Graph
                 return graph
             return graph.with_notes(
                 f"{dataset.name} is read from {file.name}, which has {graph.num_features:,} features;"
-                f" the dataset has {dataset.features_count:,}",
-                warn=True,
+                f" the dataset has {dataset.features_count:,}"
             )
         layout, place = _downloaded(dataset, root, download)
     raw: readers.RawGraph = getattr(readers, layout.reader)(place, *layout.arguments)

@@ -135,8 +135,10 @@ def shown(progress: ProgressOption) -> Iterator[Progress]:
         f"progress must be True, False, None or a function, got {progress!r}.",
     )
     outermost = not _open_calls
-    wanted = progress is True or (
-        progress is None and outermost and (sys.stderr.isatty() or in_notebook())
+    # A program without a console has no stderr.
+    wanted = sys.stderr is not None and (
+        progress is True
+        or (progress is None and outermost and (sys.stderr.isatty() or in_notebook()))
     )
     _open_calls += 1
     try:
