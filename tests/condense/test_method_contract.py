@@ -8,7 +8,6 @@ import json
 import pkgutil
 import re
 from dataclasses import dataclass, fields, replace
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +38,9 @@ from gcsr.training.fit import TrainingRecipe
 from helpers import planted_graph
 
 METHODS = methods()
+# With an SGC, class means of embeddings need no random network, and the first epochs of GCDM leave X'
+# as it is. Two seeds that choose the same nodes of a tiny graph then give the same X'.
+ONLY_NODES_ARE_RANDOM = ("dm", "gcdm-x", "gcdm")
 # Small values for settings that cost time; a method takes those that it knows or hands on.
 TINY = {
     "iterations": 4,
@@ -193,9 +195,9 @@ def test_same_seed_same_bytes(name, graph, tmp_path):
 def test_other_seed_other_graph(name, graph):
     ours, theirs = shared(name, graph), tiny(name).condense(graph, seed=1, device="cpu")
     if METHODS[name].seed_matters:
-        # Two seeds may choose the same nodes of a tiny graph, which few epochs do not move.
-        others = (tiny(name).condense(graph, seed=seed, device="cpu") for seed in (2, 3, 4))
-        assert any(not torch.equal(ours.x, other.x) for other in chain([theirs], others))
+        seeds = (2, 3, 4) if name in ONLY_NODES_ARE_RANDOM else ()
+        others = [tiny(name).condense(graph, seed=seed, device="cpu") for seed in seeds]
+        assert any(not torch.equal(ours.x, other.x) for other in [theirs, *others])
     else:
         assert_same(ours, theirs)
     assert ours.provenance["seed"] == 0
