@@ -22,6 +22,8 @@ SCRATCH_VARIABLE = "GCSR_SCRATCH"
 # In memory an entry of the adjacency is stored as given, with loops, normalized, and on the device; the
 # features as they are and after each of two hops; and class scores while they are added.
 ENTRY_COPIES, FEATURE_COPIES, SCORE_COPIES = 48, 3, 3
+# After so many hops a sparse row has the columns of all nodes that it can reach.
+MANY_HOPS = 32
 
 
 @dataclass(frozen=True)
@@ -172,6 +174,7 @@ def feature_numbers(graph: Graph, hops: int = 1) -> int:
     if not graph.is_sparse:
         return graph.num_features
     nodes = graph.num_nodes
+    hops = min(hops, MANY_HOPS)
     reached = graph.filled * (graph.num_edges + nodes) ** hops // nodes ** (hops + 1)
     return min(graph.num_features, 2 * int(reached) + 1)
 
