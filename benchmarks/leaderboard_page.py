@@ -92,20 +92,26 @@ def page(rows: list[Row], automatic: list[Row]) -> str:
     ]
     parts = [HEAD, "## What is measured", "\n".join(map(_item, measured))]
     parts += ["## Rules", RULES.format(protocol=_item(_protocol(sizes[most], every)))]
-    title = f"## {most} nodes per class: test accuracy (%)"
+    tested = {f"Tested with {model}" for model in _models(rows)}
     for heading, sentence, lines in results.tables(("**", "**")):
         if heading == "Average ranks":
-            sentences = [_first(Results.of(sizes[size]), size) for size in (most, *sorted(others))]
+            sentences = [
+                sentence
+                for size in (most, *sorted(others))
+                for sentence in _first(Results.of(sizes[size]), size)
+            ]
             parts += ["## The automatic mode", "\n".join(map(_item, sentences))]
             parts += _wide_ranks(sizes[most], references)
             parts += ["## Average ranks of all methods", *_ranks(results)]
         elif heading == "Wins":
             parts += ["## Wins", sentence, _table(lines)]
         else:
+            model = heading.removeprefix("Tested with ") if heading in tested else results.model
+            title = f"## {most} nodes per class, tested with {model}: test accuracy (%)"
             parts += [title, *([sentence] if sentence else []), _table(lines)]
     for size in sorted(others):
         other = Results.of([*sizes[size], *references])
-        parts += [f"## {size} nodes per class: test accuracy (%)"]
+        parts += [f"## {size} nodes per class, tested with {other.model}: test accuracy (%)"]
         parts += [_table(other.matrix(other.cases(), ("**", "**")))]
     for heading, sentences in every.remarks():
         if heading == OUTDATED:
@@ -167,6 +173,9 @@ def _automatic_machines(results: Results, automatic: list[Row]) -> str:
             found[row["device"]].append(_name(case))
     there = f"; the others ({_and(found['cuda'])}) from the GPU" if found["cuda"] else ""
     fewer = fewer_steps(list(results.rows), automatic)
+    others = {row["device"] for row in results.rows if row["test"] != results.model}
+    if others == {"cuda"}:
+        fewer += " Its rows with other test models are of graphs from the GPU."
     return (
         "- The automatic mode plans its outer steps by the expected speed of the device. Of its"
         f" {counted(len(found['cpu']) + len(found['cuda']), 'row')} here {len(found['cpu'])} are from"
@@ -188,10 +197,14 @@ def _protocol(rows: list[Row], results: Results) -> str:
     )
 
 
-def _first(results: Results, size: int) -> str:
-    """In which cases the automatic mode has the highest mean, is close to it or below it."""
+def _first(results: Results, size: int) -> list[str]:
+    """By test model: where the automatic mode has the highest mean, is close to it or below it."""
+    return [_first_of(results, size, model) for model in _models(results.rows)]
+
+
+def _first_of(results: Results, size: int, model: str) -> str:
     first, close, below = 0, [], []
-    cases = [case for case in results.cases() if results.row("auto", case)]
+    cases = [case for case in results.cases(model) if results.row("auto", case)]
     for case in cases:
         means = {
             label: one.mean
@@ -206,11 +219,14 @@ def _first(results: Results, size: int) -> str:
         scores = "failed" if ours is None else f"{ours:.1f}"
         text = f"{_name(case)} ({best} {means[best]:.1f}, auto {scores})"
         (close if "auto" in results.best(case) else below).append(text)
+    head = f"- {size} nodes per class, {model}:"
+    if not cases:
+        return f"{head} not measured."
     rows = [sum(results.row(label, case) is not None for label in results.fair) for case in cases]
     methods = f"{min(rows)}" if min(rows) == max(rows) else f"{min(rows)} to {max(rows)}"
     parts = [
-        f"- {size} nodes per class: the highest mean in {first} of {counted(len(cases), 'case')} with"
-        f" rows of {methods} methods."
+        f"{head} the highest mean in {first} of {counted(len(cases), 'case')} with rows of {methods}"
+        " methods."
     ]
     if close:
         parts.append(f"Not distinguishable from the highest in {len(close)}: {_and(close)}.")

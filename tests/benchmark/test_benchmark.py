@@ -42,6 +42,8 @@ class Slow(gcsr.Condenser):
     def run(self, ctx: Context) -> list[CondensationResult]:
         if self.fault == "error":
             raise RuntimeError("no such thing")
+        if self.fault == "memory":
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried 2 GiB. GPU 0 has 3 processes")
         while True:
             ctx.progress("steps", 1, 2)
 
@@ -138,15 +140,17 @@ def test_failures_and_cells_over_the_limit_are_rows_until_they_are_retried(data,
     name = f"{__name__}:Slow"
     options: dict[str, Any] = {"data": "one.npz", "nodes": 6, "cell_limit": 0.2, **BRIEF}
     gcsr.benchmark(data="one.npz", **BRIEF)  # the references, without a limit
-    entries = [{"method": name, "name": fault, "fault": fault} for fault in ("limit", "error")]
+    faults = ("limit", "error", "memory")
+    entries = [{"method": name, "name": fault, "fault": fault} for fault in faults]
     found = gcsr.benchmark(methods=entries, **options)
     assert list(found.failures) == [
         "over the limit of 0.2 seconds (steps).",
         "RuntimeError: no such thing",
+        "OutOfMemoryError: CUDA out of memory. Tried 2 GiB.",
     ]
-    assert len(rows(data / "benchmark.jsonl")) == 4
+    assert len(rows(data / "benchmark.jsonl")) == 5
     gcsr.benchmark(methods=entries, **options)
-    assert len(rows(data / "benchmark.jsonl")) == 4
+    assert len(rows(data / "benchmark.jsonl")) == 5
     monkeypatch.setattr(Slow, "run", lambda self, ctx: gcsr.Random(nodes=6).run(ctx))
     assert (
         gcsr.benchmark(methods=entries, retry=True, **{**options, "cell_limit": None}).failures

@@ -276,6 +276,9 @@ class Measurement:
         if not (keep or isinstance(error, CELL_FAILS)):
             raise error
         why = " ".join(str(error).split())
+        if isinstance(error, torch.OutOfMemoryError):
+            # PyTorch goes on to list every process of the device.
+            why = why.partition(" GPU ")[0]
         if not isinstance(error, InputError | OverLimitError):
             why = f"{type(error).__name__}: {why}".removesuffix(": ")
         for cell in cells:
