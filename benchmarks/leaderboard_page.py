@@ -1,6 +1,6 @@
-"""Prints docs/leaderboard.md from the rows of the leaderboard.
+"""Prints docs/leaderboard.md from the rows of the leaderboard, and writes its page of charts.
 
-    python benchmarks/leaderboard_page.py > docs/leaderboard.md
+    python benchmarks/leaderboard_page.py --charts docs/leaderboard-charts.html > docs/leaderboard.md
 
 The rows come from ``gcsr benchmark benchmarks/leaderboard.toml --out results/leaderboard.jsonl``. Rows
 of the automatic mode in results/automatic.jsonl have how many outer steps it takes on a GPU.
@@ -8,6 +8,7 @@ of the automatic mode in results/automatic.jsonl have how many outer steps it ta
 
 from __future__ import annotations
 
+import argparse
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -24,6 +25,7 @@ from gcsr.benchmarking.results import (
     short_name,
 )
 from gcsr.benchmarking.store import Row, Store, failed_row
+from gcsr.reporting.benchmark import benchmark_page
 from gcsr.utils.formatting import counted
 
 RESULTS = Path(__file__).parents[1] / "results"
@@ -33,14 +35,14 @@ All methods of this library on the same graphs, with the same protocol. Made by
 
 ```text
 gcsr benchmark benchmarks/leaderboard.toml --root DATA --out results/leaderboard.jsonl
-python benchmarks/leaderboard_page.py > docs/leaderboard.md
+python benchmarks/leaderboard_page.py --charts docs/leaderboard-charts.html > docs/leaderboard.md
 ```
 
 Rows with scores, seeds, seconds, bytes, memory, settings, machines and hashes are in
 [results/leaderboard.jsonl](../results/leaderboard.jsonl). To add a method or a graph, run the
 first command with `--method module:Class` or `--data FILE`, and the second one.
-`gcsr benchmark --out results/leaderboard.jsonl` writes the same as CSV, as LaTeX, and as an HTML
-page that also has accuracy against seconds and bytes."""
+[leaderboard-charts.html](leaderboard-charts.html) is the same as one HTML page, with accuracy against
+size, seconds and bytes. `gcsr benchmark --out results/leaderboard.jsonl` writes CSV and LaTeX too."""
 RULES = """- Selection by validation only. Test labels are not available while condensing, selecting or
   tuning. They are read once, for the epoch that validates best.
 {protocol}
@@ -66,9 +68,6 @@ SECONDS = "Seconds are of rows on a CPU; `-` is a method with rows on the GPU."
 
 def page(rows: list[Row], automatic: list[Row]) -> str:
     """The page: the size of most rows with ranks and wins, then the other sizes."""
-    # References of graphs on which nothing was condensed stand beside nothing.
-    condensed = {row["dataset"] for row in rows if row.get("nodes")}
-    rows = [row for row in rows if row["dataset"] in condensed]
     sizes: dict[int, list[Row]] = {}
     references = [row for row in rows if not row.get("nodes")]
     # A failed row has no number of classes.
@@ -292,5 +291,15 @@ def _once(rows: list[Row]) -> list[Row]:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--charts", type=Path, help="where to write the page of charts")
+    arguments = parser.parse_args()
+    leaderboard = list(Store(RESULTS / "leaderboard.jsonl"))
+    # References of graphs on which nothing was condensed stand beside nothing.
+    condensed = {row["dataset"] for row in leaderboard if row.get("nodes")}
+    leaderboard = [row for row in leaderboard if row["dataset"] in condensed]
+    if arguments.charts:
+        charts = benchmark_page(Results.of(leaderboard), "Leaderboard").render()
+        arguments.charts.write_text(charts, encoding="utf-8")
     automatic = [row for row in Store(RESULTS / "automatic.jsonl") if not failed_row(row)]
-    print(page(list(Store(RESULTS / "leaderboard.jsonl")), automatic), end="")
+    print(page(leaderboard, automatic), end="")

@@ -372,18 +372,21 @@ def test_a_file_says_what_is_measured(tmp_path):
         Grid.read(path)
 
 
-def test_the_page_of_the_leaderboard_has_its_rows():
+def test_the_pages_of_the_leaderboard_have_its_rows(tmp_path):
     root = Path(__file__).parents[2]
     rows, page = root / "results" / "leaderboard.jsonl", root / "docs" / "leaderboard.md"
     if not rows.exists():
         pytest.skip("the leaderboard was not measured")
+    charts = tmp_path / "charts.html"
     made = subprocess.run(
-        [sys.executable, root / "benchmarks" / "leaderboard_page.py"],
+        [sys.executable, root / "benchmarks" / "leaderboard_page.py", "--charts", charts],
         capture_output=True,
         check=True,
         text=True,
     )
     assert page.read_text(encoding="utf-8") == made.stdout, "run benchmarks/leaderboard_page.py"
+    shown = page.with_name("leaderboard-charts.html").read_text(encoding="utf-8")
+    assert shown == charts.read_text(encoding="utf-8")
 
 
 def test_rows_of_other_epochs_are_said_and_one_network_compares_nothing(tmp_path: Path) -> None:
