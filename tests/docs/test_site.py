@@ -93,6 +93,20 @@ def test_the_command_line_page_is_what_the_program_says():
     assert TEXTS[DOCS / "cli.md"] == page(), wanted
 
 
+def test_every_printed_equation_has_a_row():
+    """The paper prints the numbers 1 to 18; an equation is shown with its code and a test of it."""
+    text = section(DOCS / "architecture.md", "Where the equations are")
+    numbered = [row for row in table_rows(text).values() if row[1][0].isdigit()]
+    ends = [[int(number) for number in row[1].split("-")] for row in numbered]
+    printed = [n for first, *last in ends for n in range(first, (last or [first])[0] + 1)]
+    assert printed == [*range(1, 19)]
+    for _, _, _, tests in numbered:
+        for path in re.findall(r"`(\w+/\w+\.py)`", tests):
+            source = (ROOT / "tests" / path).read_text(encoding="utf-8")
+            for test in re.findall(r"`(test_\w+)`", tests):
+                assert f"def {test}(" in source, test
+
+
 def test_tables_that_a_page_names_exist():
     for text in TEXTS.values():
         for name in re.findall(r"gcsr reproduce ([a-z]\S*)", text):
