@@ -12,9 +12,9 @@ inductive      graph induced by the        graph induced by the           graph 
 Condensing gets a :class:`CondensingView`, which contains no test labels. The one exception, the
 paper's prior over *all* labels, needs an explicit option and is marked as a leak.
 
-Of a very large graph a random part is read where it is as informative as all of it. These rules depend on
-counts alone, so results do not depend on whether a graph is in memory, and they leave nothing out of a
-graph of moderate size.
+Of a very large graph a random part is read where it is as informative as all of it. These rules
+depend on counts alone, so results do not depend on whether a graph is in memory, and they leave nothing
+out of a graph of moderate size.
 """
 
 from __future__ import annotations
