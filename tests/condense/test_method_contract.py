@@ -25,7 +25,7 @@ from gcsr.auto.update import Update
 from gcsr.data.views import View
 from gcsr.engines.iterates import QuickScore
 from gcsr.engines.result import CondensationResult
-from gcsr.methods import register
+from gcsr.methods import register, validation_score
 from gcsr.methods.registry import (
     _REGISTERED,
     BUILT_IN,
@@ -685,6 +685,37 @@ def test_a_method_may_return_fewer_nodes_or_an_asymmetric_structure(graph):
     sentence = r"^run of 'large': x must have .*, 1\.\.3 \(Context.nodes\), got shape \(4, \d+\)\.$"
     with pytest.raises(InputError, match=sentence):
         Large(nodes=3).condense(graph, device="cpu")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scoring(gcsr.Random):
+    """Its details have the validation score of its result, and of the same with other labels."""
+
+    name = "scoring"
+
+    def run(self, ctx):
+        (made,) = super().run(ctx)
+        shares = torch.nn.functional.one_hot(made.y, ctx.view.visible.num_classes).float()
+        unlabeled = made.y.clone()
+        unlabeled[0] = -1
+        tried = {
+            "own": made,
+            "again": made,
+            "shares": replace(made, y=shares),
+            "unlabeled": replace(made, y=unlabeled),
+            "rolled": replace(made, y=(made.y + 1) % ctx.view.visible.num_classes),
+        }
+        scores = {name: validation_score(ctx, one) for name, one in tried.items()}
+        with pytest.raises(InputError, match="networks must be an integer >= 1, got 0"):
+            validation_score(ctx, made, networks=0)
+        return [replace(made, details={"scores": scores})]
+
+
+def test_a_method_can_score_its_results_on_the_validation_nodes(graph):
+    found = check_leaks(Scoring(nodes=9), graph).provenance["scores"]
+    assert found["own"] == found["again"] == found["shares"]
+    assert found["rolled"] < 0.5 < found["own"] <= 1
+    assert 0.5 < found["unlabeled"] <= 1
 
 
 @pytest.mark.parametrize("missing", ["name", "summary"])
