@@ -17,6 +17,7 @@ import pytest
 import gcsr
 from gcsr.cli.app import app
 from gcsr.methods.registry import BUILT_IN, methods
+from gcsr.models.registry import MODELS
 from gcsr.paper.experiments import EXPERIMENTS
 from pages import PAGES, ROOT
 
@@ -79,6 +80,11 @@ def test_every_method_is_documented(name):
     method = methods()[name]
     assert f"| `{method.name}` |" in TEXTS[DOCS / "choose-a-method.md"]
     assert f"::: gcsr.{method.__name__}\n" in TEXTS[DOCS / "api.md"]
+
+
+def test_every_model_is_named_where_networks_are_trained():
+    named = re.search(r"have\s+the names (.*?)\.", TEXTS[DOCS / "train-your-own-gnn.md"], re.DOTALL)
+    assert named and re.findall(r"`(\S+)`", named[1]) == [*MODELS]
 
 
 def test_every_public_name_is_in_the_reference():
