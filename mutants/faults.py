@@ -266,7 +266,7 @@ FAULTS = (
         (CLUSTERS,),
     ),
     Fault(
-        "unlabeled nodes teach nothing",
+        "labelers do not learn from unlabeled nodes",
         "starts/consistent.py",
         "(supervised + disagreement).sum()",
         "supervised.sum()",
