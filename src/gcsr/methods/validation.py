@@ -24,7 +24,7 @@ def validation_score(
     require_integer("networks", networks, 1)
     require_integer("seed", seed)
     visible = ctx.view.visible
-    parts = (part.detach().cpu() for part in (result.x, result.adjacency, result.y))
-    small = CondensedGraph(*parts, visible.num_classes, multi_label=visible.multi_label)
+    x, a, y = (part.detach().cpu() for part in (result.x, result.adjacency, result.y))
+    small = CondensedGraph(x, a, y, visible.num_classes, multi_label=visible.multi_label)
     quick = QuickScore(ctx.view.validation, ctx.device, networks=networks, seed=seed)
     return quick(*(p.to(ctx.device) for p in (small.x, small.adjacency, small.targets)))
