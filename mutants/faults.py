@@ -266,7 +266,7 @@ FAULTS = (
         (CLUSTERS,),
     ),
     Fault(
-        "labelers do not learn from unlabeled nodes",
+        "unlabeled nodes teach nothing",
         "starts/consistent.py",
         "(supervised + disagreement).sum()",
         "supervised.sum()",
