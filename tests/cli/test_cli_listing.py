@@ -38,7 +38,10 @@ def test_every_verb_has_help(gcsr: Run, verb: str) -> None:
 def test_help_lists_every_model_that_can_be_tested(gcsr: Run) -> None:
     assert options.model_names() == [*MODELS]
     shown = re.sub(r"[│|\s]", "", gcsr("evaluate", "--help").out)  # also folded at hyphens
-    assert f"Thenetworktotrainandtest:{','.join(MODELS)}." in shown
+    plain, linear = re.findall(r"Thenetworktotrainandtest:(.*?);(.*?)alsowith-linear", shown)[0]
+    names = [*plain.replace("or", ",").split(","), *linear.replace("and", ",").split(",")]
+    assert sorted(names[:9]) == sorted(name for name in MODELS if "linear" not in name)
+    assert sorted(f"{name}-linear" for name in names[9:]) == sorted({*MODELS} - {*names})
 
 
 def test_methods(gcsr: Run) -> None:

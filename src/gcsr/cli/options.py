@@ -68,6 +68,17 @@ def model_names() -> list[str]:
     return re.findall(r'^ {4}"([\w-]+)":', table[0], re.MULTILINE) if table else []
 
 
+def _model_help() -> str:
+    """The names without a variant's: a narrow terminal would cut ``sage-paper-linear``."""
+    linear = [name for name in model_names() if name.endswith("-linear")]
+    *plain, last = [name for name in model_names() if name not in linear]
+    *bases, base = [name.removesuffix("-linear") for name in linear]
+    return (
+        f"The network to train and test: {', '.join(plain)} or {last}; {', '.join(bases)} and {base}"
+        " also with -linear at the end."
+    )
+
+
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="Print results and errors, no progress or warnings.")
@@ -95,9 +106,7 @@ Dimensions = Annotated[list[str] | None, typer.Option("--set", metavar="NAME=...
 Size = Annotated[str | None, typer.Option(metavar="SIZE")]
 Rule = Annotated[str, typer.Option("--sparsify", metavar="RULE")]
 Method = Annotated[str, typer.Option(help="See `gcsr methods`.")]
-Model = Annotated[
-    str, typer.Option(help=f"The network to train and test: {', '.join(model_names())}.")
-]
+Model = Annotated[str, typer.Option(help=_model_help())]
 Epochs = Annotated[int, typer.Option(min=1, help="Epochs per network.")]
 Root = Annotated[
     Path | None,
