@@ -16,10 +16,10 @@ from gcsr.cli.app import app
 
 HEAD = """# Command line
 
-Every verb with its options. Made from the program by `python benchmarks/cli_page.py`;
-`gcsr VERB --help` shows the same. Results go to stdout, progress to stderr and only on a terminal.
-Every verb has `--quiet` (`-q`: results and errors, no progress or warnings) and `--verbose` (`-v`:
-what is done, and its seconds, on stderr). `gcsr --install-completion` completes verbs and options in
+Every command with its options. Made from the program by `python benchmarks/cli_page.py`;
+`gcsr COMMAND --help` shows the same. Results go to stdout, progress to stderr and only on a terminal.
+Every command has `--quiet` (`-q`: results and errors, no progress or warnings) and `--verbose` (`-v`:
+what is done, and its seconds, on stderr). `gcsr --install-completion` completes commands and options in
 your shell.
 
 A dataset that you name (as `DATA`, with `--data` or `--dataset`, in the FILE of `gcsr benchmark`, or by
@@ -38,10 +38,10 @@ KINDS = {int: "number", float: "number", str: "text"}
 
 
 def page() -> str:
-    return "\n".join([HEAD, *(_verb(command) for command in app.registered_commands)])
+    return "\n".join([HEAD, *(_command(command) for command in app.registered_commands)])
 
 
-def _verb(command: CommandInfo) -> str:
+def _command(command: CommandInfo) -> str:
     assert command.callback is not None
     text = " ".join((inspect.getdoc(command.callback) or "").split())
     hints = typing.get_type_hints(command.callback, include_extras=True)

@@ -123,4 +123,4 @@ def test_command(tmp_path, capsys, monkeypatch):
     page = ["report", "s.safetensors", "--data=graph.npz", "--out=p.html", "--no-evaluate"]
     assert main([*page, "--tsne-nodes=0", "--epochs=4", "--privacy"]) == 0
     text = (tmp_path / "p.html").read_text()
-    assert "What the file gives away" in text and "likelihood ratio, 16 shadow" in text
+    assert "What the file discloses" in text and "likelihood ratio, 16 shadow" in text

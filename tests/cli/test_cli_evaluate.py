@@ -233,6 +233,29 @@ def test_inspect_of_a_file_with_another_history(
     assert "\x1b" not in result.out
 
 
+@pytest.mark.parametrize(
+    ("labels", "shown"),
+    [
+        (
+            {
+                "labeler": "gcn",
+                "validation": {"consistent": 0.953125, "gcn": 0.98},
+                "temperature": 1.5,
+            },
+            "labeler=gcn, temperature=1.5: consistent 95.3 %, gcn 98.0 %",
+        ),
+        ({"labeler": "gcn", "temperature": None}, "labeler=gcn"),
+        ({"labeler": "gcn", "validation": {"gcn": "x"}}, "labeler=gcn, validation={'gcn': 'x'}"),
+    ],
+)
+def test_inspect_shows_accuracies_of_pseudo_labelers_as_percentages(
+    gcsr: Run, made: Path, tmp_path: Path, labels: dict[str, Any], shown: str
+) -> None:
+    graph, path = CondensedGraph.load(made), tmp_path / "labeled.safetensors"
+    replace(graph, provenance=graph.provenance | {"pseudo_labels": labels}).save(path)
+    assert f"pseudo-labels {shown}" in unwrapped(gcsr("inspect", path).out)
+
+
 def test_inspect_shows_the_updates_behind_a_file(gcsr: Run, made: Path, tmp_path: Path) -> None:
     graph = CondensedGraph.load(made)
     earlier = [

@@ -12,10 +12,11 @@ import torch
 from cli_helpers import TINY, Run
 
 from gcsr import CondensedGraph, api
-from gcsr.cli import demo
+from gcsr.cli import demo, options
 from gcsr.cli.listing import plain_text
 from gcsr.evaluation.origin import PSEUDO_LABELS_NOTE
 from gcsr.methods.registry import methods
+from gcsr.models.registry import MODELS
 from gcsr.version import __version__
 
 
@@ -32,6 +33,15 @@ def test_every_verb_has_help(gcsr: Run, verb: str) -> None:
     result = gcsr(verb, "--help")
     assert result.code == 0 and "--json" in result.out
     assert verb in gcsr().out
+
+
+def test_help_lists_every_model_that_can_be_tested(gcsr: Run) -> None:
+    assert options.model_names() == [*MODELS]
+    shown = re.sub(r"[│|\s]", "", gcsr("evaluate", "--help").out)  # also folded at hyphens
+    plain, linear = re.findall(r"Thenetworktotrainandtest:(.*?);(.*?)alsowith-linear", shown)[0]
+    names = [*plain.replace("or", ",").split(","), *linear.replace("and", ",").split(",")]
+    assert sorted(names[:9]) == sorted(name for name in MODELS if "linear" not in name)
+    assert sorted(f"{name}-linear" for name in names[9:]) == sorted({*MODELS} - {*names})
 
 
 def test_methods(gcsr: Run) -> None:

@@ -7,6 +7,7 @@ import inspect
 import json
 import pkgutil
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from gcsr.auto.update import Update
 from gcsr.data.views import View
 from gcsr.engines.iterates import QuickScore
 from gcsr.engines.result import CondensationResult
-from gcsr.methods import register
+from gcsr.methods import register, validation_score
 from gcsr.methods.registry import (
     _REGISTERED,
     BUILT_IN,
@@ -581,6 +582,152 @@ def test_a_method_may_return_a_tuple_and_results_of_its_own_class(graph, contain
 def test_a_method_that_returns_something_else_is_refused(graph, container):
     with pytest.raises(InputError, match="run of 'foreign' must return a list with one Conden"):
         Foreign(nodes=6, container=container).condense(graph, device="cpu")
+
+
+WRONG_RESULTS: dict[str, tuple[Callable[[CondensationResult], dict[str, Any]], str]] = {
+    "fewer nodes": (
+        lambda made: {"x": made.x[:3], "adjacency": torch.eye(3), "y": made.y[:3]},
+        r"x must have one row per condensed node, 6 \(Context.nodes\), got shape \(3, ",
+    ),
+    "fewer columns": (
+        lambda made: {"x": made.x[:, :2]},
+        r"x must have the \d+ columns .*, got 2\.",
+    ),
+    "a vector": (lambda made: {"x": made.x[:, 0]}, r"x must have one row .*got shape \(6,\)"),
+    "an array": (
+        lambda made: {"adjacency": made.adjacency.numpy()},
+        r"adjacency must be a torch.Tensor, got a NumPy ndarray; torch.as_tensor\(adjacency\)",
+    ),
+    "nothing": (lambda made: {"y": None}, r"y must be a torch.Tensor, got None\."),
+    "a sparse tensor": (
+        lambda made: {"adjacency": made.adjacency.to_sparse()},
+        r"adjacency must be a dense tensor, got torch.sparse_coo; adjacency.to_dense\(\)",
+    ),
+    "a gradient": (
+        lambda made: {"x": made.x.clone().requires_grad_()},
+        r"x must not require a gradient, .*return x.detach\(\)",
+    ),
+    "not finite": (
+        lambda made: {"x": made.x * torch.nan},
+        r"x must be finite floating-point numbers, got NaN or infinity",
+    ),
+    "integers": (
+        lambda made: {"x": made.x.long()},
+        r"x must be finite floating-point numbers, got torch.int64",
+    ),
+    "a negative entry": (lambda made: {"adjacency": -made.adjacency}, "adjacency must be >= 0"),
+    "one note": (lambda made: {"notes": "done"}, "notes must be a tuple of texts, got 'done'"),
+    "a list": (lambda made: {"details": ["loss"]}, "details must be a dictionary, got a list"),
+    "a number as a key": (
+        lambda made: {"details": {1: 2}},
+        "details must have texts as keys, got 1",
+    ),
+    "a tensor in details": (
+        lambda made: {"details": {"loss": torch.ones(1)}},
+        r"details\['loss'\] must be plain JSON .* got a torch Tensor",
+    ),
+    "a number of NumPy": (
+        lambda made: {"measured": {"steps": np.int64(3)}},
+        r"measured\['steps'\] must be plain JSON .* got a NumPy int64 .*item\(\)",
+    ),
+    "NaN in details": (
+        lambda made: {"details": {"loss": {"values": [float("nan")]}}},
+        r"details\['loss'\] must be plain JSON",
+    ),
+    **{
+        f"details overwrite {key}": (
+            lambda made, key=key: {"details": {key: "mine"}},
+            f"details must have other keys than those of every result, got '{key}'",
+        )
+        for key in ("method", "seed", "measured", "notes", "unweighted_edges", "leaks_test_labels")
+    },
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG_RESULTS)
+def test_what_a_method_may_not_return_is_one_sentence_with_its_name(graph, wrong):
+    changes, sentence = WRONG_RESULTS[wrong]
+
+    class Wrong(gcsr.Random):
+        name = "wrong"
+
+        def run(self, ctx):
+            return [replace(made, **changes(made)) for made in super().run(ctx)]
+
+    with pytest.raises(InputError, match=rf"^run of 'wrong': {sentence}"):
+        Wrong(nodes=6).condense(graph, device="cpu")
+
+
+def test_a_method_may_return_fewer_nodes_or_an_asymmetric_structure(graph):
+    class Small(gcsr.Random):
+        name = "small"
+        exact_class_budget = False
+
+        def run(self, ctx):
+            a = torch.eye(4)
+            a[0, 1] = 0.5
+            details = {"loss": [0.5, None], "leaks_test_labels": True}
+            return [
+                replace(made, x=made.x[:4], adjacency=a, y=made.y[:4], details=details)
+                for made in super().run(ctx)
+            ]
+
+    small = Small(nodes=6).condense(graph, device="cpu")
+    assert small.num_nodes == 4 and not torch.equal(small.adjacency, small.adjacency.T)
+    assert small.provenance["loss"] == [0.5, None] and small.leaks_test_labels
+
+    class Large(Small):
+        name = "large"
+
+        def run(self, ctx):
+            return super().run(replace(ctx, nodes=6))
+
+    sentence = r"^run of 'large': x must have .*, 1\.\.3 \(Context.nodes\), got shape \(4, \d+\)\.$"
+    with pytest.raises(InputError, match=sentence):
+        Large(nodes=3).condense(graph, device="cpu")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scoring(gcsr.Random):
+    """Its details have the validation score of its result, and of the same with other labels."""
+
+    name = "scoring"
+
+    def run(self, ctx):
+        (made,) = super().run(ctx)
+        shares = torch.nn.functional.one_hot(made.y, ctx.view.visible.num_classes).float()
+        unlabeled = made.y.clone()
+        unlabeled[0] = -1
+        tried = {
+            "own": made,
+            "again": made,
+            "shares": replace(made, y=shares),
+            "unlabeled": replace(made, y=unlabeled),
+            "rolled": replace(made, y=(made.y + 1) % ctx.view.visible.num_classes),
+        }
+        scores = {name: validation_score(ctx, one) for name, one in tried.items()}
+        with pytest.raises(InputError, match="networks must be an integer >= 1, got 0"):
+            validation_score(ctx, made, networks=0)
+        return [replace(made, details={"scores": scores})]
+
+
+def test_a_method_can_score_its_results_on_the_validation_nodes(graph):
+    found = check_leaks(Scoring(nodes=9), graph).provenance["scores"]
+    assert found["own"] == found["again"] == found["shares"]
+    assert found["rolled"] < 0.5 < found["own"] <= 1
+    assert 0.5 < found["unlabeled"] <= 1
+
+
+@pytest.mark.parametrize("missing", ["name", "summary"])
+def test_a_method_without_a_name_or_a_summary_is_refused(missing):
+    texts = {"name": "described", "summary": "has both"}
+    del texts[missing]
+    unnamed = type("Unnamed", (Condenser,), {"run": lambda self, ctx: [], **texts})
+    sentence = f"^{missing} of the class Unnamed must be a text, got none"
+    with pytest.raises(InputError, match=sentence):
+        unnamed(nodes=6)
+    with pytest.raises(InputError, match=sentence):
+        register(unnamed)
 
 
 @pytest.mark.parametrize("window", ["fixed", "expanding"])

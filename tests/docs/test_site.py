@@ -17,6 +17,7 @@ import pytest
 import gcsr
 from gcsr.cli.app import app
 from gcsr.methods.registry import BUILT_IN, methods
+from gcsr.models.registry import MODELS
 from gcsr.paper.experiments import EXPERIMENTS
 from pages import PAGES, ROOT
 
@@ -81,6 +82,11 @@ def test_every_method_is_documented(name):
     assert f"::: gcsr.{method.__name__}\n" in TEXTS[DOCS / "api.md"]
 
 
+def test_every_model_is_named_where_networks_are_trained():
+    named = re.search(r"have\s+the names (.*?)\.", TEXTS[DOCS / "train-your-own-gnn.md"], re.DOTALL)
+    assert named and re.findall(r"`(\S+)`", named[1]) == [*MODELS]
+
+
 def test_every_public_name_is_in_the_reference():
     reference = TEXTS[DOCS / "api.md"]
     for name in set(gcsr.__all__) - {"__version__"}:
@@ -91,6 +97,20 @@ def test_the_command_line_page_is_what_the_program_says():
     page = runpy.run_path(str(ROOT / "benchmarks" / "cli_page.py"))["page"]
     wanted = "run: python benchmarks/cli_page.py > docs/cli.md"
     assert TEXTS[DOCS / "cli.md"] == page(), wanted
+
+
+def test_every_printed_equation_has_a_row():
+    """The paper prints the numbers 1 to 18; an equation is shown with its code and a test of it."""
+    text = section(DOCS / "architecture.md", "Where the equations are")
+    numbered = [row for row in table_rows(text).values() if row[1][0].isdigit()]
+    ends = [[int(number) for number in row[1].split("-")] for row in numbered]
+    printed = [n for first, *last in ends for n in range(first, (last or [first])[0] + 1)]
+    assert printed == [*range(1, 19)]
+    for _, _, _, tests in numbered:
+        for path in re.findall(r"`(\w+/\w+\.py)`", tests):
+            source = (ROOT / "tests" / path).read_text(encoding="utf-8")
+            for test in re.findall(r"`(test_\w+)`", tests):
+                assert f"def {test}(" in source, test
 
 
 def test_tables_that_a_page_names_exist():

@@ -92,7 +92,17 @@ def test_weights_of_a_file(tmp_path):
         ({"x": None}, "must hold the features x"),
         ({"y": 3}, "one class per node"),
         ({"y": list("abab")}, "y must be integers"),
-        ({"y": [0, 1, 0]}, "must describe a 3 x 3 matrix"),
+        ({"y": [0, 1, 0]}, r"npz: y must be of 4 nodes, as adj_indptr and x have, got 3\.$"),
+        ({"x": np.ones((3, 2))}, r"npz: x must be of 4 nodes, as adj_indptr and y have, got 3\.$"),
+        (
+            {"adj_indptr": [0, 1, 2, 2]},
+            r"npz: adj_indptr must be of 4 nodes, as y and x have, got 4 entries for 3\.$",
+        ),
+        (
+            {"y": [0, 1], "x": np.ones((3, 2))},
+            r"npz: adj_indptr, y and x must have the same number of nodes, got 4, 2, 3\.$",
+        ),
+        ({"x": 3.0}, "x must be a matrix"),
         ({"adj_indptr": [0, 2, 1, 2, 2]}, "must describe"),
         ({"adj_indptr": [0, 1, 2, 2, 9]}, "must describe"),
         # Each is below the one before it, and the difference wraps around to a step forward.
@@ -105,7 +115,7 @@ def test_weights_of_a_file(tmp_path):
         ({"adj_data": [1.0]}, "must describe"),
         ({"adj_data": ["a", "b"]}, "adj_data must be numbers"),
         ({"adj_data": [[1.0], [1.0]]}, "must describe"),
-        (_sparse_x() | {"x_shape": [3, 2]}, "x_shape"),
+        (_sparse_x() | {"x_shape": [3, 2]}, "x_shape must be of 4 nodes, as adj_indptr and y have"),
         (_sparse_x() | {"x_shape": [4.0, 2.0]}, "x_shape"),
         (_sparse_x() | {"x_shape": 4}, "x_shape"),
         (_sparse_x() | {"x_shape": [4, 0]}, "x_shape"),

@@ -26,7 +26,63 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         {"edge_index": DATA.edge_index + 0j},
         r"^data\.edge_index must be integers, got torch\.complex64",
     ),
-    "no edges": ({"edge_index": None}, r"^data\.edge_index must be a tensor, got None\.$"),
+    "no edges": (
+        {"edge_index": None},
+        r"^data\.edge_index must be a tensor of shape \(2, E\), or data\.adj_t a sparse one, got None",
+    ),
+    "rows of edges": (
+        {"edge_index": DATA.edge_index.t()},
+        r"^data\.edge_index must have shape \(2, E\), got \(\d+, 2\); data\.edge_index\.t\(\) has it",
+    ),
+    "dense adjacency": (
+        {"edge_index": torch.zeros(NODES, NODES, dtype=torch.long)},
+        r"^data\.edge_index must have shape \(2, E\), .*dense_to_sparse\(data\.edge_index\)",
+    ),
+    "list of nodes": (
+        {"edge_index": torch.arange(NODES)},
+        rf"^data\.edge_index must have shape \(2, E\), got \({NODES},\)\.$",
+    ),
+    "edges from one": (
+        {"edge_index": DATA.edge_index + 1},
+        rf"^data\.edge_index must be node ids 0\.\.{NODES - 1}, got {NODES}",
+    ),
+    "edges one way": (
+        {"edge_index": DATA.edge_index[:, DATA.edge_index[0] < DATA.edge_index[1]]},
+        r"^data\.edge_index must be undirected, .*pass undirected=True",
+    ),
+    "adjacency one way": (
+        {"edge_index": None, "adj_t": torch.eye(NODES).roll(1, 0).to_sparse()},
+        r"^data\.adj_t must be undirected",
+    ),
+    "negative weights": (
+        {"edge_weight": -torch.ones(DATA.num_edges)},
+        r"^data\.edge_weight must be >= 0, got -1",
+    ),
+    "weights without an end": (
+        {"edge_weight": torch.full((DATA.num_edges,), torch.inf)},
+        r"^data\.edge_weight must be finite.*numpy\.nan_to_num\(data\.edge_weight,",
+    ),
+    "no labels": (
+        {"y": None},
+        r"^data\.y must be a tensor, got None; it holds the class of every node, -1 where",
+    ),
+    "one class": ({"y": DATA.y * 0}, r"^data\.y must have at least two classes, got 1"),
+    "features that are no numbers": (
+        {"x": DATA.x * torch.nan},
+        r"^data\.x must be finite, .*torch\.nan_to_num\(data\.x, 0, 0, 0\) replaces",
+    ),
+    "mask of fewer nodes": (
+        {"train_mask": DATA.train_mask[:-1]},
+        rf"^data\.train_mask must have {NODES} entries as a mask, got {NODES - 1}",
+    ),
+    "empty mask": (
+        {"train_mask": DATA.train_mask & False},
+        r"^data\.train_mask must have at least one node, got none",
+    ),
+    "nodes in two masks": (
+        {"val_mask": DATA.train_mask},
+        r"^data\.train_mask and data\.val_mask must be disjoint",
+    ),
     "single feature": ({"x": torch.tensor(1.0)}, r"^data\.x must have one row per node"),
     "array of features": (
         {"x": DATA.x.numpy()},
@@ -40,10 +96,13 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         {"y": ["a", "b"] * (NODES // 2)},
         r"^data\.y must be a tensor, got a list with the text 'a'; torch\.as_tensor\(numpy\.unique\(",
     ),
-    "labels of fewer nodes": ({"y": DATA.y[:-1]}, r"^y must have one class per row of x"),
+    "labels of fewer nodes": (
+        {"y": DATA.y[:-1]},
+        r"^data\.y must have one class per row of data\.x",
+    ),
     "node ids as a mask": (
         {"train_mask": torch.arange(20)},
-        r"^data\.train_mask must be true or false for every node, got 19; .*index_to_mask",
+        r"^data\.train_mask must be true or false for every node, got values up to 19; .*index_to_mask",
     ),
     "negative ids as a mask": (
         {"train_mask": torch.full((NODES,), -1)},
@@ -55,11 +114,11 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "quantized features": (
         {"x": torch.quantize_per_tensor(DATA.x, 0.1, 0, torch.qint8)},
-        r"^x must be real numbers, got torch\.qint8; x\.dequantize\(\) converts it",
+        r"^data\.x must be real numbers, got torch\.qint8; data\.x\.dequantize\(\) converts it",
     ),
     "features without values": (
         {"x": DATA.x.to("meta")},
-        r"^x must be real numbers, got torch\.float32 on the device meta",
+        r"^data\.x must be real numbers, got torch\.float32 on the device meta",
     ),
     "text in place of edges": (
         {"edge_index": None, "adj_t": "x"},
@@ -152,7 +211,7 @@ def test_sparse_features_of_scipy_are_read() -> None:
     small = gcsr.pyg.Condense(nodes=6, method="random", device="cpu")(data)
     assert tuple(small.x.shape) == (6, DATA.x.shape[1])
     data.x = sp.csr_matrix(DATA.x.numpy() + 0j)
-    with pytest.raises(gcsr.InputError, match=r"^x must be real numbers, got complex"):
+    with pytest.raises(gcsr.InputError, match=r"^data\.x must be real numbers, got complex"):
         gcsr.load(data)
 
 

@@ -1,4 +1,4 @@
-"""What a condensed graph gives away: membership inference, and rows that are near real ones."""
+"""What a condensed graph discloses: membership inference, and rows that are near real ones."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ MOST_ATTACKED, MOST_COMPARED, FALSE_POSITIVES = 2000, 5000, 0.01
 
 @dataclass(frozen=True)
 class Attack:
-    """How well an attacker tells training nodes from test nodes, in percent over runs.
+    """How well an attacker distinguishes training nodes from test nodes, in percent over runs.
 
     ``auc`` is the area under the ROC curve (50: guessing), ``caught`` the share of training nodes that
     are recognized while 1 % of the test nodes are mistaken for one. Prefixes: ``loss`` thresholds the

@@ -281,7 +281,7 @@ class Automatic(Condenser):
         if ctx.cluster is None:
             real_graph(view.visible, device, progress=progress).propagate(max(1, *plan.hops))
         known: Shared | LabelShares | None = None
-        # If pseudo-labels fail every candidate that needs them tells why.
+        # If pseudo-labels fail, every candidate that needs them reports the reason.
         with suppress(*RUN_ERRORS):
             known = known_labels(self._bilevel(nodes), ctx)
         if ctx.cluster is not None:

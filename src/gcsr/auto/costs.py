@@ -34,7 +34,7 @@ OUTER_STEP = {"cpu": 0.028, "cuda": 0.012}
 PASSES = 25
 # Work per stored number of a sparse product, in that of a dense one.
 SPARSE_FACTOR = 1.2
-# Numbers of a dense matrix that are looked at per second where it is made sparse.
+# Entries of a dense matrix that are read per second where it is made sparse.
 SCANNED = 1e8
 # Numbers of the features that are propagated and cut into minibatches per second.
 PREPARED = {"cpu": 5e7, "cuda": 5e8}

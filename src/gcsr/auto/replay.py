@@ -6,8 +6,8 @@ Huang, "CaT: Balanced Continual Graph Learning with Graph Condensation", ICDM 20
 condensed by itself, once; real nodes of earlier tasks are not needed. Learning the memory of all tasks
 together, with remembered nodes beside the real ones, forgot more: remembered nodes drift.
 
-Class-wise cluster centers are the default. Bilevel condensation keeps what tells the classes of one
-task apart, which is not enough to tell them from classes of other tasks.
+Class-wise cluster centers are the default. Bilevel condensation keeps what distinguishes the classes
+of one task, which is not enough to distinguish them from classes of other tasks.
 
 Bytes, not nodes, are bounded. A real node of a bag of words has a few words and takes a few bytes; a
 center, the mean of many nodes, has most of the words of its class in small amounts. Centers of sparse

@@ -144,7 +144,7 @@ class Results:
         first = max(scores.values(), key=lambda one: one.mean)
         compared = {label: compare(first, one) for label, one in scores.items()}
         if len(scores) > 1 and not any(one.interval for one in compared.values()):
-            return set()  # a single graph and network tells nothing
+            return set()  # a single graph and network distinguishes no methods
         return {
             label
             for label, one in scores.items()

@@ -81,7 +81,7 @@ def benchmark(
         nodes: Sizes, such as 35,70,140.
         per_class: Sizes as nodes per class.
         ratio: Sizes as shares of the visible nodes.
-        model: Test models at every size.
+        model: Test models at every size; `gcsr evaluate --help` lists them.
         more_model: Test models at the first size only.
         preset: Settings: default, paper or official.
         tune: Tune by validation accuracy, with so many trials per cell.

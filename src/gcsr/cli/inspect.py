@@ -106,7 +106,7 @@ def described_rows(described: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield from _updates(made)
     labels = part(made, "pseudo_labels")
     if labels:
-        yield "pseudo-labels", _pairs(labels)
+        yield "pseudo-labels", _labeled(labels)
     yield "versions", _pairs(part(made, "versions"))
     yield "cost", _cost(made)
     if part(made, "measured").get("resumed") is True:
@@ -187,6 +187,15 @@ def _cost(made: dict[str, Any]) -> str:
         parts.append(f"at most {byte_count(memory)} of memory")
     parts.append(f"on {made.get('device')}")
     return ", ".join(parts)
+
+
+def _labeled(labels: dict[str, Any]) -> str:
+    """The pseudo-labeler, and the validation accuracy of those that were compared."""
+    scores = part(labels, "validation")
+    if not scores or not all(is_number(score) for score in scores.values()):
+        return _pairs(labels)
+    others = _pairs({key: value for key, value in labels.items() if key != "validation"})
+    return f"{others}: {', '.join(f'{name} {100 * score:.1f} %' for name, score in scores.items())}"
 
 
 def _pairs(values: dict[str, Any]) -> str:

@@ -53,7 +53,7 @@ def cost(
     _print_seconds(sheet)
     if sheet.break_even_alone is not None and sheet.break_even_alone != sheet.break_even:
         trainings = counted(sheet.break_even_alone, "training")
-        print(f"Without validating after every epoch condensing has paid after {trainings}.")
+        print(f"Without validating after every epoch the break-even is after {trainings}.")
     if sheet.runs > 1:
         print("±: 95 % interval over runs; --json has the std of all runs.")
     for note in sheet.notes:
@@ -72,7 +72,7 @@ def privacy(
     any_graph: options.AnyGraph = False,
     as_json: options.Json = False,
 ) -> None:
-    """What FILE gives away: membership inference, and rows that are near real ones.
+    """What FILE discloses: membership inference, and rows that are near real ones.
 
     Networks trained on the whole graph, on FILE and on a random subset of its bytes are attacked.
 

@@ -21,7 +21,7 @@ from gcsr.utils.progress import Progress, shown
 if TYPE_CHECKING:
     from rich.console import Console
 
-LEAK = "leaks test labels: the class prior counts every label (paper's Eq. 5); not a fair score"
+LEAK = "leaks test labels: the paper's class prior counts every label; not a fair score"
 # Wide enough that no row of a table is folded.
 PIPE_WIDTH = 160
 # Commands that take less print no lines of progress in a pipe.

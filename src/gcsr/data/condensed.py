@@ -240,7 +240,8 @@ class CondensedGraph:
             # NaN is both the least and the largest number; no copy of the tensor is made.
             low, high = map(float, tensor.aminmax() if floating and tensor.numel() else (0, 0))
             finite = floating and math.isfinite(low) and math.isfinite(high)
-            require(finite, f"{name} must be finite floating-point numbers.")
+            got = "NaN or infinity" if floating else tensor.dtype
+            require(finite, f"{name} must be finite floating-point numbers, got {got}.")
             if name == "adjacency":
                 require(low >= 0, f"adjacency must be >= 0, got {low:g}.")
             # Row by row, because copies are large.

@@ -167,7 +167,7 @@ class EdgeBlocks:
     def __init__(self, folder: Path, nodes: int) -> None:
         require(0 < nodes < 2**31, f"nodes must be 1..{2**31 - 1}, got {nodes}.")
         self._folder, self._nodes = folder, nodes
-        self._kind: np.dtype | None = None  # of records; the first edges tell
+        self._kind: np.dtype | None = None  # of records; set by the first edges
         self._shift = max(1, (nodes - 1).bit_length())
         self._rows = -(-nodes // max(BUCKETS, nodes >> NODES_PER_BUCKET))
 
@@ -186,7 +186,7 @@ class EdgeBlocks:
         self._kind = kind
         there, back = sources[keep].astype(np.int64), targets[keep].astype(np.int64)
         pairs, reverse = (there << self._shift) | back, (back << self._shift) | there
-        # The lowest bit tells an edge from its reverse.
+        # The lowest bit distinguishes an edge from its reverse.
         keys = np.concatenate([pairs << 1, reverse << 1 | 1])
         if weights is None:
             keys.sort()

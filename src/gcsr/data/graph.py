@@ -49,7 +49,7 @@ from gcsr.data.features import (
 )
 from gcsr.data.folder import write_folder
 from gcsr.data.npz import read_npz, write_npz
-from gcsr.data.objects import ObjectParts, read_networkx, read_pandas, read_pyg
+from gcsr.data.objects import ObjectParts, read_networkx, read_pandas, read_pyg, renaming
 from gcsr.data.stored_matrix import edges_among
 from gcsr.utils.errors import (
     InputError,
@@ -409,8 +409,9 @@ class Graph:
 
     @classmethod
     def _of_object(cls, parts: ObjectParts, **options: Any) -> Graph:
-        arguments, warned, notes = parts
-        graph = cls.from_arrays(**(options | arguments))
+        arguments, warned, notes, names = parts
+        with renaming(names):
+            graph = cls.from_arrays(**(options | arguments))
         return graph.with_notes(*warned, warn=True).with_notes(*notes)
 
     @classmethod

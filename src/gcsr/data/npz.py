@@ -123,21 +123,25 @@ def read_npz(path: Path) -> dict[str, Any]:
     require_arrays(path, arrays, ("adj_indptr", "adj_indices", "y", "train"), advice)
     y = arrays["y"]
     require(y.ndim in (1, 2), f"{path}: y must have one class per node, got shape {y.shape}.")
-    adjacency = checked_csr(path, "adj", arrays, (y.shape[0], y.shape[0]))
+    indptr, _ = _integer_lists(path, "adj", arrays)
+    rows = {"adj_indptr": indptr.shape[0] - 1, "y": y.shape[0]}
     if "x" in arrays:
         x: np.ndarray | sp.csr_array = arrays["x"]
+        _require_same_rows(path, rows | {"x": x.shape[0]} if x.ndim else rows)
     else:
         require(
             {"x_indptr", "x_indices", "x_shape"} <= arrays.keys(),
             f"{path}: must hold the features x, or x_indptr, x_indices and x_shape, but lacks them.",
         )
-        rows, columns = shape_of(path, "x", arrays)
+        shape = shape_of(path, "x", arrays)
+        _require_same_rows(path, rows | {"x_shape": shape[0]})
         require(
-            rows == y.shape[0] and columns > 0,
-            f"{path}: x_shape must be [{y.shape[0]}, columns] for {y.shape[0]} labels, got"
-            f" [{rows}, {columns}].",
+            shape[1] > 0,
+            f"{path}: x_shape must be [{shape[0]}, columns], got [{shape[0]}, {shape[1]}].",
         )
-        x = checked_csr(path, "x", arrays, (rows, columns))
+    adjacency = checked_csr(path, "adj", arrays, (y.shape[0], y.shape[0]))
+    if "x" not in arrays:
+        x = checked_csr(path, "x", arrays, shape)
         require_features(path, x, path.stat().st_size)
     stored = arrays.get("inductive", np.array(False))
     require(
@@ -189,10 +193,29 @@ def require_features(path: Path, x: sp.csr_array, file_bytes: int) -> None:
     require_unfoldable(f"{path}: {x.shape[0]} x {x.shape[1]} features", needed, times * file_bytes)
 
 
-def checked_csr(
-    path: Path, prefix: str, arrays: dict[str, np.ndarray], shape: tuple[int, int]
-) -> sp.csr_array:
-    """The CSR matrix of the arrays ``{prefix}_indptr``, ``_indices`` and ``_data``, checked."""
+def _require_same_rows(path: Path, rows: Mapping[str, int]) -> None:
+    """Refuse arrays of different numbers of nodes, and name the one that differs from the others."""
+    counts = [*rows.values()]
+    common = max(counts, key=counts.count)
+    if counts.count(common) == len(counts):
+        return
+    others = [name for name, count in rows.items() if count != common]
+    agreeing = [name for name in rows if name not in others]
+    if len(agreeing) == 1:
+        *first, last = rows
+        found = ", ".join(map(str, counts))
+        raise InputError(
+            f"{path}: {', '.join(first)} and {last} must have the same number of nodes, got {found}."
+        )
+    (name,), said = others, f"{common} nodes, as {' and '.join(agreeing)} have"
+    got = f"{rows[name]}" if name != "adj_indptr" else f"{rows[name] + 1} entries for {rows[name]}"
+    raise InputError(f"{path}: {name} must be of {said}, got {got}.")
+
+
+def _integer_lists(
+    path: Path, prefix: str, arrays: dict[str, np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """``{prefix}_indptr`` and ``{prefix}_indices``."""
     indptr = arrays[f"{prefix}_indptr"]
     indices = arrays[f"{prefix}_indices"]
     integral = indptr.dtype.kind in "iu" and indices.dtype.kind in "iu"
@@ -201,6 +224,14 @@ def checked_csr(
         f"{path}: {prefix}_indptr and {prefix}_indices must be lists of integers, got {indptr.dtype}"
         f" of shape {indptr.shape} and {indices.dtype} of shape {indices.shape}.",
     )
+    return indptr, indices
+
+
+def checked_csr(
+    path: Path, prefix: str, arrays: dict[str, np.ndarray], shape: tuple[int, int]
+) -> sp.csr_array:
+    """The CSR matrix of the arrays ``{prefix}_indptr``, ``_indices`` and ``_data``, checked."""
+    indptr, indices = _integer_lists(path, prefix, arrays)
     data = arrays.get(f"{prefix}_data", np.ones(indices.shape[0], dtype=np.float32))
     require(data.dtype.kind in "biuf", f"{path}: {prefix}_data must be numbers, got {data.dtype}.")
     indptr, indices = indptr.astype(np.int64), indices.astype(np.int64)

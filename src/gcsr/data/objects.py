@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Hashable, Mapping, Sequence
+import re
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,8 +24,9 @@ from gcsr.utils.errors import InputError, plain_number, require
 NO_FEATURES = "stands for no features"
 # Arrays, or names of attributes, for x, y, train, val and test.
 _Given = Mapping[str, Any]
-# Arguments of Graph.from_arrays, notes that are shown as warnings, and notes that are not.
-ObjectParts = tuple[dict[str, Any], list[str], list[str]]
+# Arguments of Graph.from_arrays, notes that are shown as warnings, notes that are not, and the names
+# that the arguments have in the object (:func:`renaming`).
+ObjectParts = tuple[dict[str, Any], list[str], list[str], dict[str, str]]
 # The most names or classes that a sentence lists.
 MOST_NAMED = 10
 
@@ -59,6 +63,28 @@ def libraries_of(source: object) -> set[str]:
     return {kind.__module__.partition(".")[0] for kind in type(source).__mro__}
 
 
+@contextmanager
+def renaming(names: Mapping[str, str]) -> Iterator[None]:
+    """Call arguments of :meth:`gcsr.Graph.from_arrays` in errors as the object of the user does.
+
+    Only where a sentence begins with them, and in the code that it advises.
+    """
+    try:
+        yield
+    except InputError as error:
+        if names:
+            one = rf"(?:{'|'.join(names)})"
+            begin = re.match(rf"{one}(?: and {one})?(?= must )", str(error))
+            start, end = begin.span() if begin else (0, 0)
+            known = partial(re.sub, rf"\b{one}\b", lambda found: names[found[0]])
+            code = rf"(?<=\(){one}\b|(?<![\w.]){one}(?=\.[a-z])|(?<=of )x\b"
+            rest = re.sub(code, lambda found: names[found[0]], str(error)[end:])
+            error.args = (
+                f"{known(str(error)[start:end])}{rest}",
+            )  # the traceback ends at the check
+        raise
+
+
 def _listed(names: Sequence[object]) -> str:
     shown = ", ".join(map(str, names[:MOST_NAMED]))
     return f"{shown}, ..." if len(names) > MOST_NAMED else shown
@@ -86,7 +112,7 @@ def read_pyg(data: Any, split: int | None, weight: str | None) -> ObjectParts:
     )
     single = isinstance(data.get("x"), Tensor) and data.get("x").ndim == 0
     require(not single, "data.x must have one row per node, got a single value.")
-    edge_index, weights = _edges(data, weight, notes)
+    edge_index, weights, names = _edges(data, weight, notes)
     require(
         data.get("y") is not None or data.get("edge_label_index") is None,
         "data.y must be the class of every node, got edge_label_index instead; this library is for"
@@ -129,8 +155,11 @@ def read_pyg(data: Any, split: int | None, weight: str | None) -> ObjectParts:
                 f"data.{name} is ignored: this part of the nodes is read from data.{part}_mask"
             )
     arguments = {"x": x, "edges": edge_index, "y": data.y, "edge_weights": weights, **masks}
+    names |= {"x": "data.x", "y": "data.y"} | {part: f"data.{part}_mask" for part in SPLITS}
     quiet = list(dict.fromkeys(quiet))
-    return (arguments, notes, quiet) if split is not None else (arguments, [*notes, *quiet], [])
+    if split is None:
+        notes, quiet = [*notes, *quiet], []
+    return arguments, notes, quiet, names
 
 
 def _are_integers(name: str, value: Any) -> bool:
@@ -150,7 +179,7 @@ _NUMBERED = (
 )
 _MISSING = {
     "x": f"; data.x = torch.ones(data.num_nodes, 1) {NO_FEATURES}",
-    "y": ", the class of every node, -1 where it is not known",
+    "y": "; it holds the class of every node, -1 where it is not known",
 }
 
 
@@ -195,8 +224,10 @@ def _one_node_type(data: Any, weight: str | None, notes: list[str]) -> Any:
     return made
 
 
-def _edges(data: Any, weight: str | None, notes: list[str]) -> tuple[np.ndarray, np.ndarray | None]:
-    """Edges and their weights; says which attributes of edges are ignored."""
+def _edges(
+    data: Any, weight: str | None, notes: list[str]
+) -> tuple[np.ndarray, np.ndarray | None, dict[str, str]]:
+    """Edges, their weights and the names of both; notes which attributes of edges are ignored."""
     adjacency = data.get("adj_t")
     if data.get("edge_index") is None and adjacency is not None:
         require(
@@ -213,17 +244,30 @@ def _edges(data: Any, weight: str | None, notes: list[str]) -> tuple[np.ndarray,
                 f"data.adj_t must be a sparse tensor, got {described(adjacency)}.",
             )
             targets, sources, values = adjacency.coo()
-        weights = None if values is None or bool((values == 1).all()) else array_of("adj_t", values)
-        return array_of("adj_t", torch.stack([sources, targets])), weights
+        name = "data.adj_t"
+        weights = None if values is None or bool((values == 1).all()) else array_of(name, values)
+        edges = array_of(name, torch.stack([sources, targets]))
+        return edges, weights, {"edges": name, "edge_weights": name}
     index = data.get("edge_index")
     require(
         isinstance(index, Tensor),
-        f"data.edge_index must be a tensor, got {described(index)}"
+        "data.edge_index must be a tensor of shape (2, E), or data.adj_t a sparse one, got"
+        f" {described(index)}"
         f"{'' if index is None else _CONVERTED.format('edge_index')}.",
     )
     require(
         not (index.is_floating_point() or index.is_complex()),
         f"data.edge_index must be integers, got {index.dtype}; data.edge_index.long() converts it.",
+    )
+    shape = tuple(index.shape)
+    call = ""
+    if len(shape) == 2 and shape[0] == shape[1]:
+        call = "; torch_geometric.utils.dense_to_sparse(data.edge_index)[0] converts an adjacency"
+    elif len(shape) == 2 and shape[1] == 2:
+        call = "; data.edge_index.t() has it"
+    require(
+        len(shape) == 2 and shape[0] == 2,
+        f"data.edge_index must have shape (2, E), got {shape}{call}.",
     )
     name = weight or "edge_weight"
     found = data.get(name)
@@ -231,7 +275,7 @@ def _edges(data: Any, weight: str | None, notes: list[str]) -> tuple[np.ndarray,
         weight is None or isinstance(found, Tensor),
         f"weight must be the name of a tensor of data, got {weight!r}.",
     )
-    count = index.shape[-1] if index.ndim else 0
+    count = shape[1]
     weights = None
     if found is not None:
         weights = array_of(f"data.{name}", found)
@@ -248,7 +292,8 @@ def _edges(data: Any, weight: str | None, notes: list[str]) -> tuple[np.ndarray,
         usable = key == "edge_attr" and found is None and value.numel() == count
         call = "; weight='edge_attr' uses it" if usable else ""
         notes.append(f"data.{key} is ignored: only data.{name} is a weight of edges{call}")
-    return array_of("data.edge_index", index), weights
+    names = {"edges": "data.edge_index", "edge_weights": f"data.{name}"}
+    return array_of("data.edge_index", index), weights, names
 
 
 def _mask_column(data: Any, field: str, split: int, notes: list[str]) -> np.ndarray | None:
@@ -261,10 +306,11 @@ def _mask_column(data: Any, field: str, split: int, notes: list[str]) -> np.ndar
         f" {'a single value' if isinstance(mask, Tensor) else described(mask)}.",
     )
     values = array_of(f"data.{field}", mask)
-    other = values[(values != 0) & (values != 1)]
+    other = np.unique(values[(values != 0) & (values != 1)])
+    got = f"{'values up to ' if other.size > 1 else ''}{other[-1]}" if other.size else ""
     require(
         other.size == 0,
-        f"data.{field} must be true or false for every node, got {other.max() if other.size else ''};"
+        f"data.{field} must be true or false for every node, got {got};"
         f" torch_geometric.utils.index_to_mask(data.{field}, data.num_nodes) makes a mask of node ids.",
     )
     if values.ndim == 1:
@@ -387,7 +433,7 @@ class _Nodes:
         arguments |= {name: self.part(name, given[name]) for name in SPLITS}
         arguments["x"] = self.features(given["x"])
         warned = [f"attributes that are ignored: {_listed(ignored)}"] if ignored else []
-        return arguments, warned, notes
+        return arguments, warned, notes, {}
 
 
 def _missing(value: Any) -> bool:

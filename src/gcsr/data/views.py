@@ -12,9 +12,9 @@ inductive      graph induced by the        graph induced by the           graph 
 Condensing gets a :class:`CondensingView`, which contains no test labels. The one exception, the
 paper's prior over *all* labels, needs an explicit option and is marked as a leak.
 
-Of a very large graph a random part is read where it tells as much as all of it. These rules depend on
-counts alone, so results do not depend on whether a graph is in memory, and they leave nothing out of a
-graph of moderate size.
+Of a very large graph a random part is read where it is as informative as all of it. These rules
+depend on counts alone, so results do not depend on whether a graph is in memory, and they leave nothing
+out of a graph of moderate size.
 """
 
 from __future__ import annotations
@@ -224,7 +224,7 @@ class View:
         """What may be seen while condensing.
 
         ``leak_every_label=True`` also returns validation and test labels of the visible nodes,
-        which is what the paper's Eq. 5 uses on transductive graphs; results must say so.
+        which the paper's class correlation counts on transductive graphs; results must say so.
         """
         graph = self._graph
         nodes = graph.train if graph.inductive else torch.arange(graph.num_nodes)

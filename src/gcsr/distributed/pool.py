@@ -19,9 +19,9 @@ from gcsr.utils.progress import Progress, silent
 
 # How often a unit is begun again after its worker process or its machine was lost.
 RETRIES = 10
-# Seconds to wait for the last reports, between looks at finished units, and between looks at the head.
+# Seconds to wait for the last reports, between polls of finished units, and between polls of the head.
 LAST_REPORTS, POLL_EVERY, HEAD_EVERY = 1.0, 0.5, 1.0
-# Failed looks in a row before the head counts as lost.
+# Failed polls in a row before the head counts as lost.
 HEAD_MISSES = 3
 Answers = Callable[[int, Any], Any]
 

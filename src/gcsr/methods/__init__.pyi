@@ -5,6 +5,7 @@ from gcsr.equations.propagation import normalized_adjacency as normalized_adjace
 from gcsr.equations.propagation import propagate as propagate
 from gcsr.methods.base import Condenser as Condenser
 from gcsr.methods.registry import register as register
+from gcsr.methods.validation import validation_score as validation_score
 from gcsr.starts.sample import block_labels as block_labels
 from gcsr.starts.sample import class_budget as class_budget
 from gcsr.starts.sample import propagated_features as propagated_features

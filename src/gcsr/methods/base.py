@@ -23,7 +23,8 @@ from gcsr.distributed.pool import Cluster, connected
 from gcsr.engines.iterates import QuickScore, choose_edges
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.methods.distributed import condense_spread
-from gcsr.methods.registry import methods
+from gcsr.methods.registry import methods, require_described
+from gcsr.methods.returned import require_provenance, require_tensors
 from gcsr.outofcore.estimate import Estimate, Work, estimate
 from gcsr.starts.sample import TooFewNodesError
 from gcsr.training.expert_recipe import ExpertRequest
@@ -43,6 +44,7 @@ from gcsr.utils.errors import (
 )
 from gcsr.utils.parallel import suitable_threads
 from gcsr.utils.progress import Progress, ProgressOption, shows_progress
+from gcsr.utils.safe_io import naming
 from gcsr.version import __version__, source_hash
 
 logger = logging.getLogger(__name__)
@@ -108,6 +110,7 @@ class Condenser(NamedSettings, ABC):
     ratio: PositiveShare | None = None
 
     def __post_init__(self) -> None:
+        require_described(type(self))
         nodes = plain_number(self.nodes)
         if isinstance(nodes, float) and nodes.is_integer():
             object.__setattr__(self, "nodes", int(nodes))
@@ -308,7 +311,7 @@ class Condenser(NamedSettings, ABC):
                     f" ({len(seeds)}), got {kinds}.",
                 )
                 graphs = [
-                    self._finished(view, result, seed, target, context or {})
+                    self._finished(view, result, nodes, seed, target, context or {})
                     for result, seed in zip(made, seeds, strict=True)
                 ]
             measured: dict[str, Any] = {
@@ -388,24 +391,30 @@ class Condenser(NamedSettings, ABC):
         self,
         view: CondensingView,
         made: CondensationResult,
+        nodes: int,
         seed: int,
         device: torch.device,
         context: dict[str, Any],
     ) -> CondensedGraph:
-        """A result with its provenance, and with edges for unweighted layers where A' has weights."""
+        """A result with its provenance, and with edges for unweighted layers where A' has weights.
+
+        What a method may not return is refused.
+        """
         visible, source = view.visible, view.source
-        small = CondensedGraph(
-            made.x.cpu(),
-            made.adjacency.cpu(),
-            made.y.cpu(),
-            visible.num_classes,
-            multi_label=visible.multi_label,
-        )
-        edges: dict[str, Any] = {}
-        if small.has_weights and view.validation.nodes.numel():
-            quick = QuickScore(view.validation, device)
-            x, a, targets = (p.to(device) for p in (small.x, small.adjacency, small.targets))
-            edges = {UNWEIGHTED_EDGES: choose_edges(x, a, targets, quick, seed)}
+        with naming(f"run of {self.name!r}"):
+            require_tensors(
+                made,
+                nodes=nodes,
+                fewer=not self.exact_class_budget,
+                num_features=int(visible.x.shape[1]),
+            )
+            small = CondensedGraph(
+                made.x.cpu(),
+                made.adjacency.cpu(),
+                made.y.cpu(),
+                visible.num_classes,
+                multi_label=visible.multi_label,
+            )
         provenance = {
             "method": self.name,
             "revision": self.revision,
@@ -417,13 +426,19 @@ class Condenser(NamedSettings, ABC):
             # On an inductive graph every visible label is a training label: nothing can leak.
             "leaks_test_labels": self.leaks_test_labels and not source.inductive,
             "dataset": asdict(source),
-            "notes": [*view.notes, *made.notes],
+            "notes": [*view.notes],
             "versions": code_versions(),
             "device": device.type,
             "bytes": {"original": source.visible_bytes, "condensed": small.stored_bytes},
-            "measured": made.measured,
-            **made.details,
-            **edges,
-            **context,
+            "measured": {},
         }
-        return replace(small, provenance=provenance)
+        with naming(f"run of {self.name!r}"):
+            require_provenance(made, [*provenance, UNWEIGHTED_EDGES])
+        provenance["notes"] = [*view.notes, *made.notes]
+        provenance["measured"] = made.measured
+        provenance |= made.details
+        if small.has_weights and view.validation.nodes.numel():
+            quick = QuickScore(view.validation, device)
+            x, a, targets = (p.to(device) for p in (small.x, small.adjacency, small.targets))
+            provenance[UNWEIGHTED_EDGES] = choose_edges(x, a, targets, quick, seed)
+        return replace(small, provenance=provenance | context)

@@ -27,6 +27,8 @@ Regularizer = Literal["prior", "substructure", "random"]
 class GCSR(TrajectoryCondenser):
     """Algorithm 1 of the paper.
 
+    Equation numbers are labels of the paper's LaTeX source; docs/architecture.md has the printed ones.
+
     Args:
         prior: whose labels the class correlation (Eq. 5) counts. ``train``: training labels;
             ``predicted``: those, and the experts' prediction for every other visible node; ``all``:

@@ -162,7 +162,7 @@ class KRR(Condenser):
         return results
 
     def _scale_notes(self, x: Tensor, rows: Tensor) -> tuple[str, ...]:
-        """What is said of a uniform start that is far larger than the real rows."""
+        """A note if the uniform start is far larger than the real rows."""
         ours, real = (float(feature_unit(part, "relative").mean()) for part in (x, rows[None]))
         if self.init != "uniform" or ours <= LARGER * real:
             return ()

@@ -84,12 +84,24 @@ _REMOVED_WINDOWS = ("fixed", "expanding")
 
 def register(method: M) -> M:
     """Make a method available under its ``name`` in this process; also a class decorator."""
-    name = getattr(method, "name", None)
-    require(isinstance(name, str), f"name must be a string, {method.__name__} has none.")
-    known = name in BUILT_IN or _REGISTERED.get(str(name), method) is not method
+    require_described(method)
+    name = method.name
+    known = name in BUILT_IN or _REGISTERED.get(name, method) is not method
     require(not known, f"name must be new, got {name!r}, which is another method.")
-    _REGISTERED[str(name)] = method
+    _REGISTERED[name] = method
     return method
+
+
+def require_described(method: type[Condenser]) -> None:
+    """Refuse a method without a ``name`` and a ``summary``."""
+    for attribute in ("name", "summary"):
+        text = getattr(method, attribute, None)
+        got = "none" if text is None else repr(text)
+        require(
+            isinstance(text, str) and bool(text.strip()),
+            f"{attribute} of the class {method.__name__} must be a text, got {got};"
+            f' {attribute} = "..." in the class gives it one.',
+        )
 
 
 def methods() -> dict[str, type[Condenser]]:
@@ -139,6 +151,7 @@ def _of_module(place: str) -> type[Condenser]:
         isinstance(found, type) and issubclass(found, base),
         f"method must be the name of a method or module:Class of a gcsr.Condenser, got {place!r}.",
     )
+    require_described(found)
     return found
 
 

@@ -124,7 +124,7 @@ class SelectionCondenser(Condenser):
 
     def _condense(self, view: CondensingView, *rest: Any, **named: Any) -> list[CondensedGraph]:
         graphs = super()._condense(view, *rest, **named)
-        # What a sample says of itself, here nodes that repeat, is the same for every seed.
+        # Notes of a sample, here on nodes that repeat, are the same for every seed.
         for note in graphs[0].provenance["notes"][len(view.notes) :]:
             logger.warning("%s: %s", self.name, note)
         return graphs

@@ -93,7 +93,7 @@ class Experiment:
 
 MIDDLE = {dataset: sizes[1] for dataset, sizes in SIZES.items()}
 _LEAK = (
-    "† The class prior counts every label, test labels included (the paper's Eq. 5): not a fair score."
+    "† The paper's class prior counts every label, test labels included: not a fair score."
     " Beside it the same with the prior 'predicted', which counts training labels and the experts'"
     " predictions. On Flickr and Reddit every label that can be seen is a training label: nothing"
     " leaks there and the two are one."

@@ -26,7 +26,7 @@ def arranged(weights: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """Places ``(n, 2)`` by the forces of Fruchterman and Reingold (1991); no randomness.
 
     Nodes start class by class around a circle. Everything repels, the strongest edges of every node
-    attract by their weight, and nodes are drawn a little towards the middle of their class.
+    attract by their weight, and nodes are drawn a little toward the middle of their class.
     """
     n = classes.size
     groups = [np.flatnonzero(classes == c) for c in np.unique(classes)]

@@ -188,7 +188,7 @@ def line_chart(
         y=y,
         described=described,
         rules=rules,
-        # As many digits as tell two neighboring ticks apart.
+        # As many digits as distinguish two neighboring ticks.
         digits=max(0, -int(np.floor(np.log10(rules[1] - rules[0])))) if len(rules) > 1 else 2,
         below=list(enumerate(names)) if names else below,
         legend={line.kind: line.name for line in lines if line.name},

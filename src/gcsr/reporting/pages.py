@@ -90,7 +90,7 @@ def _banners(
     leaking = ", ".join(one.name for one in found if one.small.leaks_test_labels)
     if leaking:
         sentence = (
-            f"Test labels went into {leaking}: the class prior counts every label (the paper's Eq. 5)."
+            f"Test labels went into {leaking}: the paper's class prior counts every label."
             " The accuracy is not a fair score."
         )
         yield "bad", "Leaks test labels.", sentence

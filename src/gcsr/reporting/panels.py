@@ -389,7 +389,7 @@ def privacy(found: Result) -> Panel:
         table = html.data_table(names, measured.rows, "Membership inference", range(1, len(names)))
         remarks = (*measured.sentences, measured.distances)
         body = joined(table, *(html.remark(f"{one[0].upper()}{one[1:]}.") for one in remarks))
-    return Panel("What the file gives away", body, STATEMENT, short="Privacy")
+    return Panel("What the file discloses", body, STATEMENT, short="Privacy")
 
 
 RESULT = ("method", "revision", "preset", "seed", "nodes", "ratio", "device", "leaks_test_labels")

@@ -35,7 +35,7 @@ from gcsr.utils.errors import require
 # -- Groups of equal size: rows cut in halves, and these again, where they vary much -----------------
 
 
-# Steps of the power method towards the direction in which rows vary most. Two come close to it where
+# Steps of the power method toward the direction in which rows vary most. Two come close to it where
 # one direction stands out; where none does, another beginning leads to another cut that is as good.
 STEPS = 2
 

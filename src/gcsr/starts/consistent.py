@@ -35,7 +35,7 @@ DRAWS, COMPARED, DROPPED = 8, 2, 0.5
 DROPPED_COLUMNS = 0.5
 # The mean prediction that every draw is drawn to is this much sharper: p to the power of 1 / 0.5.
 SHARPENING = 0.5
-# Nodes of an epoch, and those without a label that are ever looked at.
+# Nodes of an epoch, and those without a label that are ever read.
 LABELED, UNLABELED, POOL = 512, 512, 4096
 # Of wide features those that vary most are read. A projection would be narrower, but networks learn
 # words better than mixtures of words: on Citeseer it validated three points worse.
@@ -162,7 +162,7 @@ class LabelerInputs:
 def varied_columns_of(visible: VisibleGraph, count: int) -> Tensor:
     """The ``count`` columns with the largest variance, in their own order.
 
-    Of a graph of many nodes, as a random part of them tells.
+    Of a graph of many nodes, variances are those of a random part of them.
     """
     features = int(visible.x.shape[1])
     if count >= features:

@@ -21,7 +21,7 @@ T = TypeVar("T")
 # bar on a terminal or in a notebook. `shows_progress` makes a callback of it.
 ProgressOption = Any
 logger = logging.getLogger("gcsr")
-# Calls that show progress, or were told not to: those inside them show nothing of their own.
+# Open calls with a setting of progress: calls inside them show no progress of their own.
 _open_calls = 0
 _BAR, _SECONDS = 20, 0.1
 

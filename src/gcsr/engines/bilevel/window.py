@@ -282,7 +282,7 @@ class Window:
             bar_b2.add_(r_d_output.sum(2, keepdim=True))
         weights = weigh(bar_y)
         columns = weights.repeat_interleave(self._hidden_channels, 1).unsqueeze(1)
-        # Zero times what is not finite is not zero. On CUDA a look at the weights would wait.
+        # Zero times infinity is not zero. On CUDA, checking the weights would synchronize.
         left_out = columns == 0
         some = left_out.is_cuda or bool(left_out.any())
         bar_u = torch.zeros_like(small.u)

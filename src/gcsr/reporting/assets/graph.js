@@ -32,9 +32,9 @@ function startGraph(g) {
     // Edges of one weight come and go together.
     while (shown < from.length && weights[shown] === weights[shown - 1]) shown++;
     drawn = shown;
-    const said = byId("drawn");
+    const counter = byId("drawn");
     const left = drawn ? weights[drawn - 1] : 0;
-    said.replaceChildren(element("b", drawn ? short(left) : "–"), ` · ${count(drawn)} of ${count(g.edges_in_all)} edges`);
+    counter.replaceChildren(element("b", drawn ? short(left) : "–"), ` · ${count(drawn)} of ${count(g.edges_in_all)} edges`);
     slider.setAttribute("aria-valuetext", `weight at least ${short(left)}, ${drawn} edges`);
     canvas.dataset.edges = String(drawn);
   }
@@ -116,7 +116,7 @@ function startGraph(g) {
     }
   }
 
-  function tell(node) {
+  function describe(node) {
     const title = byId("node-title");
     const facts = byId("node-facts");
     if (node < 0) {
@@ -154,7 +154,7 @@ function startGraph(g) {
     hovered = x === null ? -1 : nearestPoint(places, x, y, view, 16);
     if (pressed && hovered >= 0) chosen = hovered;
     if (hovered !== before || pressed) {
-      tell(hovered >= 0 ? hovered : chosen);
+      describe(hovered >= 0 ? hovered : chosen);
       board.draw();
     }
     if (hovered >= 0) {
@@ -183,7 +183,7 @@ function startGraph(g) {
   function choose(node) {
     chosen = node;
     hovered = -1;
-    tell(chosen);
+    describe(chosen);
     board.draw();
   }
 
@@ -212,7 +212,7 @@ function startGraph(g) {
   byId("zoom-reset").addEventListener("click", () => board.reset());
   slider.addEventListener("input", () => {
     threshold();
-    if (chosen >= 0) tell(chosen);
+    if (chosen >= 0) describe(chosen);
     board.draw();
   });
   // Three edges per node are a calm beginning.
@@ -221,5 +221,5 @@ function startGraph(g) {
   threshold();
   const present = [...new Set(classes)].sort((a, b) => (a < 0 ? 1 : b < 0 ? -1 : a - b));
   legend(byId("legend"), present);
-  tell(-1);
+  describe(-1);
 }

@@ -1,4 +1,4 @@
-// A class is a color and, beyond eight, a shape: told apart without seeing colors too.
+// A class is a color and, beyond eight, a shape: distinguishable also without seeing colors.
 const light = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#8a7a1a", "#55555f"];
 const dark = ["#4a9fe0", "#f2b134", "#2fc59a", "#e8a0cc", "#f07f3c", "#a9dcff", "#d9cd4e", "#c4c4cf"];
 const shapes = [circle, square, triangle, diamond, cross];

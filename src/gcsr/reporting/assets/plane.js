@@ -31,7 +31,7 @@ function plane(canvas, paint, hover) {
     const box = canvas.getBoundingClientRect();
     return [event.clientX - box.left, event.clientY - box.top];
   }
-  function say(lines, x, y) {
+  function showTip(lines, x, y) {
     tip.hidden = !lines;
     if (!lines) return;
     tip.replaceChildren(...lines.map((line) => element("div", line)));
@@ -43,7 +43,7 @@ function plane(canvas, paint, hover) {
   canvas.addEventListener("pointerdown", (event) => {
     held = { from: place(event), x: view.x, y: view.y };
     if (event.pointerType === "mouse") canvas.setPointerCapture(event.pointerId);
-    say(hover(...place(event), shown, true), ...place(event));
+    showTip(hover(...place(event), shown, true), ...place(event));
   });
   canvas.addEventListener("pointerup", () => (held = null));
   canvas.addEventListener("pointercancel", () => (held = null));
@@ -53,15 +53,15 @@ function plane(canvas, paint, hover) {
       view.x = held.x - (x - held.from[0]) / shown.scale;
       view.y = held.y - (y - held.from[1]) / shown.scale;
       if (Math.hypot(x - held.from[0], y - held.from[1]) > 3) {
-        say(null);
+        showTip(null);
         draw();
       }
       return;
     }
-    say(hover(x, y, shown, false), x, y);
+    showTip(hover(x, y, shown, false), x, y);
   });
   canvas.addEventListener("pointerleave", () => {
-    say(null);
+    showTip(null);
     hover(null, null, shown, false);
   });
   // Plain scrolling stays the page's.
