@@ -23,7 +23,14 @@ from gcsr.evaluation.origin import require_origin
 from gcsr.evaluation.sparsify import Sparsifier, parse_rule
 from gcsr.methods.base import Condenser
 from gcsr.methods.presets import PRESETS, preset_settings
-from gcsr.methods.registry import build, known_setting, method_names, setting_kinds, setting_name
+from gcsr.methods.registry import (
+    build,
+    known_setting,
+    method_names,
+    require_method,
+    setting_kinds,
+    setting_name,
+)
 from gcsr.methods.registry import method as find_method
 from gcsr.utils.checkpoint import Checkpoint
 from gcsr.utils.devices import pick_device
@@ -162,19 +169,22 @@ def chosen_method(
 ) -> str | Condenser:
     """The default method, or the one given: a registered class as its name; others must be called."""
     method = method or default_method(preset)
+    if isinstance(method, Condenser):
+        require_method(type(method), made=True)
     if not (isinstance(method, type) and issubclass(method, Condenser)):
         require(
             isinstance(method, str | Condenser),
             f"method must be a name or an instance such as gcsr.GCond(nodes=70), got {method!r}.",
         )
         return method
-    name = getattr(method, "name", "")
-    if name in method_names() and find_method(name) is method:
-        return name
-    size = f"nodes={nodes}" if ratio is None else f"ratio={ratio}"
+    require_method(method)
+    if method.name in method_names() and find_method(method.name) is method:
+        return method.name
+    size = f"nodes={nodes or 50}" if ratio is None else f"ratio={ratio}"
     raise InputError(
         f"method must be a name or an instance, got the class {method.__name__}; call it:"
-        f" method={method.__name__}({size})."
+        f" method={method.__name__}({size}), with all settings in it, or register it:"
+        f" gcsr.methods.register({method.__name__})."
     )
 
 

@@ -142,6 +142,24 @@ def test_prior_over_all_labels_of_an_inductive_graph_is_the_training_prior():
     assert ours.provenance["class_correlation"] == expected
 
 
+class Unseeded(Random):
+    """Draws from the generator of the process."""
+
+    name, summary = "unseeded", "random numbers without a seed"
+
+    def run(self, ctx):
+        return [replace(made, x=made.x + torch.rand_like(made.x)) for made in super().run(ctx)]
+
+
+def test_an_unseeded_method_is_not_said_to_read_test_labels():
+    with pytest.raises(AssertionError) as caught:
+        check_leaks(Unseeded(nodes=9), planted_graph())
+    assert str(caught.value) == (
+        "unseeded gives another x for the same seed; draw random numbers from"
+        " make_generator(seed, ...) only."
+    )
+
+
 def test_the_check_refuses_what_it_cannot_check():
     graph = planted_graph()
     with pytest.raises(InputError, match=r"method must be an instance such as .* got str"):

@@ -547,6 +547,10 @@ def test_a_class_is_a_method(graph):
 
     with pytest.raises(InputError, match=r"got the class Other; call it: method=Other\(nodes=6\)"):
         gcsr.condense(graph, nodes=6, method=Other)
+    with pytest.raises(
+        InputError, match=r"\(nodes=50\), .* it: gcsr\.methods\.register\(Other\)\.$"
+    ):
+        gcsr.condense(graph, method=Other)
 
 
 class OwnResult(CondensationResult):

@@ -81,7 +81,11 @@ def test_every_block_runs(page, tmp_path, monkeypatch, real_data, labelers_train
     if left_out:
         pytest.skip(f"the other blocks ran; no real datasets for {', '.join(left_out)}")
     if page.name == "write-a-method.md":
-        sys.modules.pop("means", None)
+        method = sys.modules.pop("means").Means(nodes=20, iterations=3)
+        steps: list[int] = []
+        told = lambda stage, done, total: steps.append(done)  # noqa: E731
+        method.condense_many(load("digits"), seeds=[0, 1], device="cpu", progress=told)
+        assert steps == [1, 2, 3, 4, 5, 6]  # --cell-limit acts within a seed
         small = CondensedGraph.load(tmp_path / "small.safetensors")
         assert small.provenance["method"] == "means"
         outcome = evaluate(small, load("digits"), runs=1, recipe=TrainingRecipe(epochs=100))

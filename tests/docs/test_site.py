@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import json
 import os
 import re
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-import gcsr
+import gcsr.methods
 from gcsr.cli.app import app
 from gcsr.methods.registry import BUILT_IN, methods
 from gcsr.models.registry import MODELS
@@ -91,6 +92,17 @@ def test_every_public_name_is_in_the_reference():
     reference = TEXTS[DOCS / "api.md"]
     for name in set(gcsr.__all__) - {"__version__"}:
         assert f"::: gcsr.{name}\n" in reference or f"heading: gcsr.{name}," in reference, name
+
+
+def test_what_a_method_is_written_with_is_in_the_reference():
+    page, reference = TEXTS[DOCS / "write-a-method.md"], TEXTS[DOCS / "api.md"]
+    assert "(api.md#write-a-method)" in page
+    lines = re.findall(r"^from gcsr\.methods import (.+)$", page, re.MULTILINE)
+    names = ", ".join(lines).split(", ")
+    found = [name for name in names if inspect.isroutine(getattr(gcsr.methods, name))]
+    assert {"class_budget", "block_labels", "sample_training_rows"} <= {*found}
+    for name in found:
+        assert re.search(rf"^::: gcsr\.[\w.]*\b{name}$", reference, re.MULTILINE), name
 
 
 def test_the_command_line_page_is_what_the_program_says():

@@ -116,7 +116,7 @@ CALLS = {
     ),
     "base class": (
         lambda: gcsr.condense(GRAPH, nodes=6, method=gcsr.Condenser),
-        r"must be a name or an instance, got the class Condenser; call it: method=Condenser\(nodes=6",
+        r"Condenser must define run\(self, ctx\)\.",
     ),
     "number": (lambda: gcsr.condense(GRAPH, nodes=6, method=5), "method must be a name or an inst"),
     "file": (

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gcsr import InputError
+from gcsr import InputError, Random
+from gcsr.methods import Bounds, Rate, registry
 from gcsr.methods.registry import methods
 from gcsr.tuning.space import (
     NAMED,
@@ -144,6 +147,40 @@ def test_a_method_without_a_grid_is_searched_around_its_defaults(method):
         assert one.low <= getattr(chosen(nodes=10), setting) <= one.high
         for end in one.ends:
             chosen(nodes=10, **{setting: end})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Own(Random):
+    """A method of a user."""
+
+    name = "own"
+    slope: Annotated[float, Bounds(least=1.0, most=20.0)] = 6.0
+    sharp: Annotated[float, Bounds(least=1.0, most=20.0)] = 6.0
+    width: Annotated[int, Bounds(least=5)] = 8
+    rate: Rate = 0.05
+    mode: Literal["relu", "tanh", "gone"] = "relu"
+    blocks: Literal[1, 2] = 1
+    remark: str = "text"
+
+    def _check(self):
+        if self.sharp < 2 or self.mode == "gone":
+            raise ValueError("not together")
+
+
+def test_an_own_method_is_searched_within_its_bounds_and_literals(monkeypatch):
+    monkeypatch.setitem(registry._REGISTERED, "own", Own)
+    assert around_defaults("own").dimensions == {
+        "slope": Range(1.0, 20.0, log=True),
+        "sharp": Range(6.0, 20.0, log=True),
+        "width": Range(8, 16, log=True, whole=True),
+        "rate": Range(0.005, 0.5, log=True),
+        "mode": Choices(("relu", "tanh")),
+    }
+
+
+def test_literals_and_bounds_of_our_methods_do_not_change_saved_studies():
+    assert list(around_defaults("gecc").dimensions) == ["alpha", "beta", "restarts", "balance"]
+    assert "distance" not in around_defaults("doscond").dimensions
 
 
 def test_what_is_searched_by_default():

@@ -16,6 +16,7 @@ from gcsr.data.graph import Graph
 from gcsr.data.interop import argument_graph, recordable_options
 from gcsr.data.objects import described
 from gcsr.methods.base import Condenser
+from gcsr.methods.registry import require_method
 from gcsr.starts.pseudo_labels import LABELERS
 from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import InputError, InputWarning, require
@@ -153,9 +154,9 @@ NOT_COMPARED = frozenset(["measured", "dataset"])
 def check_leaks(
     method: Condenser, graph: Graph, *, seed: int = 0, device: str | torch.device = "cpu"
 ) -> CondensedGraph:
-    """Condense a graph with its own, with permuted and with one-class test labels, and compare.
+    """Condense a graph twice, and with permuted and with one-class test labels, and compare.
 
-    All three results must have the same bytes and the same provenance. A method that declares
+    All results must have the same bytes and the same provenance. A method that declares
     ``leaks_test_labels`` must instead give other results on a transductive graph, and mark them.
 
     Args:
@@ -168,20 +169,26 @@ def check_leaks(
         The condensed graph.
 
     Raises:
-        AssertionError: if test labels change the result, or a declared leak changes nothing or is
-            not marked.
+        AssertionError: if the same seed gives another result, test labels change the result, or a
+            declared leak changes nothing or is not marked.
     """
     require(
         isinstance(method, Condenser),
         f"method must be an instance such as gcsr.GCSR(nodes=70), got {type(method).__name__}.",
     )
+    require_method(type(method), made=True)
     require_graph(graph)
     labels = graph.y[graph.test]
     classes = labels.unique().numel()
     require(classes > 1, f"graph must have test nodes of more than one class, got {classes}.")
     order = torch.randperm(len(labels), generator=make_generator(0, "permuted test labels"))
     changed = {"permuted": labels[order], "one-class": labels.min().expand_as(labels)}
-    ours = method.condense(graph, seed=seed, device=device)
+    ours, again = (method.condense(graph, seed=seed, device=device) for _ in range(2))
+    if field := _difference(ours, again):
+        raise AssertionError(
+            f"{method.name} gives another {field} for the same seed; draw random numbers from"
+            " make_generator(seed, ...) only."
+        )
     differs = {}
     for name, values in changed.items():
         other = replace(graph, y=graph.y.index_copy(0, graph.test, values))

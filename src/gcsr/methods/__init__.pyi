@@ -13,6 +13,7 @@ from gcsr.starts.sample import sample_training_rows as sample_training_rows
 from gcsr.utils.devices import make_generator as make_generator
 from gcsr.utils.errors import Bounds as Bounds
 from gcsr.utils.errors import Count as Count
+from gcsr.utils.errors import InputError as InputError
 from gcsr.utils.errors import Rate as Rate
 from gcsr.utils.errors import Share as Share
 from gcsr.utils.errors import Weight as Weight

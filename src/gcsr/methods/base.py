@@ -119,7 +119,12 @@ class Condenser(NamedSettings, ABC):
             (self.nodes is None) != (self.ratio is None),
             "exactly one of nodes and ratio must be given.",
         )
-        self._check()
+        try:
+            self._check()
+        except InputError:
+            raise
+        except ValueError as error:
+            raise InputError(str(error)) from error
 
     def _check(self) -> None:  # some have nothing to check
         """Raise :class:`InputError` for settings that do not go together; types were checked."""

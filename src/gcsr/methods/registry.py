@@ -6,11 +6,14 @@ A package registers methods by an entry point of the group ``gcsr.methods``, a p
 
 from __future__ import annotations
 
+import inspect
+import re
 import sys
+import traceback
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -19,6 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 from gcsr.utils.errors import InputError, require, require_keyword, require_known, suggestion
 from gcsr.utils.renamed import new_name
+from gcsr.utils.safe_io import reason
 
 if TYPE_CHECKING:
     from gcsr.methods.base import Condenser
@@ -84,11 +88,10 @@ _REMOVED_WINDOWS = ("fixed", "expanding")
 
 def register(method: M) -> M:
     """Make a method available under its ``name`` in this process; also a class decorator."""
-    require_described(method)
-    name = method.name
-    known = name in BUILT_IN or _REGISTERED.get(name, method) is not method
-    require(not known, f"name must be new, got {name!r}, which is another method.")
-    _REGISTERED[name] = method
+    require_method(method)
+    known = _REGISTERED.get(method.name, method) is not method
+    require(not known, f"name must be new, got {method.name!r}, which is another method.")
+    _REGISTERED[method.name] = method
     return method
 
 
@@ -102,6 +105,32 @@ def require_described(method: type[Condenser]) -> None:
             f"{attribute} of the class {method.__name__} must be a text, got {got};"
             f' {attribute} = "..." in the class gives it one.',
         )
+
+
+def require_method(found: type[Condenser], *, made: bool = False) -> None:
+    """Refuse a class that is not a complete method, or that is called like one of this package.
+
+    An instance may have been ``made`` with settings that have no default.
+    """
+    base = import_module("gcsr.methods.base").Condenser
+    known = isinstance(found, type) and issubclass(found, base)
+    require(known, f"method must be a subclass of gcsr.Condenser, got {found!r}.")
+    title = found.__name__
+    require(not inspect.isabstract(found), f"{title} must define run(self, ctx).")
+    require_described(found)
+    for one in found.__mro__:
+        if issubclass(one, base) and "__dataclass_fields__" not in vars(one):
+            kinds = inspect.get_annotations(one).items()
+            own = ", ".join(key for key, kind in kinds if "ClassVar" not in str(kind))
+            decorator = "@dataclass(frozen=True, kw_only=True)"
+            require(not own, f"{one.__name__} must have {decorator} for its settings ({own}).")
+    for f in fields(found):
+        given = made or f.default is not MISSING or f.default_factory is not MISSING
+        require(given, f"{f.name} must have a default, {title} has none for it.")
+    ours = _loaded(BUILT_IN[found.name]) if found.name in BUILT_IN else found
+    require(
+        ours is found, f"name of {title} must be new, got {found.name!r}, which is another method."
+    )
 
 
 def methods() -> dict[str, type[Condenser]]:
@@ -139,20 +168,36 @@ def method(name: str) -> type[Condenser]:
 
 def _of_module(place: str) -> type[Condenser]:
     """A class of an installed module, or of one in the working directory."""
+    module, _, title = place.rpartition(":")
+    if re.search(r"^\.|[/\\]|\.py$", module):
+        meant = re.split(r"[/\\]", module.removesuffix(".py"))[-1].lstrip(".")
+        raise InputError(
+            f"method must be module:Class such as {meant}:{title}, got {place!r} (no path and no .py)."
+        )
     folder = str(Path.cwd())
     if folder not in sys.path:
         sys.path.append(folder)
     try:
         found = _loaded(place)
-    except (ImportError, AttributeError, SyntaxError, ValueError) as error:
-        raise InputError(f"method: {place!r} cannot be imported ({error}).") from None
-    base = import_module("gcsr.methods.base").Condenser
-    require(
-        isinstance(found, type) and issubclass(found, base),
-        f"method must be the name of a method or module:Class of a gcsr.Condenser, got {place!r}.",
-    )
-    require_described(found)
+    except (Exception, SystemExit) as error:  # a module of others may raise anything
+        why = _why(error, module)
+        raise InputError(f"method: {place!r} cannot be imported ({why}).") from None
+    require_method(found)
     return found
+
+
+def _why(error: BaseException, module: str) -> str:
+    """Why a module cannot be imported; for an error in its code the line that raised it."""
+    said = reason(error)
+    if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
+        first, dot, _ = module.partition(".")
+        file = first if dot else f"{first}.py"
+        return f"{said}; run the command in the folder of {file}, or install it"
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [one for one in frames if one.name == "<module>"]
+    if isinstance(error, SyntaxError) or not lines:
+        return said
+    return f"{type(error).__name__}: {said}, {lines[-1].filename} line {lines[-1].lineno}"
 
 
 def _loaded(place: str) -> type[Condenser]:

@@ -16,12 +16,12 @@ from dataclasses import Field, dataclass, fields
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from gcsr.methods.base import Condenser
-from gcsr.methods.registry import kinds_of, known_setting, setting_kinds, value_of
+from gcsr.methods.registry import BUILT_IN, kinds_of, known_setting, setting_kinds, value_of
 from gcsr.methods.registry import method as method_of
-from gcsr.utils.errors import InputError, require
+from gcsr.utils.errors import Bounds, InputError, require
 from gcsr.utils.formatting import text_of
 from gcsr.utils.safe_io import reason
 
@@ -244,21 +244,19 @@ def named_space(method: str, name: str) -> Space:
 def around_defaults(method: str) -> Space:
     """Positive numbers around their defaults: real ones within a decade, whole ones within a factor 2.
 
-    Names, truth values, zeros, and settings that bound memory or seed experts are not searched.
+    Of methods of other packages also literals, and numbers whose bounds are nearer than that.
+    Truth values, zeros, and settings that bound memory or seed experts are not searched.
     """
     chosen = method_of(method)
     found = {field.name: _around(chosen, field) for field in fields(chosen)}
     return Space({name: dimension for name, dimension in found.items() if dimension is not None})
 
 
-def _around(method: type[Condenser], field: Field[Any]) -> Range | None:
+def _around(method: type[Condenser], field: Field[Any]) -> Dimension | None:
     if field.name in SIZES or field.metadata.get("resource") or field.name.endswith("seed"):
         return None
-    default: Any = field.default
-    if isinstance(default, bool) or not isinstance(default, int | float) or default <= 0:
-        return None
 
-    def accepts(value: float) -> bool:
+    def accepts(value: float | str) -> bool:
         settings: dict[str, Any] = {"nodes": 1, field.name: value}
         try:
             method(**settings)
@@ -266,11 +264,23 @@ def _around(method: type[Condenser], field: Field[Any]) -> Range | None:
             return False
         return True
 
+    kind = get_type_hints(method, include_extras=True)[field.name]
+    own = method.name not in BUILT_IN  # saved studies of ours name their spaces
+    if own and get_origin(kind) is Literal:
+        names = [name for name in get_args(kind) if isinstance(name, str) and accepts(name)]
+        return Choices(tuple(names)) if len(names) > 1 else None
+    default: Any = field.default
+    if isinstance(default, bool) or not isinstance(default, int | float) or default <= 0:
+        return None
     low, high = max(1, default // 2), 2 * default
     if isinstance(default, float):
-        low, high = (float(f"{end:.6g}") for end in (default / 10, default * 10))
+        bounds = next(iter(getattr(kind, "__metadata__", ()) if own else ()), Bounds())
+        ends = max(default / 10, bounds.least), min(default * 10, bounds.most)
+        low, high = (float(f"{end:.6g}") for end in ends)
         if not accepts(high):
             high = 1.0 if default < 1 and accepts(1.0) else default
+    if own and not accepts(low):
+        low = default
     if low >= high or not (accepts(low) and accepts(high)):
         return None
     return Range(low, high, log=True, whole=isinstance(default, int))
