@@ -14,12 +14,11 @@ from gcsr.data.views import ViewCache, VisibleGraph, known_nodes, parts_read
 from gcsr.engines.bilevel.engine import CHECK_EVERY, BilevelSchedule, BilevelStep
 from gcsr.engines.bilevel.real_loss import BATCH_NODES, BATCHES, STUDENT_MODELS, RealLoss
 from gcsr.engines.iterates import BestValidated
-from gcsr.engines.loop import advance_together, learn, reason_of
+from gcsr.engines.loop import advance_together, learn, reason_of, run_units
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.engines.structure import SelfExpressiveStructure
 from gcsr.equations.prior import class_prior
 from gcsr.methods.base import Condenser
-from gcsr.methods.distributed import run_units
 from gcsr.outofcore.estimate import Work
 from gcsr.outofcore.real import real_graph
 from gcsr.starts.clusters import cluster_start

@@ -17,11 +17,11 @@ from torch import Tensor
 
 from gcsr.data.features import SparseRows, column_variance
 from gcsr.data.views import CondensingView, VisibleGraph, most_rows, sampled, trained_places
-from gcsr.equations.trajectory import cross_entropy
 from gcsr.models.base import Dropout, Params, Prepared, init_batch
 from gcsr.models.mlp import MLP
 from gcsr.outofcore.real import real_graph
 from gcsr.starts.sample import taken
+from gcsr.training.classification import cross_entropy
 from gcsr.training.fit import TrainingRecipe, logits_of, scores_of, train_batch
 from gcsr.utils.devices import make_generator
 from gcsr.utils.progress import Progress, silent

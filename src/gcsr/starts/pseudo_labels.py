@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from gcsr.data.views import CondensingView, ViewCache, VisibleGraph, known_nodes, validation_part
-from gcsr.models.registry import testing_model
+from gcsr.models.registry import MODELS
 from gcsr.outofcore.real import real_graph
 from gcsr.starts.consistent import consistent_prediction
 from gcsr.training.classification import probabilities, score_of, targets_of
@@ -188,7 +188,7 @@ def network_prediction(
     progress: Progress,
 ) -> Tensor:
     """The mean prediction of networks trained on training labels, for some nodes or for all."""
-    model, real = testing_model(name, HIDDEN), real_graph(view.visible, device)
+    model, real = MODELS[name](HIDDEN), real_graph(view.visible, device)
     fitted = fit_on_real(
         model,
         real,

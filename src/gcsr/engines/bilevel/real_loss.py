@@ -20,7 +20,7 @@ from torch import Tensor
 
 from gcsr.engines.bilevel.window import Students, students_apart
 from gcsr.models.base import Model, Prepared
-from gcsr.models.registry import testing_model
+from gcsr.models.registry import MODELS
 from gcsr.models.sparse import SparseOperator
 from gcsr.models.topology import Limited
 from gcsr.outofcore.predict import hops_of
@@ -68,7 +68,7 @@ class RealLoss:
         batches: int = BATCHES,
     ) -> None:
         self._multi_label = multi_label
-        self._models = tuple(testing_model(name, hidden_channels) for name in models)
+        self._models = tuple(MODELS[name](hidden_channels) for name in models)
         # Rows after some hops, sparse where that is less work. They are freed with this call.
         hops = (0, 1) if "gcn" in models else (0,)
         sparse = {hop: real.sparse_rows(hop) for hop in hops if real.prefers_sparse}
