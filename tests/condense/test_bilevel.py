@@ -55,9 +55,8 @@ TINIEST = SMALLEST_ROOT**2
 @pytest.fixture(autouse=True)
 def brief(monkeypatch):
     """Networks that label or judge are trained for a moment."""
-    for name in ("pseudo_labels", "consistent"):
-        module = importlib.import_module(f"gcsr.starts.{name}")
-        monkeypatch.setattr(module, "RECIPE", TrainingRecipe(epochs=10, dropout=0.5))
+    labels = importlib.import_module("gcsr.starts.pseudo_labels")
+    monkeypatch.setattr(labels, "RECIPE", TrainingRecipe(epochs=10, dropout=0.5))
     monkeypatch.setattr(method_module, "QUICK", TrainingRecipe(epochs=10, validate_every=5))
 
 

@@ -22,8 +22,13 @@ from gcsr.methods.base import Condenser
 from gcsr.outofcore.estimate import Work
 from gcsr.outofcore.real import real_graph
 from gcsr.starts.clusters import cluster_start
-from gcsr.starts.consistent import varied_columns_of
-from gcsr.starts.pseudo_labels import LabelShares, best_labels, class_shares, compared
+from gcsr.starts.pseudo_labels import (
+    LabelShares,
+    best_labels,
+    class_shares,
+    compared,
+    varied_columns_of,
+)
 from gcsr.starts.sample import (
     Start,
     block_labels,
