@@ -159,7 +159,7 @@ FAULTS = (
     ),
     Fault(
         "the real loss always reads the first minibatch",
-        "engines/bilevel/real_loss.py",
+        "engines/bilevel/engine.py",
         "self._batches[number % len(self._batches)]",
         "self._batches[0]",
         (BILEVEL,),

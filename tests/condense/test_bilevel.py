@@ -16,8 +16,15 @@ from torch import Tensor
 
 from gcsr import Bilevel, CondensedGraph, Graph, InputError, View
 from gcsr.data.views import CondensingView
-from gcsr.engines.bilevel.engine import BilevelSchedule, BilevelStep, balanced, label_logits
-from gcsr.engines.bilevel.real_loss import STUDENT_MODELS, RealLoss, minibatches
+from gcsr.engines.bilevel.engine import (
+    STUDENT_MODELS,
+    BilevelSchedule,
+    BilevelStep,
+    RealLoss,
+    balanced,
+    label_logits,
+    minibatches,
+)
 from gcsr.engines.bilevel.window import TINY as SMALLEST_ROOT
 from gcsr.engines.bilevel.window import InnerAdam, SmallGraph, Students, Window, students_apart
 from gcsr.engines.iterates import QuickScore

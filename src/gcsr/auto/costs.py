@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gcsr.data.views import CondensingView, trained_places, validation_part
-from gcsr.engines.bilevel.real_loss import BATCH_NODES, BATCHES, MOST_NUMBERS
+from gcsr.engines.bilevel.engine import BATCH_NODES, BATCHES, MOST_NUMBERS
 from gcsr.methods.bilevel import (
     COMPARISONS,
     QUICK,

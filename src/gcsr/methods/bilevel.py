@@ -11,8 +11,15 @@ import torch
 from torch import Tensor
 
 from gcsr.data.views import ViewCache, VisibleGraph, known_nodes, parts_read
-from gcsr.engines.bilevel.engine import CHECK_EVERY, BilevelSchedule, BilevelStep
-from gcsr.engines.bilevel.real_loss import BATCH_NODES, BATCHES, STUDENT_MODELS, RealLoss
+from gcsr.engines.bilevel.engine import (
+    BATCH_NODES,
+    BATCHES,
+    CHECK_EVERY,
+    STUDENT_MODELS,
+    BilevelSchedule,
+    BilevelStep,
+    RealLoss,
+)
 from gcsr.engines.iterates import BestValidated
 from gcsr.engines.loop import advance_together, learn, reason_of, run_units
 from gcsr.engines.result import CondensationResult, Context
