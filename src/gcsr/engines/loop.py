@@ -1,7 +1,8 @@
 """The outer loop of every learned method, with rollback of a run whose loss is not finite.
 
 States are kept at fixed iterations, independent of time. So a run gives the same result if it was
-interrupted and resumed, and however often its state was written.
+interrupted and resumed, and however often its state was written. Parts of a run that do not depend on
+each other run side by side.
 """
 
 from __future__ import annotations
