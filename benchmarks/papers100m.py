@@ -24,7 +24,7 @@ DIVIDED = ("propagate",)
 # Bytes per node that are in memory whatever is done in blocks: see gcsr.outofcore.estimate.
 NODE_BYTES = 40
 # Nodes of minibatches, of networks on the real graph and of validation, and numbers that starts and
-# minibatches read: see gcsr.data.views and gcsr.engines.bilevel.real_loss.
+# minibatches read: see gcsr.data.views and gcsr.engines.bilevel.engine.
 OUTER_NODES, TRAINED, VALIDATED = 48 * 2048, 2**15, 2**15
 START_NUMBERS, OUTER_NUMBERS = 2**26, 2**29
 # The pseudo-labeler, which label-rich graphs do not need: networks, epochs and hidden units beside

@@ -159,7 +159,7 @@ FAULTS = (
     ),
     Fault(
         "the real loss always reads the first minibatch",
-        "engines/bilevel/real_loss.py",
+        "engines/bilevel/engine.py",
         "self._batches[number % len(self._batches)]",
         "self._batches[0]",
         (BILEVEL,),
@@ -267,21 +267,21 @@ FAULTS = (
     ),
     Fault(
         "unlabeled nodes teach nothing",
-        "starts/consistent.py",
+        "starts/pseudo_labels.py",
         "(supervised + disagreement).sum()",
         "supervised.sum()",
         (CLUSTERS,),
     ),
     Fault(
         "dropped rows not rescaled",
-        "starts/consistent.py",
+        "starts/pseudo_labels.py",
         "kept.float() / (1 - DROPPED)",
         "kept.float()",
         (CLUSTERS,),
     ),
     Fault(
         "columns never dropped",
-        "starts/consistent.py",
+        "starts/pseudo_labels.py",
         "left = first * self.words(torch.ones_like(first[..., :1]))",
         "left = first",
         (CLUSTERS,),

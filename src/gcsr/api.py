@@ -34,11 +34,11 @@ from gcsr.methods.registry import (
 from gcsr.methods.registry import method as find_method
 from gcsr.utils.checkpoint import Checkpoint
 from gcsr.utils.devices import pick_device
-from gcsr.utils.errors import InputError, checks_arguments, require, require_one_of
+from gcsr.utils.errors import InputError, require, require_one_of
 from gcsr.utils.progress import ProgressOption, shows_progress
 
 
-@checks_arguments
+@shows_progress
 def condense(
     graph: object,
     *,

@@ -28,7 +28,7 @@ from gcsr.models.sparse import SparseTopology
 from gcsr.outofcore import hops
 from gcsr.outofcore.hops import Propagated
 from gcsr.outofcore.predict import ClassesInBlocks
-from gcsr.starts import consistent, pseudo_labels
+from gcsr.starts import pseudo_labels
 from gcsr.training.experts import MeanPrediction
 from gcsr.training.obtain_experts import forget_experts
 from helpers import CPU, planted_graph, sparse_graph
@@ -207,8 +207,7 @@ def test_the_default_mode(
     sampling: bool,
 ) -> None:
     brief = TrainingRecipe(epochs=4, dropout=0.5, validate_every=2)
-    for module in (consistent, pseudo_labels):
-        monkeypatch.setattr(module, "RECIPE", brief)
+    monkeypatch.setattr(pseudo_labels, "RECIPE", brief)
     for module in (automatic, bilevel):
         monkeypatch.setattr(module, "QUICK", brief)
     monkeypatch.setattr(base, "ROWS_AT_ONCE", 64)

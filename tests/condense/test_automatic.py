@@ -21,7 +21,7 @@ from gcsr.engines.iterates import QuickScore
 from gcsr.methods.bilevel import Bilevel
 from gcsr.methods.registry import REMOVED, build, value_of
 from gcsr.methods.selection import Herding
-from gcsr.starts.consistent import LabelerInputs
+from gcsr.starts.pseudo_labels import LabelerInputs
 from gcsr.training.fit import TrainingRecipe
 from helpers import CPU, planted_graph
 
@@ -52,9 +52,8 @@ print(*(line.split()[1] for line in open({str(STATUS)!r}) if line.startswith("Vm
 
 @pytest.fixture(autouse=True)
 def brief(monkeypatch):
-    for name in ("pseudo_labels", "consistent"):
-        module = importlib.import_module(f"gcsr.starts.{name}")
-        monkeypatch.setattr(module, "RECIPE", TrainingRecipe(epochs=10, dropout=0.5))
+    labels = importlib.import_module("gcsr.starts.pseudo_labels")
+    monkeypatch.setattr(labels, "RECIPE", TrainingRecipe(epochs=10, dropout=0.5))
     for module in (auto, bilevel):
         monkeypatch.setattr(module, "QUICK", TrainingRecipe(epochs=20, validate_every=5))
     monkeypatch.setattr(auto, "BRIEF_EMBEDDING", {"hidden_channels": 8, "epochs": 5})

@@ -16,8 +16,15 @@ from torch import Tensor
 
 from gcsr import Bilevel, CondensedGraph, Graph, InputError, View
 from gcsr.data.views import CondensingView
-from gcsr.engines.bilevel.engine import BilevelSchedule, BilevelStep, balanced, label_logits
-from gcsr.engines.bilevel.real_loss import STUDENT_MODELS, RealLoss, minibatches
+from gcsr.engines.bilevel.engine import (
+    STUDENT_MODELS,
+    BilevelSchedule,
+    BilevelStep,
+    RealLoss,
+    balanced,
+    label_logits,
+    minibatches,
+)
 from gcsr.engines.bilevel.window import TINY as SMALLEST_ROOT
 from gcsr.engines.bilevel.window import InnerAdam, SmallGraph, Students, Window, students_apart
 from gcsr.engines.iterates import QuickScore
@@ -55,9 +62,8 @@ TINIEST = SMALLEST_ROOT**2
 @pytest.fixture(autouse=True)
 def brief(monkeypatch):
     """Networks that label or judge are trained for a moment."""
-    for name in ("pseudo_labels", "consistent"):
-        module = importlib.import_module(f"gcsr.starts.{name}")
-        monkeypatch.setattr(module, "RECIPE", TrainingRecipe(epochs=10, dropout=0.5))
+    labels = importlib.import_module("gcsr.starts.pseudo_labels")
+    monkeypatch.setattr(labels, "RECIPE", TrainingRecipe(epochs=10, dropout=0.5))
     monkeypatch.setattr(method_module, "QUICK", TrainingRecipe(epochs=10, validate_every=5))
 
 

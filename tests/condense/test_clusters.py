@@ -14,8 +14,15 @@ from gcsr.engines.result import Context
 from gcsr.methods.clusters import Clusters
 from gcsr.models.mlp import MLP
 from gcsr.starts.clusters import balanced_bisection, cluster_start, k_means
-from gcsr.starts.consistent import LabelerInputs, columns_read, consistent_prediction
-from gcsr.starts.pseudo_labels import LABELERS, at_temperature, best_temperature, class_shares
+from gcsr.starts.pseudo_labels import (
+    LABELERS,
+    LabelerInputs,
+    at_temperature,
+    best_temperature,
+    class_shares,
+    columns_read,
+    consistent_prediction,
+)
 from gcsr.training.fit import TrainingRecipe
 from gcsr.utils.devices import make_generator
 from gcsr.utils.progress import silent
@@ -27,9 +34,7 @@ CPU = torch.device("cpu")
 @pytest.fixture(autouse=True)
 def brief_teachers(monkeypatch):
     teachers = importlib.import_module("gcsr.starts.pseudo_labels")
-    monkeypatch.setattr(teachers, "RECIPE", TrainingRecipe(epochs=30, validate_every=5))
-    consistent = importlib.import_module("gcsr.starts.consistent")
-    monkeypatch.setattr(consistent, "RECIPE", TrainingRecipe(epochs=60, dropout=0.5))
+    monkeypatch.setattr(teachers, "RECIPE", TrainingRecipe(epochs=60, dropout=0.5))
 
 
 def test_k_means_finds_groups_that_lie_apart():
@@ -259,7 +264,7 @@ def test_the_labeler_that_validates_better_is_used(monkeypatch, better):
 
 
 def test_a_consistent_teacher_learns_from_nodes_without_a_label(monkeypatch):
-    consistent = importlib.import_module("gcsr.starts.consistent")
+    labels = importlib.import_module("gcsr.starts.pseudo_labels")
     view = View(planted_graph()).condensing()
     told = consistent_prediction(view, seed=0, device=CPU)
     assert torch.equal(told, consistent_prediction(view, seed=0, device=CPU))
@@ -272,7 +277,7 @@ def test_a_consistent_teacher_learns_from_nodes_without_a_label(monkeypatch):
 
     # Where draws are compared with a mean that is as sharp as can be, predictions become surer.
     sharp = sureness()
-    monkeypatch.setattr(consistent, "SHARPENING", 1.0)
+    monkeypatch.setattr(labels, "SHARPENING", 1.0)
     assert sharp > sureness()
 
 
@@ -299,12 +304,12 @@ def test_half_of_the_columns_are_dropped_and_the_others_doubled():
 
 
 def test_a_consistent_teacher_reads_what_fits_of_wide_features():
-    consistent = importlib.import_module("gcsr.starts.consistent")
+    labels = importlib.import_module("gcsr.starts.pseudo_labels")
     assert columns_read(3_000, 1_400) == 1_400
-    assert columns_read(3_000, 9_000) == consistent.WIDEST
-    assert columns_read(10**6, 9_000) == consistent.NARROWEST
+    assert columns_read(3_000, 9_000) == labels.WIDEST
+    assert columns_read(10**6, 9_000) == labels.NARROWEST
     graph = planted_graph()
-    chosen = consistent.varied_columns_of(View(graph).condensing().visible, 3)
+    chosen = labels.varied_columns_of(View(graph).condensing().visible, 3)
     assert chosen.numel() == 3
     varied = graph.x.var(0)
     assert varied[chosen].min() >= varied.sort(descending=True).values[2]

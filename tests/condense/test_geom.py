@@ -16,10 +16,10 @@ from gcsr.engines.structure import IdentityStructure
 from gcsr.engines.trajectory.engine import Matching, Step, schedule
 from gcsr.engines.trajectory.students import student_for
 from gcsr.equations.curriculum import Curriculum, neighborhood_entropy
-from gcsr.equations.trajectory import divergence
 from gcsr.methods.presets import paper_settings
 from gcsr.models.gcn import GCN
 from gcsr.models.sgc import SGC
+from gcsr.training.classification import divergence
 from gcsr.training.expert_recipe import ExpertRequest
 from gcsr.training.experts import ExpertTrainer, difficulty_ranks
 from gcsr.training.obtain_experts import experts_for

@@ -80,8 +80,6 @@ def brief_teachers_and_judges(monkeypatch):
     # By name: the package's own attribute ``condense`` is the function.
     teachers = importlib.import_module("gcsr.starts.pseudo_labels")
     monkeypatch.setattr(teachers, "RECIPE", TrainingRecipe(epochs=4, dropout=0.5))
-    consistent = importlib.import_module("gcsr.starts.consistent")
-    monkeypatch.setattr(consistent, "RECIPE", TrainingRecipe(epochs=4, dropout=0.5))
     for name in ("bilevel", "auto"):
         module = importlib.import_module(
             {"bilevel": "gcsr.methods.bilevel", "auto": "gcsr.auto.automatic"}[name]

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gcsr.equations.self_expression import momentum_update
-from gcsr.equations.trajectory import cross_entropy, over_labeled, trajectory_distance
+from gcsr.equations.trajectory import trajectory_distance
+from gcsr.training.classification import cross_entropy, over_labeled
 
 
 def test_distance_counts_all_parameters_together():

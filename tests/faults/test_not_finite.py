@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from gcsr import GCSR, MTT, SFGC, Automatic, Bilevel, Checkpoint, GCond, GCondX, InputError
-from gcsr.engines.bilevel.real_loss import RealLoss
+from gcsr.engines.bilevel.engine import RealLoss
 from gcsr.engines.gradient.engine import MatchGradients
 from gcsr.engines.loop import DivergenceGuard, OuterStep, optimize
 from gcsr.engines.trajectory.engine import Step

@@ -23,11 +23,10 @@ from gcsr.data.graph import Graph
 from gcsr.data.views import CondensingView, View
 from gcsr.distributed.worker import Shared
 from gcsr.engines.iterates import QuickScore
-from gcsr.engines.loop import RUN_ERRORS, reason_of
+from gcsr.engines.loop import RUN_ERRORS, reason_of, run_tasks, run_units
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.methods.base import Condenser
 from gcsr.methods.bilevel import QUICK, QUICK_HIDDEN, Bilevel, few_labels, known_labels
-from gcsr.methods.distributed import run_tasks, run_units
 from gcsr.methods.selection import Herding, Random
 from gcsr.outofcore.estimate import Work
 from gcsr.outofcore.real import real_graph

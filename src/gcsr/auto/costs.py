@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gcsr.data.views import CondensingView, trained_places, validation_part
-from gcsr.engines.bilevel.real_loss import BATCH_NODES, BATCHES, MOST_NUMBERS
+from gcsr.engines.bilevel.engine import BATCH_NODES, BATCHES, MOST_NUMBERS
 from gcsr.methods.bilevel import (
     COMPARISONS,
     QUICK,
@@ -18,7 +18,7 @@ from gcsr.methods.bilevel import (
     Bilevel,
     labeler_of,
 )
-from gcsr.starts import consistent
+from gcsr.starts import pseudo_labels
 from gcsr.starts.clusters import PROJECTED
 
 # Operations per second of small matrix products; large ones run faster, tall ones slower.
@@ -114,16 +114,16 @@ def expected_costs(  # noqa: PLR0915 - one formula after the other
     reached = min(everyone, min(BATCH_NODES, everyone) * degree)
 
     # The pseudo-labeler.
-    columns = consistent.columns_read(everyone, features)
-    hops = (consistent.DRAWS + 1) * consistent.HOPS
+    columns = pseudo_labels.columns_read(everyone, features)
+    hops = (pseudo_labels.DRAWS + 1) * pseudo_labels.HOPS
     smoothing = hops * columns * (0.5 * edges + 3 * everyone) / large_elements
     labels = 0.0
     labeler = labeler_of(method, visible)
     if labeler is not None and not (method.pseudo_labels == "auto" and visible.is_large):
-        rows = min(train, consistent.LABELED) + consistent.UNLABELED
-        epochs = consistent.RECIPE.epochs
-        trained = epochs * (6 * consistent.COMPARED * rows + validated)
-        trained *= consistent.NETWORKS * consistent.HIDDEN * columns
+        rows = min(train, pseudo_labels.LABELED) + pseudo_labels.UNLABELED
+        epochs = pseudo_labels.RECIPE.epochs
+        trained = epochs * (6 * pseudo_labels.COMPARED_DRAWS * rows + validated)
+        trained *= pseudo_labels.CONSISTENT_NETWORKS * pseudo_labels.HIDDEN * columns
         labels = smoothing + trained / speed + 10 * epochs * EPOCH[kind]
     if labeler is not None and method.pseudo_labels == "auto":
         # GCNs that are compared with it: five for 200 epochs, validated every second epoch.
@@ -165,8 +165,8 @@ def expected_costs(  # noqa: PLR0915 - one formula after the other
     batches = min(BATCHES, -(-(known if labeler is not None else train) // BATCH_NODES))
     numbers = min(batches * reached * min(features, propagated_row * LARGE), MOST_NUMBERS)
     window = method.held_bytes(nodes, learned, visible.num_classes)
-    pooled = train + min(consistent.POOL, everyone - train)
-    drawn = (6 * everyone + consistent.DRAWS * pooled) * columns
+    pooled = train + min(pseudo_labels.POOL, everyone - train)
+    drawn = (6 * everyone + pseudo_labels.DRAWS * pooled) * columns
     return Costs(
         method,
         labels=labels,

@@ -13,7 +13,7 @@ from gcsr.data.graph import Graph
 from gcsr.data.objects import described
 from gcsr.data.stored_graph import StoredGraph, require_in_memory
 from gcsr.data.views import View
-from gcsr.models.registry import testing_model
+from gcsr.models.gcn import GCN
 from gcsr.models.sparse import SparseTopology
 from gcsr.training.classification import targets_of
 from gcsr.training.fit import TrainingRecipe, fit
@@ -147,7 +147,7 @@ def choose_scaling(
 def _validated(graph: Graph, seed: int, device: torch.device) -> float:
     view = View(graph)
     training, validation = view.training(), view.validation()
-    model = testing_model("gcn", HIDDEN)
+    model = GCN(HIDDEN)
     topology = SparseTopology(training.adjacency, device)
     same = validation.adjacency is training.adjacency
     validated = topology if same else SparseTopology(validation.adjacency, device)

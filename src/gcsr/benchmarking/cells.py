@@ -15,7 +15,7 @@ from gcsr.methods.registry import build, method, setting_kinds, setting_name, va
 from gcsr.training.fit import TrainingRecipe, paper_recipe
 from gcsr.utils.errors import Count, InputError, check_fields
 from gcsr.utils.formatting import command_line, text_of
-from gcsr.utils.renamed import generator_name, recorded_settings
+from gcsr.utils.renamed import RECORDED_MODELS, recorded_settings
 from gcsr.version import __version__
 
 # Cells that condense nothing.
@@ -164,7 +164,7 @@ class Cell:
         """The identity under the names that rows were recorded with: keys stay the same."""
         found = self.identity(protocol)
         if "test" in found:
-            found["test"] = generator_name(self.test)
+            found["test"] = RECORDED_MODELS.get(self.test, self.test)
             found["recipe"] = {
                 "rate" if name == "lr" else name: value for name, value in found["recipe"].items()
             }

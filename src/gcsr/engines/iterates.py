@@ -11,7 +11,7 @@ from torch import Tensor
 
 from gcsr.data.views import Target, ViewCache, validation_part
 from gcsr.models.base import Prepared
-from gcsr.models.registry import testing_model
+from gcsr.models.gcn import GCN
 from gcsr.outofcore.real import real_graph
 from gcsr.training.fit import TrainingRecipe, fit, topology_of
 
@@ -110,14 +110,14 @@ class QuickScore:
         self, validation: Target, device: torch.device, *, networks: int = QUICK_RUNS, seed: int = 0
     ) -> None:
         self.networks, self.seed = networks, seed
-        read, model = validation_part(validation), testing_model("gcn")
+        read = validation_part(validation)
         # What validating reads does not depend on the number of hidden channels.
         self.validate, self.labels = _PREPARED.get(
             validation,
             validation,
             str(device),
             lambda: (
-                real_graph(read, device).prepared(model, read.nodes),
+                real_graph(read, device).prepared(GCN(), read.nodes),
                 read.labels.to(device),
             ),
         )
@@ -153,7 +153,7 @@ class QuickScore:
         recipe: TrainingRecipe,
     ) -> Tensor:
         """Validation accuracy of every network at its best epoch, on one graph or one each."""
-        model = testing_model("gcn", hidden_channels)
+        model = GCN(hidden_channels)
         # Networks are float32 as in evaluation, also where the iterate is float64.
         return fit(
             model,

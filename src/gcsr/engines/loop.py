@@ -1,7 +1,8 @@
 """The outer loop of every learned method, with rollback of a run whose loss is not finite.
 
 States are kept at fixed iterations, independent of time. So a run gives the same result if it was
-interrupted and resumed, and however often its state was written.
+interrupted and resumed, and however often its state was written. Parts of a run that do not depend on
+each other run side by side.
 """
 
 from __future__ import annotations
@@ -10,19 +11,21 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import torch
 from torch import Tensor
 
+from gcsr.distributed.worker import Shared
 from gcsr.engines.iterates import CURVE_POINTS, Best, BestValidated, recorded
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.utils.checkpoint import CheckpointLog, State
 from gcsr.utils.devices import free_memory_bytes, within_memory
 from gcsr.utils.errors import InputError
-from gcsr.utils.parallel import run_jobs_on
-from gcsr.utils.progress import Progress
+from gcsr.utils.parallel import run_jobs_on, single_threaded, suitable_threads
+from gcsr.utils.progress import Progress, silent
 
+T = TypeVar("T")
 # How often the learning rates of a graph are halved before its run fails.
 MOST_ROLLBACKS = 3
 
@@ -366,6 +369,16 @@ Precision = Literal["float32", "float64"]
 PRECISIONS: dict[str, torch.dtype] = {"float32": torch.float32, "float64": torch.float64}
 
 
+def feature_unit(x: Tensor, units: Units) -> Tensor:
+    """What Adam's rate for X' is measured in, one number per graph: 1, or the root mean square."""
+    if units == "absolute":
+        return torch.ones((x.shape[0], 1, 1), dtype=x.dtype, device=x.device)
+    return x.square().mean((1, 2), keepdim=True).sqrt()
+
+
+# -- Independent parts of a run: side by side in this process, or as units of a cluster --------------
+
+
 def advance_together(
     run: Callable[[Context, slice], list[CondensationResult]], ctx: Context, *, bytes_each: int = 0
 ) -> list[CondensationResult]:
@@ -392,8 +405,41 @@ def advance_together(
     return within_memory(everyone, size, "condensed graphs")
 
 
-def feature_unit(x: Tensor, units: Units) -> Tensor:
-    """What Adam's rate for X' is measured in, one number per graph: 1, or the root mean square."""
-    if units == "absolute":
-        return torch.ones((x.shape[0], 1, 1), dtype=x.dtype, device=x.device)
-    return x.square().mean((1, 2), keepdim=True).sqrt()
+def run_tasks(ctx: Context, tasks: Sequence[Callable[[Context], T]]) -> list[T]:
+    """Independent tasks, one thread each: in this process, or as units of ``ctx.cluster``."""
+    if ctx.cluster is not None:
+        return run_units(ctx, [partial(_on_one_thread, task) for task in tasks])
+    jobs = [partial(_reporting, task, ctx) for task in tasks]
+    return run_jobs_on(ctx.device, jobs, ctx.progress)
+
+
+def run_units(ctx: Context, tasks: Sequence[Callable[[Context], T]]) -> list[T]:
+    """Results of tasks that are units of ``ctx.cluster``, in their order; workers import the tasks."""
+    assert ctx.cluster is not None
+    shared, reports = ctx.cluster.put(ctx.view), ctx.progress is not silent
+    units = [
+        ctx.cluster.submit(_task_unit, task, shared, ctx.nodes, ctx.seeds, reports=reports)
+        for task in tasks
+    ]
+    return ctx.cluster.results(units, ctx.progress)
+
+
+def _on_one_thread(task: Callable[[Context], T], ctx: Context) -> T:
+    with single_threaded():
+        return task(ctx)
+
+
+def _reporting(task: Callable[[Context], T], ctx: Context, progress: Progress) -> T:
+    return task(replace(ctx, progress=progress))
+
+
+def _task_unit(
+    task: Callable[[Context], T],
+    shared: Shared,
+    nodes: int,
+    seeds: Sequence[int],
+    progress: Progress,
+) -> T:
+    view, device = shared.get(), torch.device("cpu")
+    with suitable_threads(view.visible.x.numel(), device):
+        return task(Context(view, nodes, seeds, device, progress))

@@ -15,9 +15,14 @@ from torch import Tensor, nn
 from gcsr.data.condensed import CondensedGraph
 from gcsr.data.features import dense
 from gcsr.data.views import Target
-from gcsr.equations.trajectory import over_labeled
 from gcsr.evaluation.networks import Scores
-from gcsr.training.classification import predicted, score_of, targets_of, training_loss
+from gcsr.training.classification import (
+    over_labeled,
+    predicted,
+    score_of,
+    targets_of,
+    training_loss,
+)
 from gcsr.training.fit import TrainingRecipe
 from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import InputError, require, warn_user

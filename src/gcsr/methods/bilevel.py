@@ -11,20 +11,31 @@ import torch
 from torch import Tensor
 
 from gcsr.data.views import ViewCache, VisibleGraph, known_nodes, parts_read
-from gcsr.engines.bilevel.engine import CHECK_EVERY, BilevelSchedule, BilevelStep
-from gcsr.engines.bilevel.real_loss import BATCH_NODES, BATCHES, STUDENT_MODELS, RealLoss
+from gcsr.engines.bilevel.engine import (
+    BATCH_NODES,
+    BATCHES,
+    CHECK_EVERY,
+    STUDENT_MODELS,
+    BilevelSchedule,
+    BilevelStep,
+    RealLoss,
+)
 from gcsr.engines.iterates import BestValidated
-from gcsr.engines.loop import advance_together, learn, reason_of
+from gcsr.engines.loop import advance_together, learn, reason_of, run_units
 from gcsr.engines.result import CondensationResult, Context
 from gcsr.engines.structure import SelfExpressiveStructure
 from gcsr.equations.prior import class_prior
 from gcsr.methods.base import Condenser
-from gcsr.methods.distributed import run_units
 from gcsr.outofcore.estimate import Work
 from gcsr.outofcore.real import real_graph
 from gcsr.starts.clusters import cluster_start
-from gcsr.starts.consistent import varied_columns_of
-from gcsr.starts.pseudo_labels import LabelShares, best_labels, class_shares, compared
+from gcsr.starts.pseudo_labels import (
+    LabelShares,
+    best_labels,
+    class_shares,
+    compared,
+    varied_columns_of,
+)
 from gcsr.starts.sample import (
     Start,
     block_labels,
@@ -254,9 +265,8 @@ class Bilevel(BilevelSchedule, Condenser):
         if self.iterate == "best-val":
 
             def score(g: int, x: Tensor, a: Tensor, y: Tensor) -> float:
-                options: dict[str, Any] = {"hidden_channels": QUICK_HIDDEN, "recipe": QUICK}
-                networks = range(QUICK_NETWORKS)
-                quickly = partial(kept.quick.score, x, a, y, networks, 0, **options)
+                named: dict[str, Any] = {"hidden_channels": QUICK_HIDDEN, "recipe": QUICK}
+                quickly = partial(kept.quick.score, x, a, y, range(QUICK_NETWORKS), 0, **named)
                 if kept.scores:
                     return quickly()
                 # The first iterate is the start, which the automatic mode has scored before.
@@ -318,14 +328,14 @@ def few_labels(visible: VisibleGraph) -> bool:
 
 def known_labels(method: Bilevel, ctx: Context) -> LabelShares:
     """Training labels, and the pseudo-labels asked for: what starts and the outer loss are made of."""
-    visible, device = ctx.view.visible, ctx.device
+    visible, seed = ctx.view.visible, method.expert_seed
     labeler = labeler_of(method, visible)
     if labeler is None:
         nodes = known_nodes(visible, visible.train)
-        return LabelShares(nodes, targets_of(visible.labels[nodes], visible.num_classes).to(device))
-    seed, device = method.expert_seed, ctx.device
+        targets = targets_of(visible.labels[nodes], visible.num_classes)
+        return LabelShares(nodes, targets.to(ctx.device))
     if ctx.cluster is None:
-        return class_shares(ctx.view, labeler, seed=seed, device=device, progress=ctx.progress)
+        return class_shares(ctx.view, labeler, seed=seed, device=ctx.device, progress=ctx.progress)
     names = compared(visible) if labeler == "auto" else (labeler,)
     return best_labels(run_units(ctx, [partial(_labeled, seed, name) for name in names]))
 

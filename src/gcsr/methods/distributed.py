@@ -1,29 +1,25 @@
-"""Condensation on a cluster: a unit per seed, or per part of a method that divides its own work."""
+"""Condensation on a cluster: a unit per seed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from gcsr.data.views import CondensingView
 from gcsr.distributed.pool import Cluster, Unit
 from gcsr.distributed.worker import Shared, ask
-from gcsr.engines.result import Context
 from gcsr.outofcore.hops import Propagated
 from gcsr.training.expert_recipe import ExpertRequest
 from gcsr.training.obtain_experts import load_shared_experts, train_spread
-from gcsr.utils.parallel import run_jobs_on, single_threaded, suitable_threads
 from gcsr.utils.progress import Progress, Watch, silent
 
 if TYPE_CHECKING:
     from gcsr.data.condensed import CondensedGraph
     from gcsr.methods.base import Condenser
 
-T = TypeVar("T")
 # Called with the graphs of a unit where they were made; the worker must be able to import it.
 Then = Callable[[list["CondensedGraph"], CondensingView, torch.device], list[Any]]
 
@@ -50,7 +46,8 @@ def condense_spread(
     seed is a unit. On CUDA graphs are one batched computation, whose rounding depends on their number:
     they stay together, in one unit. For a graph on disk, whose folder all machines read, the cluster
     passes messages first; a method with experts then does the rest in this process. A method that
-    divides its own work runs in this process and submits its parts (:func:`run_tasks`).
+    divides its own work runs in this process and submits its parts
+    (:func:`gcsr.engines.loop.run_tasks`).
     """
     visible = view.visible
     if visible.disk is not None:
@@ -113,46 +110,6 @@ def condense_spread(
             raise
         raise raised[0] from None
     return [one for group in found for one in group]
-
-
-def run_tasks(ctx: Context, tasks: Sequence[Callable[[Context], T]]) -> list[T]:
-    """Independent tasks, one thread each: in this process, or as units of ``ctx.cluster``."""
-    if ctx.cluster is not None:
-        return run_units(ctx, [partial(_on_one_thread, task) for task in tasks])
-    jobs = [partial(_reporting, task, ctx) for task in tasks]
-    return run_jobs_on(ctx.device, jobs, ctx.progress)
-
-
-def run_units(ctx: Context, tasks: Sequence[Callable[[Context], T]]) -> list[T]:
-    """Results of tasks that are units of ``ctx.cluster``, in their order; workers import the tasks."""
-    assert ctx.cluster is not None
-    shared, reports = ctx.cluster.put(ctx.view), ctx.progress is not silent
-    units = [
-        ctx.cluster.submit(_task_unit, task, shared, ctx.nodes, ctx.seeds, reports=reports)
-        for task in tasks
-    ]
-    return ctx.cluster.results(units, ctx.progress)
-
-
-def _on_one_thread(task: Callable[[Context], T], ctx: Context) -> T:
-    with single_threaded():
-        return task(ctx)
-
-
-def _reporting(task: Callable[[Context], T], ctx: Context, progress: Progress) -> T:
-    return task(replace(ctx, progress=progress))
-
-
-def _task_unit(
-    task: Callable[[Context], T],
-    shared: Shared,
-    nodes: int,
-    seeds: Sequence[int],
-    progress: Progress,
-) -> T:
-    view, device = shared.get(), torch.device("cpu")
-    with suitable_threads(view.visible.x.numel(), device):
-        return task(Context(view, nodes, seeds, device, progress))
 
 
 def _condense_unit(

@@ -16,12 +16,12 @@ from gcsr.engines.loop import PRECISIONS
 from gcsr.engines.result import Context
 from gcsr.equations.alignment import alignment, class_moments, smoothness
 from gcsr.equations.propagation import normalized_adjacency
-from gcsr.equations.trajectory import cross_entropy
 from gcsr.methods.gradient_matching import InitialState, StructuredCondenser
 from gcsr.models.base import Params, Prepared
 from gcsr.models.mlp import MLP
 from gcsr.outofcore.estimate import Work
 from gcsr.starts.sample import Start, block_labels, class_budget, rows_by_hop, sample_training_rows
+from gcsr.training.classification import cross_entropy
 from gcsr.training.fit import DropoutShare, TrainingRecipe, fit
 from gcsr.utils.devices import make_generator
 from gcsr.utils.errors import Count, Rate, Share, Weight, Whole

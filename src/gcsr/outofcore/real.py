@@ -200,6 +200,7 @@ class _GraphInBlocks:
         return limited_rows(rows, wanted, self.device, torch.float32)
 
     def prepared(self, model: Model, nodes: Tensor) -> Prepared:
+        require_blocks(model)
         return prepare_rows(model, self, nodes)
 
     def scores(self, model: Model, params: Params, nodes: Tensor | None) -> Iterator[Tensor]:
@@ -242,7 +243,6 @@ def prepare_rows(
 
     ``known`` are rows by their number of hops.
     """
-    require_blocks(model)
 
     def rows(hops: int, ids: Tensor) -> Tensor:
         found = known[hops] if known and hops in known else real.rows(hops)

@@ -7,10 +7,9 @@ label, binary cross-entropy and micro-F1.
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 from torch.nn.functional import one_hot, softplus
-
-from gcsr.equations.trajectory import cross_entropy
 
 
 def measure_name(multi_label: bool) -> str:
@@ -26,6 +25,30 @@ def targets_of(labels: Tensor, num_classes: int) -> Tensor:
 def probabilities(logits: Tensor, multi_label: bool) -> Tensor:
     """Of the classes, or of every label by itself."""
     return logits.sigmoid() if multi_label else logits.softmax(-1)
+
+
+def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
+    """Mean negative log-likelihood over nodes, keeping leading dimensions.
+
+    ``targets`` are class shares ``(..., n, C)``: one-hot rows for hard labels.
+    """
+    return -(targets * logits.log_softmax(-1)).sum(-1).mean(-1)
+
+
+def divergence(logits: Tensor, targets: Tensor) -> Tensor:
+    r"""Mean over nodes of :math:`\sum_c y_c (\log y_c - \log p_c)`, the cross-entropy for hard ones."""
+    entropy: Tensor = torch.special.entr(targets).sum(-1).mean(-1)
+    return cross_entropy(logits, targets) - entropy
+
+
+def over_labeled(targets: Tensor) -> Tensor:
+    """Targets with which :func:`cross_entropy` is the mean over labeled nodes alone.
+
+    A node without a label has a row of zeros; the rows of the others are scaled up by n over their
+    number, which changes nothing where all are labeled.
+    """
+    labeled = (targets.sum(-1) > 0).sum(-1)
+    return targets * (targets.shape[-2] / labeled).to(targets.dtype)[..., None, None]
 
 
 def training_loss(logits: Tensor, targets: Tensor, multi_label: bool) -> Tensor:

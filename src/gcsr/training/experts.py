@@ -14,11 +14,11 @@ from torch import Tensor
 
 from gcsr.data.views import VisibleGraph
 from gcsr.equations.curriculum import neighborhood_entropy
-from gcsr.equations.trajectory import cross_entropy
 from gcsr.models.base import Model, Params, Prepared, init_batch, joined
 from gcsr.models.sparse import SparseTopology
 from gcsr.outofcore.real import real_graph
 from gcsr.training.adam import adam_step
+from gcsr.training.classification import cross_entropy
 from gcsr.training.expert_recipe import ExpertRequest
 from gcsr.training.trajectories import Trajectories
 from gcsr.utils.devices import free_memory_bytes, make_generator, within_memory

@@ -15,15 +15,20 @@ import torch
 from torch import Tensor
 
 from gcsr.data.views import CondensingView, trained_places, validation_part
-from gcsr.equations.trajectory import over_labeled
 from gcsr.models.base import Dropout, Model, Params, Prepared, init_batch
 from gcsr.models.topology import DenseTopology, EmptyTopology, Topology
 from gcsr.outofcore.real import RealGraph, real_graph
 from gcsr.training.adam import fused_adam
-from gcsr.training.classification import predicted, score_of, targets_of, training_loss
+from gcsr.training.classification import (
+    over_labeled,
+    predicted,
+    score_of,
+    targets_of,
+    training_loss,
+)
 from gcsr.utils.devices import make_generator, record, warm_up
 from gcsr.utils.errors import Bounds, Count, NamedSettings, Rate, Weight, check_fields
-from gcsr.utils.renamed import generator_name
+from gcsr.utils.renamed import RECORDED_MODELS
 
 
 def logits_of(
@@ -124,7 +129,8 @@ def fit(
     multi_label = validation_labels.ndim == 2
     targets = targets if multi_label else over_labeled(targets)
     device = train.inputs.device
-    weights = f"weights of {generator_name(model.name)}"
+    # Under an older name the same numbers are drawn as ever.
+    weights = f"weights of {RECORDED_MODELS.get(model.name, model.name)}"
     stream = "" if purpose == "test" else f"{purpose}: "
     streams = [make_generator(seed, f"{stream}{weights} {i}") for i in networks]
     initial = init_batch(model, features, targets.shape[-1], streams)

@@ -32,18 +32,13 @@ VALUES: dict[tuple[str, Any], Any] = {
     ("grouping", "halves"): "bisection",
 }
 # Models, new: the name that random generators and recorded rows know.
-MODELS = {
+RECORDED_MODELS = {
     "sage-paper": "sage",
     "sage-paper-linear": "sage-linear",
     "sage": "sage-textbook",
     "cheby-paper": "cheby",
     "cheby": "cheby-textbook",
 }
-
-
-def generator_name(model: str) -> str:
-    """The name under which a model's initial weights are drawn: the same numbers as ever."""
-    return MODELS.get(model, model)
 
 
 def new_name(name: str, owner: str) -> str:
@@ -59,7 +54,7 @@ def recorded_settings(settings: Mapping[str, Any], owner: str) -> dict[str, Any]
     if owner in INITIAL:
         old[INITIAL[owner]] = "initial"
     values = {(name, new): before for (name, before), new in VALUES.items()}
-    values |= {("model", new): before for new, before in MODELS.items()}
+    values |= {("model", new): before for new, before in RECORDED_MODELS.items()}
     return {
         old.get(name, name): values.get((name, value), value) if isinstance(value, str) else value
         for name, value in settings.items()

@@ -16,9 +16,9 @@ from torch import Tensor
 from gcsr.engines.loop import MOST_ROLLBACKS, OuterStep, finite_graphs
 from gcsr.engines.structure import State, Structure, SyntheticFeatures
 from gcsr.engines.trajectory.students import MatchingInputs, Student
-from gcsr.equations.trajectory import divergence
 from gcsr.models.base import Model, Params
 from gcsr.training.adam import FusedAdam
+from gcsr.training.classification import divergence
 from gcsr.training.trajectories import Trajectories
 from gcsr.utils.devices import capture
 from gcsr.utils.errors import require

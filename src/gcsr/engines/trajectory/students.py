@@ -13,10 +13,11 @@ import torch
 from torch import Tensor
 
 from gcsr.engines.structure import SyntheticFeatures
-from gcsr.equations.trajectory import cross_entropy, trajectory_distance
+from gcsr.equations.trajectory import trajectory_distance
 from gcsr.models.base import Model, Params
 from gcsr.models.sgc import SGC
 from gcsr.models.topology import DenseOperator, EmptyTopology, Topology
+from gcsr.training.classification import cross_entropy
 
 
 @dataclass(frozen=True, eq=False)
