@@ -2,11 +2,13 @@
 
 Comprehensions and lambdas are not counted.
 
-python benchmarks/functions_walked.py
+    python benchmarks/functions_walked.py                    # the automatic mode
+    python benchmarks/functions_walked.py --method clusters
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 import threading
 from collections import defaultdict
@@ -20,8 +22,11 @@ PACKAGE = Path(gcsr.__file__).parent
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--method", help="by default that of gcsr.condense")
+    method = parser.parse_args().method
     graph = gcsr.load("digits")
-    gcsr.condense(graph, nodes=70, device="cpu")
+    gcsr.condense(graph, nodes=70, method=method, device="cpu")
     walked: dict[str, set[str]] = defaultdict(set)
 
     def called(frame: FrameType, event: str, _: Any) -> None:
@@ -32,7 +37,7 @@ def main() -> None:
 
     threading.setprofile(called)
     sys.setprofile(called)
-    gcsr.condense(graph, nodes=70, device="cpu")
+    gcsr.condense(graph, nodes=70, method=method, device="cpu")
     sys.setprofile(None)
     for path in sorted(walked):
         print(f"{path} ({len(walked[path])}): {', '.join(sorted(walked[path]))}")
