@@ -11,7 +11,8 @@ from typing import Any, Self
 
 from gcsr.benchmarking.cells import PSEUDO_LABELS, WHOLE_GRAPH, Cell, Protocol
 from gcsr.benchmarking.measurement import Data, Limits
-from gcsr.benchmarking.results import Results
+from gcsr.benchmarking.own_code import code_hash
+from gcsr.benchmarking.results import Results, benchmark_row
 from gcsr.benchmarking.runner import measure
 from gcsr.benchmarking.store import Store, failed_row, prepare_folder, prepare_writable
 from gcsr.data.graph import Graph
@@ -344,6 +345,7 @@ def benchmark(
     for name, seconds in (("time_limit", time_limit), ("cell_limit", cell_limit)):
         fine = seconds in (None, math.inf) or (is_number(seconds) and seconds > 0)
         require(fine, f"{name} must be a number > 0, got {seconds!r}.")
+    code_hash.cache_clear()  # the files may have changed since
     path = Path(out)
     require(path.suffix == ".jsonl", f"out must end in .jsonl, got {str(path)!r}.")
     prepare_folder("out", path.parent)
@@ -365,13 +367,17 @@ def benchmark(
         progress=progress,
         cluster=cluster,
     )
-    unstored = [one.reason for one in outcomes.values() if one.row is None]
-    # What was asked for replaces rows of the file that have another protocol or other settings.
+    unstored = [f"{cell.place}: {one.reason}" for cell, one in outcomes.items() if one.row is None]
     asked = [
         one.row | {"label": cell.label} for cell, one in outcomes.items() if one.row is not None
     ]
     missing = len(cells) - len(outcomes)
-    return Results.of([*store, *asked], missing=missing, faults=unstored)
+    keys = {row["key"] for row in asked}
+    others = sum(benchmark_row(row) and row["key"] not in keys for row in store)
+    shown = (
+        f"{counted(others, 'row')} of other cells in {out}; `gcsr benchmark --out {out}` shows all"
+    )
+    return Results.of(asked, missing, unstored, [shown] if others else [])
 
 
 def estimate(grid: Grid, store: Store, data: Data) -> list[tuple[Cell, float | None]]:

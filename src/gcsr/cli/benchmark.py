@@ -202,9 +202,8 @@ def _print_results(results: Results, files: Sequence[Path]) -> None:
         print(
             "*: best, or not distinguishable from it (95 %); ±: 95 % interval; † leaks test labels"
         )
-    if len(results.epochs) > 1:
-        found = [f"{epochs} ({', '.join(labels)})" for epochs, labels in results.epochs.items()]
-        print(f"not comparable: test networks trained for different epochs: {'; '.join(found)}")
+    for note in results.notes:
+        print(note)
     if results.outdated:
         found = [f"{counted(count, 'row')} of {one}" for one, count in results.outdated.items()]
         print(f"measured with an earlier revision of the method: {', '.join(found)}")
