@@ -100,15 +100,16 @@ class Grid:
             " gcsr.load(...).to_npz(path) makes a file of other data.",
         )
         object.__setattr__(self, "data", tuple(map(os.fspath, names)))
+        empty = ", got []" if self.methods == [] else ""
         for name in ("methods", *SIZES, "models", "more_models"):
             object.__setattr__(self, name, _as_tuple(name, getattr(self, name)))
         check_fields(self)
-        require(bool(self.data), "data must have at least one graph.")
-        require(bool(self.models), "models must have at least one test model.")
+        require(bool(self.data), "data must have at least one graph, got [].")
+        require(bool(self.models), "models must have at least one test model, got [].")
         given = [name for name in SIZES if getattr(self, name)]
         require(
             bool(self.methods) or not given,
-            f"methods must be given with {' and '.join(given)}: what condenses to that size.",
+            f"methods must be given with {' and '.join(given)}: what condenses to that size{empty}.",
         )
         require(
             len(given) == bool(self.methods),
@@ -125,9 +126,12 @@ class Grid:
             testing_model(model, 1)
         for entry in self.methods:
             table = _is_table(entry) and "method" in entry
+            place = (
+                f"; give '{entry.__module__}:{entry.__name__}'" if isinstance(entry, type) else ""
+            )
             require(
                 isinstance(entry, str) or table,
-                f"methods must be {ACCEPTED['methods']}, got {entry!r}.",
+                f"methods must be {ACCEPTED['methods']}, got {entry!r}{place}.",
             )
         settings = {} if self.settings is None else self.settings
         require(
@@ -146,7 +150,11 @@ class Grid:
         content = read_toml(path)
         known = [f.name for f in fields(cls)]
         for name in content:
-            require_known(name, f"a setting of {path}", sorted(known))
+            require_known(name, "a field of a grid", sorted(known), given=f"{path}: {name}")
+        require(
+            "data" in content or "data" in changes,
+            f"{path}: data must be given: names of datasets or paths of graphs.",
+        )
         if any(changes.get(name) for name in SIZES):
             content = {key: value for key, value in content.items() if key not in SIZES}
         return cls(**{**content, **changes})
@@ -169,7 +177,9 @@ class Grid:
             chosen, trials = method(name), entry.get("tune", self.tune)
             own = {key: value for key, value in entry.items() if key not in ENTRY}
             settings = {**(self.settings or {}).get(name, {}), **own}
-            label = str(entry.get("name") or chosen.name)
+            label = entry.get("name", chosen.name)
+            named = isinstance(label, str) and bool(label.strip())
+            require(named, f"name must be a text that is not empty, got {label!r}.")
             require(label not in known, f"methods must have different names, got {label!r} twice.")
             require_one_of("preset", preset, dict.fromkeys([*PRESETS, *chosen.presets]))
             require_integer("tune", trials, 0)
