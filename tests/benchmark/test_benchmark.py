@@ -402,6 +402,13 @@ def test_rows_of_other_epochs_are_shown_and_not_compared() -> None:
     assert [line["epochs"] for line in csv.DictReader(results.csv().splitlines())][:3] == list(
         "334"
     )
+    # On one graph a method has only a row of the other epochs.
+    mixed = [
+        row | {"recipe": {"epochs": 4}} if (row["label"], row["dataset"]) == ("two", "b") else row
+        for row in rows
+    ]
+    assert Results.of(mixed).wins == {("two", "one"): 1}
+    assert Results.of(mixed).common_cases() == [("a", 6, "gcn")]
     # Of a method with rows of both, those of most rows are shown, though they are older.
     other = _row("one", "a", [99.0, 99.0], runs=1, recipe={"epochs": 4})
     again = Results.of([*rows, other])
