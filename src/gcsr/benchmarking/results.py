@@ -97,7 +97,7 @@ class Results:
         shown = {id(row) for row in found.values()}
         left_out = [one for one in known if id(one) not in shown and not outdated_methods(one)]
         if left_out:
-            count, labels = counted(len(left_out), "row"), ", ".join(_labels(left_out))
+            count, labels = counted(len(left_out), "row"), "; ".join(_labels(left_out))
             why = "of other versions of the method, or of other seeds or epochs"
             hidden = [*hidden, f"not shown: {count} of {labels}: {why}"]
         return cls(found, missing, faults, hidden, protocol)
