@@ -18,7 +18,10 @@ from pathlib import Path
 from typing import Any
 
 # What differs between two runs of the same cell.
-MEASURED = ("finished", "condense_seconds", "evaluate_seconds", "peak_memory_bytes", "measured")
+MEASURED = (
+    *("finished", "condense_seconds", "evaluate_seconds", "peak_memory_bytes", "measured"),
+    "jobs",
+)
 
 
 def rows(path: Path) -> dict[str, dict[str, Any]]:

@@ -143,7 +143,8 @@ def test_failures_and_cells_over_the_limit_are_rows_until_they_are_retried(data,
     faults = ("limit", "error", "memory")
     entries = [{"method": name, "name": fault, "fault": fault} for fault in faults]
     found = gcsr.benchmark(methods=entries, **options)
-    assert list(found.failures) == [
+    reasons = [why.partition(" (test_benchmark.py:")[0] for why in found.failures]
+    assert reasons == [
         "over the limit of 0.2 seconds (steps).",
         "RuntimeError: no such thing",
         "OutOfMemoryError: CUDA out of memory. Tried 2 GiB.",
@@ -242,12 +243,6 @@ def test_rows_may_lack_fields_and_have_the_right_types(tmp_path):
             results(**more)
 
 
-def test_failures_do_not_count_as_other_epochs():
-    done = _row("one", "a", [1.0, 2.0], recipe={"epochs": 3})
-    failure = _row("two", "a", [], recipe={"epochs": 4}, state="failed", reason="no")
-    assert Results.of([done, failure]).epochs == {3: ["one"]}
-
-
 def test_within_noise_is_not_told_from_the_best():
     rows = [_row("one", "a", [70.0, 80.0]), _row("two", "a", [69.0, 79.0])]
     found = Results.of(rows)
@@ -256,7 +251,7 @@ def test_within_noise_is_not_told_from_the_best():
     assert [line[2] for line in found.rank_table()] == ["95 % interval", "-", "-"]
 
 
-def test_estimate_uses_measured_rows(data, monkeypatch):
+def test_estimate_uses_measured_rows(data, monkeypatch, capsys):
     monkeypatch.chdir(data)
     grid = Grid(data=["one.npz"], methods=["random"], nodes=[6, 3], seeds=2, runs=2, epochs=3)
     gcsr.benchmark(grid, nodes=[6], device="cpu")
@@ -264,6 +259,9 @@ def test_estimate_uses_measured_rows(data, monkeypatch):
     [(cell, seconds)] = estimate(grid, store, Data())
     measured = next(row for row in store if row["label"] == "random")
     assert cell.nodes == 3 and seconds == measured["condense_seconds"]
+    argv = "benchmark --data one.npz --method random --nodes 3 --device cpu --estimate"
+    assert main(argv.split()) == 0
+    assert "seconds of training test networks are not counted" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -367,7 +365,7 @@ def test_a_file_says_what_is_measured(tmp_path):
     assert [cell.settings for cell in grid.entries()] == [(), (("epochs", 2),)] and grid.runs == 1
     path.write_text("datas = []")
     with pytest.raises(
-        gcsr.InputError, match=r"datas is not a setting of .* \(did you mean data\?\)"
+        gcsr.InputError, match=r"datas is not a field of a grid \(did you mean data\?\)"
     ):
         Grid.read(path)
 
@@ -389,15 +387,85 @@ def test_the_pages_of_the_leaderboard_have_its_rows(tmp_path):
     assert shown == charts.read_text(encoding="utf-8")
 
 
-def test_rows_of_other_epochs_are_said_and_one_network_compares_nothing(tmp_path: Path) -> None:
-    out = tmp_path / "rows.jsonl"
-    for method, epochs in (("random", 3), ("clusters", 4)):
-        results = gcsr.benchmark(
-            data=["digits"], methods=[method], nodes=[20], seeds=1, runs=1, epochs=epochs, out=out
-        )
-    assert set(results.epochs) == {3, 4}
-    assert "different epochs" in results.markdown()
-    assert all(not results.best(case) for case in results.cases())
+def test_rows_of_other_epochs_are_shown_and_not_compared() -> None:
+    means = {"one": 60.0, "two": 70.0, "long": 90.0}
+    rows = [
+        _row(label, dataset, [mean - 0.1, mean + 0.1], runs=1, recipe={"epochs": len(label)})
+        for dataset in ("a", "b")
+        for label, mean in means.items()
+    ]
+    results = Results.of(rows)
+    assert results.methods == ["one", "two", "long"]
+    assert [rank.label for rank in results.ranks] == ["two", "one"]
+    assert results.wins == {("two", "one"): 2} and results.best(("a", 6, "gcn")) == {"two"}
+    note = (
+        "neither ranked nor compared: rows of long that are not of 2 graphs x 1 network, 3 epochs"
+    )
+    assert f"- {note}" in results.markdown() and "90.0 ±" in results.markdown()
+    assert [line["epochs"] for line in csv.DictReader(results.csv().splitlines())][:3] == list(
+        "334"
+    )
+    # On one graph a method has only a row of the other epochs.
+    mixed = [
+        row | {"recipe": {"epochs": 4}} if (row["label"], row["dataset"]) == ("two", "b") else row
+        for row in rows
+    ]
+    assert Results.of(mixed).wins == {("two", "one"): 1}
+    assert Results.of(mixed).common_cases() == [("a", 6, "gcn")]
+    # Of a method with rows of both, those of most rows are shown, though they are older.
+    other = _row("one", "a", [99.0, 99.0], runs=1, recipe={"epochs": 4})
+    again = Results.of([*rows, other])
+    assert again.row("one", ("a", 6, "gcn")) is rows[0]
+    assert again.notes[0].startswith("not shown: 1 row of one: ")
+
+
+def test_a_grid_shows_its_own_cells_alone(data, monkeypatch, capsys):
+    monkeypatch.chdir(data)
+    gcsr.benchmark(data="one.npz", methods=["random", "kcenter"], nodes=6, **BRIEF | {"epochs": 5})
+    argv = (
+        "benchmark --data one.npz --method clusters,random --nodes 6 --seeds 2 --runs 2 --epochs 3"
+    )
+    assert main([*argv.split(), "--device", "cpu"]) == 0
+    shown = capsys.readouterr().out
+    assert (
+        "4 rows of other cells in benchmark.jsonl; `gcsr benchmark --out benchmark.jsonl`" in shown
+    )
+    assert "kcenter" not in shown and "kcenter" not in Path("benchmark.html").read_text()
+    found = gcsr.benchmark(data="one.npz", methods="clusters", nodes=6, **BRIEF)
+    assert found.methods == ["clusters"]
+    capsys.readouterr()
+    assert main(["benchmark"]) == 0
+    assert "kcenter" in capsys.readouterr().out
+
+
+def test_few_graphs_are_said():
+    def notes(graphs: int) -> list[str]:
+        return Results.of([_row("one", "a", [1.0, 2.0] * graphs, graphs=graphs)]).notes
+
+    assert notes(2) == ["intervals over 2 graphs are wide; 5 seeds or more make them useful"]
+    assert notes(1)[0].startswith("intervals of 1 graph") and notes(3) == []
+
+
+def test_headings_name_sizes():
+    rows = [
+        _row("one", name, [1.0, 2.0], classes=classes, nodes=nodes)
+        for name, classes, sizes in (("a", 3, (6, 7, 10)), ("b", 4, (8, 9, 10)))
+        for nodes in sizes
+    ]
+    titles = [title for title, _ in Results.of(rows).accuracies(("", ""))]
+    sizes = ["2 per class", "7 to 9 nodes", "10 nodes"]
+    assert titles == [f"{size}: test accuracy (%)" for size in sizes]
+    assert "## 2 per class: test accuracy (%)" in Results.of(rows).markdown()
+
+
+def test_latex_has_all_test_models_and_escaped_names():
+    name = r"a\b_{c} ~50%"
+    rows = [_row(name, "a", [1.0, 2.0], test=model) for model in ("gcn", "gcn", "sgc")]
+    rows.append(_row("two", "a", [1.0, 2.0]))
+    text = Results.of(rows).latex()
+    assert text.count("\\begin{tabular}{lc}") == 2 and "% Tested with sgc" in text
+    assert r"a\textbackslash{}b\_\{c\} \textasciitilde{}50\% & \textbf{1.5 $\pm$ 6.4} \\" in text
+    assert "% bold: the best method" in text
 
 
 def test_rows_of_an_earlier_revision_are_said(tmp_path: Path, monkeypatch: Any) -> None:

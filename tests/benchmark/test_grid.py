@@ -68,6 +68,16 @@ ENTRY: dict[str, Any] = {"method": "clusters"}
         ({"nodes": "6"}, "nodes must be an integer >= 1, got '6'."),
         ({"nodes": None}, "nodes must be integers >= 1, got None."),
         ({"methods": [5]}, "methods must be names or tables with a method, got 5."),
+        (
+            {"methods": [Layered]},
+            "methods must be names or tables with a method, got <class 'test_grid.Layered'>; give"
+            " 'test_grid:Layered'.",
+        ),
+        ({"methods": []}, "methods must be given with nodes: what condenses to that size, got []."),
+        ({"data": []}, "data must have at least one graph, got []."),
+        ({"models": []}, "models must have at least one test model, got []."),
+        ({"methods": [{**ENTRY, "name": ""}]}, "name must be a text that is not empty, got ''."),
+        ({"methods": [{**ENTRY, "name": 5}]}, "name must be a text that is not empty, got 5."),
         ({"methods": True}, "methods must be names or tables with a method, got True."),
         ({"methods": None}, "methods must be names or tables with a method, got None."),
         ({"methods": [["random"]]}, "methods must be names or tables with a method, got ["),
@@ -111,12 +121,15 @@ def test_bad_fields_are_one_sentence(tmp_path, monkeypatch, changes, sentence):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ('preset = "foo"', "--preset must be one of default, paper, official, got 'foo'"),
-        ("preset = 'sizes'", "--preset must be one of default, paper, official, got 'sizes'"),
+        ('preset = "foo"', "grid.toml: preset must be one of default, paper, official, got 'foo'"),
+        ("preset = 'sizes'", "grid.toml: preset must be one of default, paper, official, got 's"),
         ("settings = 3", "settings must be tables by method, got 3"),
         ("[settings]\nrandom = 5", "settings must have a table for random, got 5"),
-        ("seeds = 0", "--seeds must be an integer >= 1, got 0"),
-        ("epochs = 0", "--epochs must be an integer >= 1, got 0"),
+        ("seeds = 0", "grid.toml: seeds must be an integer >= 1, got 0"),
+        ("epochs = 0", "grid.toml: epochs must be an integer >= 1, got 0"),
+        ("ratio = 0.1", "grid.toml: exactly one of nodes, per_class and ratio must be given"),
+        ("models = ['gnn']", "grid.toml: models must be one of mlp,"),
+        ("model = ['gcn']", "grid.toml: model is not a field of a grid (did you mean models?)"),
     ],
 )
 def test_bad_fields_of_a_file_are_one_sentence(tmp_path, monkeypatch, capsys, text, sentence):
@@ -126,6 +139,19 @@ def test_bad_fields_of_a_file_are_one_sentence(tmp_path, monkeypatch, capsys, te
     )
     assert main(["benchmark", "grid.toml"]) == 2
     assert sentence in capsys.readouterr().err
+
+
+def test_fields_of_a_file_and_options_are_told_apart(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("e.toml").write_text('methods = ["random"]\nnodes = 5')
+    for words, sentence in (
+        ("", "e.toml: data must be given: names of datasets or paths of graphs."),
+        ("--data digits", "e.toml: nodes must be >= 10, the number of classes with training nodes"),
+        ("--data digits --nodes 4", "--nodes must be >= 10, the number of classes with training"),
+        ("--data digits --nodes 20 --model gnn", "--model must be one of mlp,"),
+    ):
+        assert main(["benchmark", "e.toml", *words.split()]) == 2
+        assert capsys.readouterr().err.startswith(f"error: {sentence}")
 
 
 @pytest.mark.parametrize("preset", ["foo", "sizes", "default"])

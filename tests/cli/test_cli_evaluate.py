@@ -256,6 +256,14 @@ def test_inspect_shows_accuracies_of_pseudo_labelers_as_percentages(
     assert f"pseudo-labels {shown}" in unwrapped(gcsr("inspect", path).out)
 
 
+def test_inspect_leaves_out_what_is_not_known(gcsr: Run, made: Path, tmp_path: Path) -> None:
+    bare = replace(CondensedGraph.load(made), provenance={"method": "imported"})
+    rows = unwrapped(gcsr("inspect", bare.save(tmp_path / "bare.safetensors")).out)
+    names = [row.split()[0] for row in rows]
+    assert "method imported" in rows and not {"seed", "settings", "versions", "cost"} & set(names)
+    assert not any(row.endswith((" None", " ?")) for row in rows)
+
+
 def test_inspect_shows_the_updates_behind_a_file(gcsr: Run, made: Path, tmp_path: Path) -> None:
     graph = CondensedGraph.load(made)
     earlier = [

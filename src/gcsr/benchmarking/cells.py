@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from gcsr.benchmarking.own_code import code_hash
 from gcsr.methods.base import Condenser
 from gcsr.methods.presets import preset_settings
 from gcsr.methods.registry import build, method, setting_kinds, setting_name, value_of
@@ -94,6 +95,13 @@ class Cell:
     def benchmarked(self) -> bool:
         """Whether this is a cell of ``gcsr benchmark``, which has a label."""
         return bool(self.label) or self.preset != "paper" or self.method == PSEUDO_LABELS
+
+    @property
+    def place(self) -> str:
+        """What it is, for people."""
+        nodes = "all" if self.nodes is None else self.nodes
+        tested = f", {self.test}" if self.test else ""
+        return f"{self.label or self.method} on {self.dataset}, {nodes} nodes{tested}"
 
     @property
     def condensation(self) -> Cell:
@@ -258,8 +266,11 @@ class Cell:
 
 
 def _code(name: str) -> str:
-    """A hash of the file of ``module:Class``: its author may change it without a new revision."""
-    return hashlib.sha256(Path(inspect.getfile(method(name))).read_bytes()).hexdigest()[:16]
+    """A hash of the code of ``module:Class``: its author may change it without a new revision."""
+    found = code_hash(name)
+    if found is None:  # such as a class of a script
+        found = hashlib.sha256(Path(inspect.getfile(method(name))).read_bytes()).hexdigest()[:16]
+    return found
 
 
 def _digest(value: object) -> str:

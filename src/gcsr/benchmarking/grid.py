@@ -11,7 +11,8 @@ from typing import Any, Self
 
 from gcsr.benchmarking.cells import PSEUDO_LABELS, WHOLE_GRAPH, Cell, Protocol
 from gcsr.benchmarking.measurement import Data, Limits
-from gcsr.benchmarking.results import Results
+from gcsr.benchmarking.own_code import code_hash
+from gcsr.benchmarking.results import Results, benchmark_row
 from gcsr.benchmarking.runner import measure
 from gcsr.benchmarking.store import Store, failed_row, prepare_folder, prepare_writable
 from gcsr.data.graph import Graph
@@ -99,15 +100,16 @@ class Grid:
             " gcsr.load(...).to_npz(path) makes a file of other data.",
         )
         object.__setattr__(self, "data", tuple(map(os.fspath, names)))
+        empty = ", got []" if self.methods == [] else ""
         for name in ("methods", *SIZES, "models", "more_models"):
             object.__setattr__(self, name, _as_tuple(name, getattr(self, name)))
         check_fields(self)
-        require(bool(self.data), "data must have at least one graph.")
-        require(bool(self.models), "models must have at least one test model.")
+        require(bool(self.data), "data must have at least one graph, got [].")
+        require(bool(self.models), "models must have at least one test model, got [].")
         given = [name for name in SIZES if getattr(self, name)]
         require(
             bool(self.methods) or not given,
-            f"methods must be given with {' and '.join(given)}: what condenses to that size.",
+            f"methods must be given with {' and '.join(given)}: what condenses to that size{empty}.",
         )
         require(
             len(given) == bool(self.methods),
@@ -124,9 +126,12 @@ class Grid:
             testing_model(model, 1)
         for entry in self.methods:
             table = _is_table(entry) and "method" in entry
+            place = (
+                f"; give '{entry.__module__}:{entry.__name__}'" if isinstance(entry, type) else ""
+            )
             require(
                 isinstance(entry, str) or table,
-                f"methods must be {ACCEPTED['methods']}, got {entry!r}.",
+                f"methods must be {ACCEPTED['methods']}, got {entry!r}{place}.",
             )
         settings = {} if self.settings is None else self.settings
         require(
@@ -145,7 +150,11 @@ class Grid:
         content = read_toml(path)
         known = [f.name for f in fields(cls)]
         for name in content:
-            require_known(name, f"a setting of {path}", sorted(known))
+            require_known(name, "a field of a grid", sorted(known), given=f"{path}: {name}")
+        require(
+            "data" in content or "data" in changes,
+            f"{path}: data must be given: names of datasets or paths of graphs.",
+        )
         if any(changes.get(name) for name in SIZES):
             content = {key: value for key, value in content.items() if key not in SIZES}
         return cls(**{**content, **changes})
@@ -168,7 +177,9 @@ class Grid:
             chosen, trials = method(name), entry.get("tune", self.tune)
             own = {key: value for key, value in entry.items() if key not in ENTRY}
             settings = {**(self.settings or {}).get(name, {}), **own}
-            label = str(entry.get("name") or chosen.name)
+            label = entry.get("name", chosen.name)
+            named = isinstance(label, str) and bool(label.strip())
+            require(named, f"name must be a text that is not empty, got {label!r}.")
             require(label not in known, f"methods must have different names, got {label!r} twice.")
             require_one_of("preset", preset, dict.fromkeys([*PRESETS, *chosen.presets]))
             require_integer("tune", trials, 0)
@@ -344,6 +355,7 @@ def benchmark(
     for name, seconds in (("time_limit", time_limit), ("cell_limit", cell_limit)):
         fine = seconds in (None, math.inf) or (is_number(seconds) and seconds > 0)
         require(fine, f"{name} must be a number > 0, got {seconds!r}.")
+    code_hash.cache_clear()  # the files may have changed since
     path = Path(out)
     require(path.suffix == ".jsonl", f"out must end in .jsonl, got {str(path)!r}.")
     prepare_folder("out", path.parent)
@@ -365,13 +377,17 @@ def benchmark(
         progress=progress,
         cluster=cluster,
     )
-    unstored = [one.reason for one in outcomes.values() if one.row is None]
-    # What was asked for replaces rows of the file that have another protocol or other settings.
+    unstored = [f"{cell.place}: {one.reason}" for cell, one in outcomes.items() if one.row is None]
     asked = [
         one.row | {"label": cell.label} for cell, one in outcomes.items() if one.row is not None
     ]
     missing = len(cells) - len(outcomes)
-    return Results.of([*store, *asked], missing=missing, faults=unstored)
+    keys = {row["key"] for row in asked}
+    others = sum(benchmark_row(row) and row["key"] not in keys for row in store)
+    shown = (
+        f"{counted(others, 'row')} of other cells in {out}; `gcsr benchmark --out {out}` shows all"
+    )
+    return Results.of(asked, missing, unstored, [shown] if others else [])
 
 
 def estimate(grid: Grid, store: Store, data: Data) -> list[tuple[Cell, float | None]]:

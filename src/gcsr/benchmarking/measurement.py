@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import re
 import time
+import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, fields, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,6 +20,7 @@ from torch import Tensor
 
 from gcsr.benchmarking.analyses import WatchedGCSR, condensed_graphs, graph_statistics, whole_graph
 from gcsr.benchmarking.cells import PSEUDO_LABELS, STATISTICS, WHOLE_GRAPH, Cell, Protocol
+from gcsr.benchmarking.own_code import is_own
 from gcsr.benchmarking.store import Row, Store, failed_row, prepare_folder
 from gcsr.data.arrays import FEATURE_SCALINGS
 from gcsr.data.condensed import CondensedGraph
@@ -38,6 +40,8 @@ from gcsr.utils.safe_io import part
 State = Literal["done", "absent", "failed", "not run"]
 # Errors that cost one cell and not the run; faults of this library are not caught.
 CELL_FAILS = (InputError, MemoryError, torch.OutOfMemoryError)
+# What a method may raise: sys.exit() in it ends its cell, not the run.
+RAISED = (Exception, SystemExit)
 # Bytes of features above which no further graph is kept in memory.
 KEPT_BYTES = 2**30
 _VARIANT = re.compile(r"(.+):(inductive|transductive|keep|rows|standardize|\d+-\d+-\d+)")
@@ -119,6 +123,10 @@ class Data:
             )
         graph = load(base, self.root, **options)
         return graph if shares is None else resplit(graph, shares, name)
+
+    def forget(self, name: str) -> None:
+        """Load a graph again when it is needed: a method may have changed it in place."""
+        self._loaded.pop(name, None)
 
     def fetched(self, names: Iterable[str]) -> Data:
         """The same for other processes, after every download that may be needed."""
@@ -228,12 +236,14 @@ class Measurement:
     """Condenses, tests and analyzes; reads and writes no files.
 
     ``bounds`` limit memory and disk (``expert_memory``, ``expert_disk``); no result depends on them.
+    ``jobs`` processes measure at the same time, which rows say: their seconds contain waiting.
     """
 
     protocol: Protocol
     device: torch.device
     bounds: Mapping[str, int] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
+    jobs: int = 1
 
     def outcomes(
         self,
@@ -247,10 +257,15 @@ class Measurement:
         small: Sequence[CondensedGraph] = kept or ()
         regularizers: Mapping[int, Tensor] = {}
         new = kept is None and cells[0].condenses
+        warm_up(self.device)
+        began = time.monotonic()
         try:
             if new:
                 small, regularizers = self._condense(cells, graph, self.limits.within(progress))
-        except Exception as error:
+            if (took := time.monotonic() - began) > self.limits.cell:  # it reported no progress
+                limit = f"over the limit of {self.limits.cell:g} seconds"
+                raise OverLimitError(f"{limit} (took {took:.3g}).")
+        except RAISED as error:
             yield from self.failed(cells, graph, error)
             return
         unkept: Exception | None = None
@@ -263,14 +278,14 @@ class Measurement:
             try:
                 report = self.limits.within(progress)
                 row = self._measure(cell, graph, small, regularizers, report)
-            except Exception as error:
+            except RAISED as error:
                 yield from self.failed([cell], graph, error)
             else:
                 yield cell, Outcome("done", row)
         if unkept is not None:  # after the rows, which are no failures
             raise unkept
 
-    def failed(self, cells: Sequence[Cell], graph: Graph, error: Exception) -> Outcomes:
+    def failed(self, cells: Sequence[Cell], graph: Graph, error: BaseException) -> Outcomes:
         """What an error costs: these cells, unless it is a fault of this library or of the device."""
         keep = self.limits.keep_failures and "CUDA error" not in str(error)
         if not (keep or isinstance(error, CELL_FAILS)):
@@ -280,7 +295,7 @@ class Measurement:
             # PyTorch goes on to list every process of the device.
             why = why.partition(" GPU ")[0]
         if not isinstance(error, InputError | OverLimitError):
-            why = f"{type(error).__name__}: {why}".removesuffix(": ")
+            why = f"{type(error).__name__}: {why}".removesuffix(": ") + own_line(error)
         for cell in cells:
             row = self._row(cell, graph) | {"state": "failed", "reason": why} if keep else None
             yield cell, Outcome("failed", row, why)
@@ -379,6 +394,7 @@ class Measurement:
             "versions": code_versions(),
             "command": cell.command(self.protocol),
             "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            **({"jobs": self.jobs} if self.jobs > 1 else {}),
         }
         if cell.benchmarked:
             row["label"], row["preset"] = cell.label or cell.method, cell.preset
@@ -404,6 +420,24 @@ class Measurement:
         if "automatic" in first:
             row["chosen"] = [one.provenance["automatic"]["chosen"] for one in small]
         return row
+
+
+@cache
+def warm_up(device: torch.device) -> None:
+    """The first step of an optimizer imports a large part of torch: no method is charged for it."""
+    weight = torch.zeros(1, device=device, requires_grad=True)
+    weight.sum().backward()
+    torch.optim.Adam([weight]).step()
+
+
+def own_line(error: BaseException) -> str:
+    """Where in the user's own code an error was raised: file, line and function."""
+    found = ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        file = frame.f_code.co_filename
+        if is_own(str(frame.f_globals.get("__name__")), file):
+            found = f" ({Path(file).name}:{line}, {frame.f_code.co_name})"
+    return found
 
 
 def draws_regularizer(group: Sequence[Cell]) -> bool:
@@ -469,6 +503,8 @@ class CellRunner:
                 partial(self.keep, claimed),
                 self.progress,
             ):
+                if outcome.state == "failed":
+                    self.data.forget(cell.dataset)
                 yield cell, self.stored(outcome)
 
     def kept(self, claimed: ClaimedCells) -> list[CondensedGraph] | None:

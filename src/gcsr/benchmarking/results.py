@@ -19,21 +19,24 @@ import numpy as np
 from scipy.stats import rankdata
 
 from gcsr.benchmarking.cells import PSEUDO_LABELS, WHOLE_GRAPH
+from gcsr.benchmarking.own_code import code_hash
 from gcsr.benchmarking.store import Row, Store, failed_row
 from gcsr.evaluation.intervals import Accuracy, compare
 from gcsr.methods.registry import BUILT_IN, method
 from gcsr.utils.formatting import byte_count, counted
 
 Case = tuple[str, int, str]
+# Condensed graphs per cell, networks per graph, and their epochs.
+Repeated = tuple[int | None, int | None, int | None]
 REFERENCES = (WHOLE_GRAPH, PSEUDO_LABELS)
 RESAMPLES = 2000
 FAILED = "failed"
 OUTDATED = "Measured with an earlier revision of the method"
 COLUMNS = (
     *("label", "method", "dataset", "nodes", "test", "mean", "low", "high", "std"),
-    *("validation_mean", "graphs", "runs", "state", "reason", "leaks_test_labels"),
+    *("validation_mean", "graphs", "runs", "epochs", "state", "reason", "leaks_test_labels"),
     *("condense_seconds_per_graph", "evaluate_seconds", "peak_memory_bytes", "bytes", "given"),
-    *("tuned", "preset", "device", "machine", "data", "key", "command"),
+    *("tuned", "preset", "device", "machine", "jobs", "data", "key", "command"),
 )
 
 
@@ -57,11 +60,17 @@ class Rank:
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """The newest row of every method and case; ``missing`` cells were not begun."""
+    """A row of every method and case; ``missing`` cells were not begun.
+
+    Of several rows it is the newest of the present code of ``module:Class`` and of the ``protocol``,
+    which is that of most rows. Only rows of the protocol are compared.
+    """
 
     found: Mapping[tuple[str, Case], Row] = field(repr=False)
     missing: int = 0
     faults: Sequence[str] = ()
+    hidden: Sequence[str] = ()
+    protocol: Repeated = (None, None, None)
 
     def __repr__(self) -> str:
         cells = f"{counted(len(self.rows), 'row')}, {self.missing} missing"
@@ -69,16 +78,29 @@ class Results:
 
     @classmethod
     def of(
-        cls, rows: Iterable[Row] | Store, missing: int = 0, faults: Sequence[str] = ()
+        cls,
+        rows: Iterable[Row] | Store,
+        missing: int = 0,
+        faults: Sequence[str] = (),
+        hidden: Sequence[str] = (),
     ) -> Results:
         """From rows, of which those that are no part of a benchmark are left out."""
+        known = [row for row in rows if benchmark_row(row)]
+        counts = Counter(_repeated(row) for row in known if row.get("method") not in REFERENCES)
+        protocol = counts.most_common(1)[0][0] if counts else (None, None, None)
         found: dict[tuple[str, Case], Row] = {}
-        for row in rows:
-            known = all(isinstance(row.get(name), str) for name in ("label", "dataset", "test"))
-            if known and (failed_row(row) or _complete(row)):
-                place = row["dataset"], row.get("nodes") or 0, row["test"]
-                found[row["label"], place] = row
-        return cls(found, missing, faults)
+        for row in known:
+            case = row["dataset"], row.get("nodes") or 0, row["test"]
+            before = found.setdefault((row["label"], case), row)
+            fits = [(_is_present(one), _is_of(one, protocol)) for one in (before, row)]
+            found[row["label"], case] = row if fits[1] >= fits[0] else before
+        shown = {id(row) for row in found.values()}
+        left_out = [one for one in known if id(one) not in shown and not outdated_methods(one)]
+        if left_out:
+            count, labels = counted(len(left_out), "row"), "; ".join(_labels(left_out))
+            why = "of other versions of the method, or of other seeds or epochs"
+            hidden = [*hidden, f"not shown: {count} of {labels}: {why}"]
+        return cls(found, missing, faults, hidden, protocol)
 
     @cached_property
     def rows(self) -> list[Row]:
@@ -88,6 +110,11 @@ class Results:
     def row(self, label: str, case: Case) -> Row | None:
         """The row of a method in a case; a reference has no size."""
         return self.found.get((label, case)) or self.found.get((label, (case[0], 0, case[2])))
+
+    def compared_row(self, label: str, case: Case) -> Row | None:
+        """The same, if it is of the protocol of most rows."""
+        row = self.row(label, case)
+        return row if row is not None and _is_of(row, self.protocol) else None
 
     @cached_property
     def model(self) -> str:
@@ -111,6 +138,12 @@ class Results:
         """Methods that leak no test labels."""
         leak = {row["label"] for row in self.rows if row.get("leaks_test_labels")}
         return [label for label in self.methods if label not in leak]
+
+    @cached_property
+    def compared(self) -> list[str]:
+        """Those of them that have rows of the protocol of most rows."""
+        own = {row["label"] for row in self.rows if _is_of(row, self.protocol)}
+        return [label for label in self.fair if label in own]
 
     @cached_property
     def datasets(self) -> list[str]:
@@ -137,7 +170,7 @@ class Results:
 
     def best(self, case: Case) -> set[str]:
         """The best method of a case, and those that are not distinguishable from it (95 %)."""
-        found = {label: accuracy_of(self.row(label, case)) for label in self.fair}
+        found = {label: accuracy_of(self.compared_row(label, case)) for label in self.compared}
         scores = {label: one for label, one in found.items() if one is not None}
         if not scores:
             return set()
@@ -153,8 +186,8 @@ class Results:
         }
 
     def common_cases(self) -> list[Case]:
-        """Cases of the main model in which every fair method has a row."""
-        return [c for c in self.cases() if all(self.row(label, c) for label in self.fair)]
+        """Cases of the main model in which every compared method has a row."""
+        return [c for c in self.cases() if all(self.compared_row(one, c) for one in self.compared)]
 
     @cached_property
     def ranks(self) -> list[Rank]:
@@ -164,9 +197,9 @@ class Results:
         with all methods of a graph together (paired).
         """
         cases = self.common_cases()
-        if not cases or len(self.fair) < 2:
+        if not cases or len(self.compared) < 2:
             return []
-        means = [[_mean(self.row(label, case)) for label in self.fair] for case in cases]
+        means = [[_mean(self.row(label, case)) for label in self.compared] for case in cases]
         ranks = np.array([rankdata([-value for value in row]) for row in means])
         names = [case[0] for case in cases]
         graphs = np.array(
@@ -175,7 +208,7 @@ class Results:
         drawn = np.random.default_rng(0).integers(0, len(graphs), (RESAMPLES, len(graphs)))
         low, high = np.percentile(graphs[drawn].mean(1), [2.5, 97.5], axis=0)
         ends = [one.tolist() if len(graphs) > 1 else [None] * len(one) for one in (low, high)]
-        found = zip(self.fair, graphs.mean(0).tolist(), *ends, strict=True)
+        found = zip(self.compared, graphs.mean(0).tolist(), *ends, strict=True)
         return sorted((Rank(*one) for one in found), key=lambda rank: rank.mean)
 
     @cached_property
@@ -183,7 +216,7 @@ class Results:
         """In how many cases of the main model the first method is above the second (95 %)."""
         found: dict[tuple[str, str], int] = {}
         for case in self.cases():
-            scores = {label: accuracy_of(self.row(label, case)) for label in self.fair}
+            scores = {one: accuracy_of(self.compared_row(one, case)) for one in self.compared}
             for one, first in scores.items():
                 for other, second in scores.items():
                     if first and second and one != other and compare(first, second).sign > 0:
@@ -238,10 +271,10 @@ class Results:
         writer = csv.DictWriter(stream, COLUMNS, extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
         for row in self.rows:
-            own: dict[str, Any] = {}
+            own: dict[str, Any] = {"epochs": _repeated(row)[2]}
             if (found := accuracy_of(row)) is not None:
                 low, high = found.interval or (None, None)
-                own = {"mean": found.mean, "low": low, "high": high}
+                own |= {"mean": found.mean, "low": low, "high": high}
                 if (validation := row.get("validation")) and None not in validation:
                     own["validation_mean"] = float(np.mean(validation))
                 own["condense_seconds_per_graph"] = seconds_of(row)
@@ -249,50 +282,63 @@ class Results:
         return stream.getvalue()
 
     def latex(self) -> str:
-        """A booktabs table for each size; best and within-noise methods are bold."""
-        parts = ["% needs \\usepackage{booktabs}"]
-        for cases in self.by_size():
-            head, *lines = self.matrix(cases, ("\\textbf{", "}"))
-            parts.append(f"\\begin{{tabular}}{{l{'c' * len(cases)}}}\n\\toprule")
+        """A booktabs table for each size and other test model; best and within-noise are bold."""
+        parts = [TEX_HEAD]
+        for title, (head, *lines) in self.accuracies(("\\textbf{", "}")):
+            parts.append(f"% {' '.join(_tex(title).split())}")
+            parts.append(f"\\begin{{tabular}}{{l{'c' * len(head[1:])}}}\n\\toprule")
             parts.append(" & ".join(map(_tex, head)) + " \\\\\n\\midrule")
-            parts += [" & ".join(map(_tex, line)) + " \\\\" for line in lines]
+            signs = [
+                [_tex(line[0]), *(one.translate(_TEX_SIGNS) for one in line[1:])] for line in lines
+            ]
+            parts += [" & ".join(line) + " \\\\" for line in signs]
             parts.append("\\bottomrule\n\\end{tabular}\n")
         return "\n".join(parts)
 
-    def tables(self, bold: tuple[str, str]) -> Iterator[tuple[str, str, list[list[str]]]]:
-        """Titles, sentences and lines: accuracies by size and by other test models, ranks, wins."""
-        sizes = self.by_size()
-        names = [f"Size {place + 1}" for place in range(len(sizes))]
-        if len(sizes) == 3:
-            names = ["Smallest", "Middle", "Largest"]
+    def size_name(self, cases: Sequence[Case]) -> str:
+        """Nodes per class where they are the same in all cases, else nodes."""
         if not self.methods:
-            names = ["Whole graphs"] * len(sizes)
-        for name, cases in zip(names, sizes, strict=True):
-            yield f"{name}: test accuracy (%)", "", self.matrix(cases, bold)
+            return "Whole graphs"
+        classes = {row["dataset"]: row["classes"] for row in self.rows if row.get("classes")}
+        shares = {nodes / classes.get(name, 2 * nodes) for name, nodes, _ in cases}
+        if len(shares) == 1 and (share := shares.pop()).is_integer():
+            return f"{share:.0f} per class"
+        low, high = min(case[1] for case in cases), max(case[1] for case in cases)
+        return counted(low, "node") if low == high else f"{low} to {high} nodes"
+
+    def accuracies(self, bold: tuple[str, str]) -> Iterator[tuple[str, list[list[str]]]]:
+        """Titles and lines: accuracies by size and by other test models."""
+        for cases in self.by_size():
+            yield f"{self.size_name(cases)}: test accuracy (%)", self.matrix(cases, bold)
         for model in dict.fromkeys(row["test"] for row in self.rows):
             if model != self.model and (cases := self.cases(model)):
-                yield f"Tested with {model}", "", self.matrix(cases, bold)
+                yield f"Tested with {model}", self.matrix(cases, bold)
+
+    def tables(self, bold: tuple[str, str]) -> Iterator[tuple[str, str, list[list[str]]]]:
+        """Titles, sentences and lines: accuracies, ranks, wins."""
+        for title, lines in self.accuracies(bold):
+            yield title, "", lines
         if self.ranks:
             yield "Average ranks", self.rank_sentence, self.rank_table()
             yield "Wins", WINS, self.win_table()
 
-    @cached_property
-    def epochs(self) -> dict[int, list[str]]:
-        """Epochs of test networks, and whose rows have them."""
-        found: dict[int, dict[str, None]] = {}
-        for row in self.rows:
-            epochs = row.get("recipe", {}).get("epochs")
-            if epochs and not failed_row(row):
-                found.setdefault(epochs, {})[row["label"]] = None
-        return {epochs: list(labels) for epochs, labels in found.items()}
+    @property
+    def notes(self) -> list[str]:
+        """What is not shown or not ranked, and whether there are too few condensed graphs."""
+        found, (graphs, runs, epochs) = [*self.hidden], self.protocol
+        others = ", ".join(_labels(row for row in self.rows if not _is_of(row, self.protocol)))
+        if others and self.methods:
+            most = f"{counted(graphs or 0, 'graph')} x {counted(runs or 0, 'network')}, {epochs} epochs"
+            found.append(f"neither ranked nor compared: rows of {others} that are not of {most}")
+        if graphs in (1, 2):
+            wide = "over 2 graphs are wide" if graphs == 2 else "of 1 graph tell nothing of others"
+            found.append(f"intervals {wide}; 5 seeds or more make them useful")
+        return found
 
     def remarks(self) -> Iterator[tuple[str, list[str]]]:
-        """Titles and sentences: rows of other epochs or revisions, changed settings, and failures."""
-        if len(self.epochs) > 1:
-            lines = [
-                f"{epochs} epochs: {', '.join(labels)}" for epochs, labels in self.epochs.items()
-            ]
-            yield "Not comparable: test networks trained for different epochs", lines
+        """Titles and sentences: notes, changed settings, rows of earlier revisions, failures."""
+        if self.notes:
+            yield "Notes", self.notes
         if self.changed:
             lines = [f"{label}: {settings}" for label, settings in self.changed.items()]
             yield "Settings that are not the defaults", lines
@@ -343,7 +389,7 @@ class Results:
 
     def win_table(self) -> list[list[str]]:
         """Wins of the method of a line over that of a column."""
-        order = [one.label for one in self.ranks] or self.fair
+        order = [one.label for one in self.ranks] or self.compared
         lines = [["", *order]]
         for one in order:
             wins = {other: str(self.wins.get((one, other), 0)) for other in order} | {one: ""}
@@ -353,8 +399,11 @@ class Results:
 
 WINS = (
     "In how many cases the method of the line is above the method of the column beyond the 95 %"
-    " interval of their difference (Welch)."
+    " interval of their difference (Welch). A failure neither wins nor loses."
 )
+TEX_HEAD = """% needs \\usepackage{booktabs}
+% bold: the best method, and those that are not distinguishable from it (95 %)
+% $\\pm$: half of the 95 % interval of the mean over condensed graphs"""
 
 
 def outdated_methods(row: Row) -> list[str]:
@@ -418,7 +467,33 @@ def markdown_table(lines: Sequence[Sequence[str]], numeric: Container[int]) -> s
     return "\n".join([first, f"|{rule}|", *others])
 
 
+def benchmark_row(row: Row) -> bool:
+    """Whether a row is a part of a benchmark."""
+    known = all(isinstance(row.get(name), str) for name in ("label", "dataset", "test"))
+    return known and (failed_row(row) or _complete(row))
+
+
+def _repeated(row: Row) -> Repeated:
+    return row.get("graphs"), row.get("runs"), row.get("recipe", {}).get("epochs")
+
+
+def _is_of(row: Row, protocol: Repeated) -> bool:
+    """Whether a row is of the protocol; a reference has no condensed graphs."""
+    first = int(row.get("method") in REFERENCES)
+    return _repeated(row)[first:] == protocol[first:]
+
+
+def _is_present(row: Row) -> bool:
+    """Whether ``module:Class`` was as its files are now. They are read and not run."""
+    return row.get("code") is None or row["code"] == code_hash(str(row.get("method")))
+
+
+_TEX_SIGNS = str.maketrans({"±": "$\\pm$", "†": "$\\dagger$"})
+_TEX = _TEX_SIGNS | str.maketrans(
+    {sign: f"\\{sign}" for sign in "&%_#${}"}
+    | {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"}
+)
+
+
 def _tex(text: str) -> str:
-    for sign in "&%_#":
-        text = text.replace(sign, f"\\{sign}")
-    return text.replace("±", "$\\pm$").replace("†", "$\\dagger$")
+    return text.translate(_TEX)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import signal
@@ -37,6 +38,7 @@ from gcsr.utils.devices import pick_device, share_device
 from gcsr.utils.errors import InputError, require, require_integer
 from gcsr.utils.progress import Progress, silent
 
+logger = logging.getLogger(__name__)
 # Seconds to wait for groups that another process measures.
 PATIENCE = 1.0
 # Units on a cluster beyond those that can run, so that a free machine has the next one at once.
@@ -83,18 +85,21 @@ def measure(
     with ExitStack() as stack:
         units = None if cluster is None else stack.enter_context(connected(cluster))
         target = pick_device(device) if units is None else units.device(device)
-        measurement = Measurement(protocol, target, bounds or {}, limits)
+        jobs = min(jobs, len(groups))
+        measurement = Measurement(protocol, target, bounds or {}, limits, max(1, jobs))
         runner = CellRunner(store, data, measurement, keep_graphs)
         if units is not None:
             measured = measure_on_cluster(groups, runner, units)
-        elif jobs > 1 and len(groups) > 1:
-            measured = _in_processes(groups, runner, min(jobs, len(groups)), progress)
+        elif jobs > 1:
+            measured = _in_processes(groups, runner, jobs, progress)
         else:
             measured = _here(groups, replace(runner, progress=progress))
         try:
             with closing(measured):  # at once: workers must not outlive an interruption
                 for cell, outcome in measured:
                     found[cell] = outcome
+                    state = outcome.reason or outcome.state
+                    logger.info("%d of %d: %s: %s", len(found), len(cells), cell.place, state)
                     progress(stage, len(found), len(cells))
         except ClusterError as error:
             sentence = str(error).rstrip(".")
@@ -208,8 +213,10 @@ def _unit(
 ) -> tuple[list[tuple[Cell, Outcome]], list[CondensedGraph]]:
     """What a worker of the cluster computes: outcomes, and the condensed graphs it made."""
     made: list[CondensedGraph] = []
-    outcomes = measurement.outcomes(missing, graph.get(), kept, made.extend, progress)
-    return list(outcomes), made
+    outcomes = list(measurement.outcomes(missing, graph.get(), kept, made.extend, progress))
+    if any(outcome.state == "failed" for _, outcome in outcomes):
+        graph.forget()
+    return outcomes, made
 
 
 # -- In several processes: small condensed graphs leave a device mostly idle --------------------------

@@ -206,7 +206,7 @@ def _is_drawn(value: object) -> bool:
 _TEXTS = ("method", "dataset", "label", "test", "state", "reason")
 _TYPES: dict[str, Callable[[object], bool]] = {
     **dict.fromkeys(_TEXTS, lambda value: isinstance(value, str)),
-    **dict.fromkeys(("nodes", "graphs", "runs"), _is_count),
+    **dict.fromkeys(("nodes", "graphs", "runs", "classes"), _is_count),
     **dict.fromkeys(("scores", "validation"), _are_numbers),
     **dict.fromkeys(("mean", "std"), _is_number),
     **dict.fromkeys(("bytes", "condense_seconds", "evaluate_seconds"), _is_amount),

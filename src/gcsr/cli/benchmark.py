@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -125,9 +127,11 @@ def benchmark(
             f"FILE must be a TOML file, got {file}; several values of an option are separated by"
             " commas: --nodes 35,70.",
         )
-        grid = Grid(**changes) if file is None else Grid.read(file, **changes)
+        with of_file(file, changes):
+            grid = Grid(**changes) if file is None else Grid.read(file, **changes)
         if estimate:
-            _print_estimate(grid, out, root, download, as_json)
+            with of_file(file, changes):
+                _print_estimate(grid, out, root, download, as_json)
             return
         for place in () if out.exists() else map(out.with_suffix, OUTPUTS):
             require(
@@ -135,7 +139,7 @@ def benchmark(
                 f"out: {place} exists and {out} does not; name another file, or remove it first.",
             )
         try:
-            with progress_bars() as progress:
+            with progress_bars() as progress, of_file(file, changes):
                 results = run(
                     grid,
                     out=out,
@@ -170,6 +174,21 @@ def benchmark(
         raise typer.Exit(CELLS_FAILED)
 
 
+@contextmanager
+def of_file(file: Path | None, changes: Collection[str]) -> Iterator[None]:
+    """An error about a field that FILE has, and no option, names FILE: its fields are no options."""
+    try:
+        yield
+    except InputError as error:
+        from gcsr.benchmarking.grid import ENTRY, Grid
+
+        word = re.split(r"\W", str(error).removeprefix("exactly one of "), maxsplit=1)[0]
+        field = {"model": "models", "method": "methods"}.get(word, word)
+        if file is None or field in changes or field not in (*Grid.__annotations__, *ENTRY):
+            raise
+        raise InputError(f"{file}: {str(error).replace(word, field, 1)}") from None
+
+
 def _words(given: Words) -> list[str] | None:
     return None if given is None else [word for text in given for word in text.split(",") if word]
 
@@ -202,9 +221,8 @@ def _print_results(results: Results, files: Sequence[Path]) -> None:
         print(
             "*: best, or not distinguishable from it (95 %); ±: 95 % interval; † leaks test labels"
         )
-    if len(results.epochs) > 1:
-        found = [f"{epochs} ({', '.join(labels)})" for epochs, labels in results.epochs.items()]
-        print(f"not comparable: test networks trained for different epochs: {'; '.join(found)}")
+    for note in results.notes:
+        print(note)
     if results.outdated:
         found = [f"{counted(count, 'row')} of {one}" for one, count in results.outdated.items()]
         print(f"measured with an earlier revision of the method: {', '.join(found)}")
@@ -244,5 +262,6 @@ def _print_estimate(
     total = sum(seconds or 0 for _, seconds in found)
     print(
         f"about {total:,.0f} seconds in one process: those of rows of OUT where there are any, else an"
-        " order of magnitude on one reference core; a GPU takes far less"
+        " order of magnitude on one reference core; a GPU takes far less; seconds of training test"
+        " networks are not counted"
     )

@@ -44,7 +44,8 @@ def inspect(
     if as_json:
         print_json(described)
         return
-    _show([("file", str(file)), *described_rows(described)])
+    known = (row for row in described_rows(described) if row[1] not in ("", "None"))
+    _show([("file", str(file)), *known])
     if described["leaks_test_labels"]:
         print_leak()
 
@@ -185,7 +186,7 @@ def _cost(made: dict[str, Any]) -> str:
         parts.append(f"{together} graphs together")
     if is_number(memory):
         parts.append(f"at most {byte_count(memory)} of memory")
-    parts.append(f"on {made.get('device')}")
+    parts += [f"on {made['device']}"] if made.get("device") else []
     return ", ".join(parts)
 
 
@@ -205,4 +206,4 @@ def _pairs(values: dict[str, Any]) -> str:
         for key, value in values.items()
         if value not in (None, "")
     }
-    return ", ".join(f"{key}={value}" for key, value in short.items()) or "?"
+    return ", ".join(f"{key}={value}" for key, value in short.items())

@@ -161,6 +161,13 @@ class CondensingView:
     checkpoint: CheckpointLog | None = None
     notes: tuple[str, ...] = ()
 
+    def versions(self) -> list[int]:
+        """Numbers that differ once a tensor or the edges were changed in place."""
+        parts = self.visible, self.validation
+        tensors = [one for part in parts for one in vars(part).values() if isinstance(one, Tensor)]
+        changes = [0 if one.is_inference() else one._version for one in tensors]
+        return changes + [part.adjacency.nnz for part in parts]
+
 
 def sampled(nodes: Tensor, most: int, purpose: str, *, above: int | None = None) -> Tensor:
     """A random ``most`` of the nodes, in their order, where there are more (than ``above``)."""

@@ -78,6 +78,10 @@ class Shared:
         """The object itself, kept for the next unit of this process."""
         return _LAST.get(self.ref.hex(), self.read)
 
+    def forget(self) -> None:
+        """The next unit reads it again: a method may have changed it in place."""
+        _LAST.get(None, lambda: None)
+
     def read(self) -> Any:
         """The object itself; arrays in it are in the store and read-only."""
         import ray  # noqa: PLC0415 - an extra

@@ -300,12 +300,18 @@ class Condenser(NamedSettings, ABC):
                 ctx = Context(
                     replace(view, checkpoint=log), nodes, seeds, target, progress, cluster
                 )
+                before = view.versions()
                 try:
                     made = self.run(ctx)
                 except TooFewNodesError as error:
                     if self.ratio is None:
                         raise
                     raise error.of_ratio(self.ratio, view.visible.num_nodes) from None
+                require(
+                    view.versions() == before,
+                    f"run of {self.name!r} must not change the graph in place; x.clone() makes a tensor"
+                    " that may be changed.",
+                )
                 many = isinstance(made, list | tuple)
                 kinds = [type(one) for one in made] if many else type(made)
                 require(

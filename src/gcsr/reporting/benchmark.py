@@ -26,7 +26,7 @@ LEAD = (
 
 def benchmark_page(results: Results, title: str = "Benchmark") -> Page:
     """A page from rows alone."""
-    ranked = [rank.label for rank in results.ranks] or results.fair
+    ranked = [rank.label for rank in results.ranks] or results.compared
     kinds = dict(zip(ranked, KINDS, strict=False))
     panels = []
     for name, sentence, (head, *lines) in results.tables(("*", "")):
@@ -87,9 +87,9 @@ def _front(
 ) -> Markup | None:
     """All sizes of all methods, and the line of those that nothing cheaper is as accurate as."""
     points: dict[str, list[tuple[float, float]]] = {}
-    for label in results.fair:
+    for label in results.compared:
         for case in _cases(results, name):
-            row = results.row(label, case)
+            row = results.compared_row(label, case)
             found = accuracy_of(row)
             if row is not None and found is not None and (paid := cost(row)):
                 points.setdefault(label, []).append((math.log10(paid), found.mean))
