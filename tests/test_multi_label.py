@@ -55,7 +55,7 @@ def brief(monkeypatch):
     """Networks that label or judge are trained for a moment."""
     for name in ("starts.pseudo_labels", "methods.bilevel", "auto.automatic"):
         module = importlib.import_module(f"gcsr.{name}")
-        recipe = "RECIPE" if name.startswith("starts") else "QUICK"
+        recipe = "SUPERVISED_RECIPE" if name.startswith("starts") else "QUICK"
         monkeypatch.setattr(module, recipe, RECIPE)
 
 

@@ -52,7 +52,15 @@ def rows(path: str = "benchmark.jsonl") -> list[dict[str, Any]]:
     return [json.loads(line) for line in Path(path).read_text().splitlines()]
 
 
-@pytest.mark.parametrize("body", ["visible.x[:] = 0", "visible.adjacency.setdiag(1)"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "visible.x[:] = 0",
+        "visible.adjacency.setdiag(1)",
+        "visible.adjacency.data = ctx.view.visible.adjacency.data * 0.001",
+        "visible.adjacency.indices = ctx.view.visible.adjacency.indices[::-1].copy()",
+    ],
+)
 @pytest.mark.filterwarnings("ignore:Changing the sparsity structure")
 def test_a_method_that_changes_the_graph_costs_its_own_cell(write, body):
     place = write(f"ctx.view.{body}")

@@ -207,7 +207,8 @@ def test_the_default_mode(
     sampling: bool,
 ) -> None:
     brief = TrainingRecipe(epochs=4, dropout=0.5, validate_every=2)
-    monkeypatch.setattr(pseudo_labels, "RECIPE", brief)
+    for name in ("SUPERVISED_RECIPE", "CONSISTENT_RECIPE"):
+        monkeypatch.setattr(pseudo_labels, name, brief)
     for module in (automatic, bilevel):
         monkeypatch.setattr(module, "QUICK", brief)
     monkeypatch.setattr(base, "ROWS_AT_ONCE", 64)

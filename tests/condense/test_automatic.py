@@ -53,7 +53,8 @@ print(*(line.split()[1] for line in open({str(STATUS)!r}) if line.startswith("Vm
 @pytest.fixture(autouse=True)
 def brief(monkeypatch):
     labels = importlib.import_module("gcsr.starts.pseudo_labels")
-    monkeypatch.setattr(labels, "RECIPE", TrainingRecipe(epochs=10, dropout=0.5))
+    for name in ("SUPERVISED_RECIPE", "CONSISTENT_RECIPE"):
+        monkeypatch.setattr(labels, name, TrainingRecipe(epochs=10, dropout=0.5))
     for module in (auto, bilevel):
         monkeypatch.setattr(module, "QUICK", TrainingRecipe(epochs=20, validate_every=5))
     monkeypatch.setattr(auto, "BRIEF_EMBEDDING", {"hidden_channels": 8, "epochs": 5})

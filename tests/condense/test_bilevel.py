@@ -63,7 +63,8 @@ TINIEST = SMALLEST_ROOT**2
 def brief(monkeypatch):
     """Networks that label or judge are trained for a moment."""
     labels = importlib.import_module("gcsr.starts.pseudo_labels")
-    monkeypatch.setattr(labels, "RECIPE", TrainingRecipe(epochs=10, dropout=0.5))
+    for name in ("SUPERVISED_RECIPE", "CONSISTENT_RECIPE"):
+        monkeypatch.setattr(labels, name, TrainingRecipe(epochs=10, dropout=0.5))
     monkeypatch.setattr(method_module, "QUICK", TrainingRecipe(epochs=10, validate_every=5))
 
 

@@ -34,7 +34,9 @@ CPU = torch.device("cpu")
 @pytest.fixture(autouse=True)
 def brief_teachers(monkeypatch):
     teachers = importlib.import_module("gcsr.starts.pseudo_labels")
-    monkeypatch.setattr(teachers, "RECIPE", TrainingRecipe(epochs=60, dropout=0.5))
+    short = TrainingRecipe(epochs=30, validate_every=5)
+    monkeypatch.setattr(teachers, "SUPERVISED_RECIPE", short)
+    monkeypatch.setattr(teachers, "CONSISTENT_RECIPE", TrainingRecipe(epochs=60, dropout=0.5))
 
 
 def test_k_means_finds_groups_that_lie_apart():
@@ -224,7 +226,7 @@ def test_the_best_temperature_makes_labels_likeliest():
 def test_validation_labels_temper_and_nothing_else_does(monkeypatch):
     labels = importlib.import_module("gcsr.starts.pseudo_labels")
     # Without dropout networks are much surer of the training nodes than of others.
-    monkeypatch.setattr(labels, "RECIPE", TrainingRecipe(epochs=30, validate_every=5))
+    monkeypatch.setattr(labels, "SUPERVISED_RECIPE", TrainingRecipe(epochs=30, validate_every=5))
     graph = planted_graph(noise=5.0)
     view = View(graph).condensing()
     plain = class_shares(view, "gcn", seed=0, device=CPU, tempered=False)

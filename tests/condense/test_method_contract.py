@@ -79,7 +79,8 @@ def brief_teachers_and_judges(monkeypatch):
     """Networks that teach or judge are trained for a moment: how well is no matter here."""
     # By name: the package's own attribute ``condense`` is the function.
     teachers = importlib.import_module("gcsr.starts.pseudo_labels")
-    monkeypatch.setattr(teachers, "RECIPE", TrainingRecipe(epochs=4, dropout=0.5))
+    for name in ("SUPERVISED_RECIPE", "CONSISTENT_RECIPE"):
+        monkeypatch.setattr(teachers, name, TrainingRecipe(epochs=4, dropout=0.5))
     for name in ("bilevel", "auto"):
         module = importlib.import_module(
             {"bilevel": "gcsr.methods.bilevel", "auto": "gcsr.auto.automatic"}[name]
@@ -660,10 +661,65 @@ def test_what_a_method_may_not_return_is_one_sentence_with_its_name(graph, wrong
         Wrong(nodes=6).condense(graph, device="cpu")
 
 
+@pytest.mark.parametrize(
+    "wrong", ["fewer columns", "a vector", "an array", "nothing", "a sparse tensor", "not finite"]
+)
+def test_the_score_of_such_a_result_is_one_sentence_too(graph, wrong):
+    changes, sentence = WRONG_RESULTS[wrong]
+
+    class Scored(gcsr.Random):
+        name = "scored"
+
+        def run(self, ctx):
+            (made,) = super().run(ctx)
+            own = replace(made, x=made.x.clone().requires_grad_())
+            assert validation_score(ctx, own) == validation_score(ctx, made)
+            with pytest.raises(InputError, match=rf"^validation_score: {sentence}"):
+                validation_score(ctx, replace(made, **changes(made)))
+            with pytest.raises(InputError, match=r"^validation_score: result must be a .* a list"):
+                validation_score(ctx, [made])
+            return [made]
+
+    Scored(nodes=6).condense(graph, device="cpu")
+
+
+@pytest.mark.parametrize("part", ["visible", "validation"])
+@pytest.mark.parametrize("array", ["data", "indices", "indptr"])
+def test_edges_cannot_be_written_to_and_others_in_their_place_are_noticed(graph, part, array):
+    class Halved(gcsr.Random):
+        name = "halved"
+
+        def run(self, ctx):
+            edges = getattr(ctx.view, part).adjacency
+            with pytest.raises(ValueError, match="read-only"):
+                getattr(edges, array)[:] = 0
+            setattr(edges, array, getattr(edges, array).copy())
+            return super().run(ctx)
+
+    with pytest.raises(InputError, match=r"^run of 'halved' must not change the graph in place"):
+        Halved(nodes=6).condense(graph, device="cpu")
+
+
+def test_the_share_of_a_class_and_the_number_of_nodes_are_two_promises(graph):
+    class Shares(gcsr.Random):
+        name = "shares"
+        exact_class_budget = False
+
+        def run(self, ctx):
+            return super().run(replace(ctx, nodes=4))
+
+    sentence = (
+        r"^run of 'shares': x must .*; may_have_fewer_nodes = True in the class accepts fewer"
+    )
+    with pytest.raises(InputError, match=sentence):
+        Shares(nodes=6).condense(graph, device="cpu")
+    assert [name for name in METHODS if METHODS[name].may_have_fewer_nodes] == ["bonsai"]
+
+
 def test_a_method_may_return_fewer_nodes_or_an_asymmetric_structure(graph):
     class Small(gcsr.Random):
         name = "small"
-        exact_class_budget = False
+        may_have_fewer_nodes = True
 
         def run(self, ctx):
             a = torch.eye(4)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pytest
 
@@ -50,6 +50,11 @@ class Below(Undecorated):
     name = "below"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Annotated(NoName):
+    name: str = "annotated"
+
+
 class NotAMethod:
     name = "not-a-method"
 
@@ -63,6 +68,7 @@ WRONG = {
     Required: "steps must have a default, Required has none for it.",
     Undecorated: DECORATOR,
     Below: DECORATOR,
+    Annotated: "name of Annotated must not be a setting; remove the annotation of name.",
     NotAMethod: f"method must be a subclass of gcsr.Condenser, got {NotAMethod!r}.",
 }
 
@@ -87,7 +93,7 @@ def test_a_class_that_is_no_complete_method_is_refused_at_once(wrong, monkeypatc
     assert registry._REGISTERED == {}
 
 
-@pytest.mark.parametrize("wrong", [NoName, Clash, Undecorated])
+@pytest.mark.parametrize("wrong", [NoName, Annotated, Undecorated])
 def test_an_instance_of_such_a_class_is_refused_too(wrong):
     graph = planted_graph()
     for attempt in (
@@ -97,6 +103,34 @@ def test_an_instance_of_such_a_class_is_refused_too(wrong):
     ):
         with pytest.raises(InputError, match=re.escape(WRONG[wrong])):
             attempt()
+
+
+def test_an_instance_may_be_called_like_another_method():
+    class Same(gcsr.Random):
+        summary = "takes the name of its base"
+
+    graph = planted_graph()
+    alone = Same(nodes=6).condense(graph, device="cpu")
+    small = gcsr.condense(graph, method=Same(nodes=6), device="cpu")
+    assert small.provenance["method"] == alone.provenance["method"] == "random"
+    gcsr.check_leaks(Same(nodes=6), graph)
+    with pytest.raises(InputError, match=r"^name of Same must be new, got 'random'"):
+        register(Same)
+
+
+def test_a_field_that_is_no_argument_and_an_annotated_name_are_accepted(monkeypatch):
+    @dataclass(frozen=True, kw_only=True)
+    class Computed(gcsr.Random):
+        name = "computed"
+        found: int = field(init=False)
+
+    class Plain(gcsr.Random):
+        name: str = "plain"
+        summary: str = "annotated, and no dataclass of its own"
+
+    monkeypatch.setattr(registry, "_REGISTERED", {})
+    for one in (Computed, Plain):
+        assert method(register(one).name) is one
 
 
 def test_an_instance_may_have_settings_without_a_default():

@@ -73,15 +73,24 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "mask of fewer nodes": (
         {"train_mask": DATA.train_mask[:-1]},
-        rf"^data\.train_mask must have {NODES} entries as a mask, got {NODES - 1}",
+        rf"^data\.train_mask must have {NODES} entries as a mask, got {NODES - 1}\.$",
     ),
     "empty mask": (
         {"train_mask": DATA.train_mask & False},
-        r"^data\.train_mask must have at least one node, got none",
+        r"^data\.train_mask must have at least one node, got none\.$",
     ),
     "nodes in two masks": (
         {"val_mask": DATA.train_mask},
-        r"^data\.train_mask and data\.val_mask must be disjoint",
+        r"^data\.train_mask and data\.val_mask must be disjoint, got \d+ nodes in both \(first: \d+\);"
+        r" data\.val_mask & ~data\.train_mask drops them from data\.val_mask\.$",
+    ),
+    "validation nodes that cannot be held out": (
+        {
+            "train_mask": torch.arange(NODES) == int(DATA.train_mask.nonzero()[0]),
+            "val_mask": None,
+        },
+        r"^data\.val_mask must have at least one node, got none, and no class has two training nodes,"
+        r" of which one could be held out\.$",
     ),
     "single feature": ({"x": torch.tensor(1.0)}, r"^data\.x must have one row per node"),
     "array of features": (

@@ -157,7 +157,10 @@ class Own(Random):
     slope: Annotated[float, Bounds(least=1.0, most=20.0)] = 6.0
     sharp: Annotated[float, Bounds(least=1.0, most=20.0)] = 6.0
     width: Annotated[int, Bounds(least=5)] = 8
+    depth: Annotated[int, Bounds(least=3, most=6)] = 4
+    share: Annotated[int, Bounds(above=True, most=100, below=True)] = 60
     rate: Rate = 0.05
+    slant: Annotated[float, Bounds(least=-math.inf)] = 1.0
     mode: Literal["relu", "tanh", "gone"] = "relu"
     blocks: Literal[1, 2] = 1
     remark: str = "text"
@@ -172,10 +175,29 @@ def test_an_own_method_is_searched_within_its_bounds_and_literals(monkeypatch):
     assert around_defaults("own").dimensions == {
         "slope": Range(1.0, 20.0, log=True),
         "sharp": Range(6.0, 20.0, log=True),
-        "width": Range(8, 16, log=True, whole=True),
+        "width": Range(5, 16, log=True, whole=True),
+        "depth": Range(3, 6, log=True, whole=True),
+        "share": Range(30, 99, log=True, whole=True),
         "rate": Range(0.005, 0.5, log=True),
+        "slant": Range(0.1, 10.0, log=True),
         "mode": Choices(("relu", "tanh")),
     }
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"depth": 7}, "depth must be an integer >= 3 and <= 6, got 7."),
+        ({"depth": 2}, "depth must be an integer >= 3 and <= 6, got 2."),
+        ({"share": 100}, "share must be an integer >= 1 and <= 99, got 100."),
+        ({"share": 0}, "share must be an integer >= 1 and <= 99, got 0."),
+        ({"width": 4}, "width must be an integer >= 5, got 4."),
+    ],
+)
+def test_both_bounds_of_an_integer_are_checked(settings, sentence):
+    with pytest.raises(InputError) as caught:
+        Own(nodes=6, **settings)
+    assert str(caught.value) == sentence
 
 
 def test_literals_and_bounds_of_our_methods_do_not_change_saved_studies():

@@ -121,9 +121,9 @@ def expected_costs(  # noqa: PLR0915 - one formula after the other
     labeler = labeler_of(method, visible)
     if labeler is not None and not (method.pseudo_labels == "auto" and visible.is_large):
         rows = min(train, pseudo_labels.LABELED) + pseudo_labels.UNLABELED
-        epochs = pseudo_labels.RECIPE.epochs
+        epochs = pseudo_labels.CONSISTENT_RECIPE.epochs
         trained = epochs * (6 * pseudo_labels.COMPARED_DRAWS * rows + validated)
-        trained *= pseudo_labels.CONSISTENT_NETWORKS * pseudo_labels.HIDDEN * columns
+        trained *= pseudo_labels.CONSISTENT_NETWORKS * pseudo_labels.CONSISTENT_HIDDEN * columns
         labels = smoothing + trained / speed + 10 * epochs * EPOCH[kind]
     if labeler is not None and method.pseudo_labels == "auto":
         # GCNs that are compared with it: five for 200 epochs, validated every second epoch.

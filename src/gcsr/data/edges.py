@@ -75,9 +75,14 @@ def clean_adjacency(
             differing = int((excess > TOLERANCE * largest).sum())
             require_undirected(differing, cleaned.nnz, one_way=largest.nnz > cleaned.nnz)
     cleaned.sum_duplicates()  # sorts the columns of a row, too
-    for array in (cleaned.data, cleaned.indices, cleaned.indptr):
+    return read_only(cleaned)
+
+
+def read_only(matrix: sp.csr_array) -> sp.csr_array:
+    """The same matrix, whose arrays cannot be written to."""
+    for array in (matrix.data, matrix.indices, matrix.indptr):
         array.setflags(write=False)
-    return cleaned
+    return matrix
 
 
 def _weights(weights: ArrayLike, count: int) -> np.ndarray:

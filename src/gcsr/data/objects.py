@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -67,22 +66,32 @@ def libraries_of(source: object) -> set[str]:
 def renaming(names: Mapping[str, str]) -> Iterator[None]:
     """Call arguments of :meth:`gcsr.Graph.from_arrays` in errors as the object of the user does.
 
-    Only where a sentence begins with them, and in the code that it advises.
+    Advice that names parts of the split is about node ids: masks get their own, or none.
     """
     try:
         yield
     except InputError as error:
         if names:
-            one = rf"(?:{'|'.join(names)})"
-            begin = re.match(rf"{one}(?: and {one})?(?= must )", str(error))
-            start, end = begin.span() if begin else (0, 0)
-            known = partial(re.sub, rf"\b{one}\b", lambda found: names[found[0]])
-            code = rf"(?<=\(){one}\b|(?<![\w.]){one}(?=\.[a-z])|(?<=of )x\b"
-            rest = re.sub(code, lambda found: names[found[0]], str(error)[end:])
-            error.args = (
-                f"{known(str(error)[start:end])}{rest}",
-            )  # the traceback ends at the check
+            error.args = (_renamed(str(error), names),)  # the traceback ends at the check
         raise
+
+
+def _renamed(sentence: str, names: Mapping[str, str]) -> str:
+    what, _, advice = sentence.partition("; ")
+    fields, must, rest = what.partition(" must ")
+    named = fields.split(" and ")
+    if set(named) <= names.keys():
+        named = [names[field] for field in named]
+        rest = re.sub(r"(?<=of |as )x\b", names["x"], rest)
+        what = f"{' and '.join(named)}{must}{rest}"
+        if len(named) == 2:  # masks with nodes in common
+            first, second = named
+            return f"{what}; {second} & ~{first} drops them from {second}."
+    if re.search(rf"\b(?:{'|'.join(SPLITS)})\b", advice):
+        return f"{what}."
+    code = r"(?<![\w.])(?:x|y|edge_weights)\b"
+    advice = re.sub(code, lambda found: names[found[0]], advice)
+    return f"{what}; {advice}" if advice else what
 
 
 def _listed(names: Sequence[object]) -> str:

@@ -20,7 +20,7 @@ out of a graph of moderate size.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary, ref
@@ -29,6 +29,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from gcsr.data.edges import read_only
 from gcsr.data.features import (
     SparseRows,
     StoredParts,
@@ -161,12 +162,27 @@ class CondensingView:
     checkpoint: CheckpointLog | None = None
     notes: tuple[str, ...] = ()
 
-    def versions(self) -> list[int]:
-        """Numbers that differ once a tensor or the edges were changed in place."""
-        parts = self.visible, self.validation
-        tensors = [one for part in parts for one in vars(part).values() if isinstance(one, Tensor)]
-        changes = [0 if one.is_inference() else one._version for one in tensors]
-        return changes + [part.adjacency.nnz for part in parts]
+    def versions(self) -> list[tuple[object, int]]:
+        """Every tensor and every array of edges, with how often it was changed in place.
+
+        Arrays of edges are read-only, so their content stays as it is.
+        """
+        found: list[tuple[object, int]] = []
+        for part in (self.visible, self.validation):
+            tensors = [one for one in vars(part).values() if isinstance(one, Tensor)]
+            found += [(one, 0 if one.is_inference() else one._version) for one in tensors]
+            edges = part.adjacency
+            if isinstance(edges, sp.csr_array):  # not on disk
+                found += [(array, 0) for array in (edges.data, edges.indices, edges.indptr)]
+        return found
+
+    def is_unchanged(self, before: Sequence[tuple[object, int]]) -> bool:
+        """Whether the tensors and edges are those of an earlier :meth:`versions`, and unchanged.
+
+        Changes of a tensor through NumPy (``x.numpy()``) are not noticed.
+        """
+        known = [(id(part), changes) for part, changes in before]
+        return known == [(id(part), changes) for part, changes in self.versions()]
 
 
 def sampled(nodes: Tensor, most: int, purpose: str, *, above: int | None = None) -> Tensor:
@@ -293,7 +309,7 @@ class View:
         labels = graph.y[nodes]
         if graph.inductive:
             own = torch.arange(nodes.numel())
-            edges = edges_among(graph.adjacency, nodes)
+            edges = read_only(edges_among(graph.adjacency, nodes))
             return Target(graph.feature_rows(nodes), edges, own, labels)
         return Target(graph.x, graph.adjacency, nodes, labels, disk)
 

@@ -87,6 +87,8 @@ class Condenser(NamedSettings, ABC):
     revision: ClassVar[int] = 1
     # Whether every class gets its share of the nodes (see :func:`~gcsr.starts.sample.class_budget`).
     exact_class_budget: ClassVar[bool] = True
+    # Whether a result may have fewer nodes than were asked for.
+    may_have_fewer_nodes: ClassVar[bool] = False
     # Whether another seed gives another graph.
     seed_matters: ClassVar[bool] = True
     # Whether the CPU and CUDA give the same graph, but for rounding.
@@ -308,7 +310,7 @@ class Condenser(NamedSettings, ABC):
                         raise
                     raise error.of_ratio(self.ratio, view.visible.num_nodes) from None
                 require(
-                    view.versions() == before,
+                    view.is_unchanged(before),
                     f"run of {self.name!r} must not change the graph in place; x.clone() makes a tensor"
                     " that may be changed.",
                 )
@@ -416,7 +418,7 @@ class Condenser(NamedSettings, ABC):
             require_tensors(
                 made,
                 nodes=nodes,
-                fewer=not self.exact_class_budget,
+                fewer=self.may_have_fewer_nodes,
                 num_features=int(visible.x.shape[1]),
             )
             small = CondensedGraph(

@@ -63,6 +63,8 @@ class Bonsai(Condenser):
     )
     # Nodes near the chosen ones have no label.
     exact_class_budget = False
+    # As many as fit within ``bytes``.
+    may_have_fewer_nodes = True
     seed_matters = False
     # Of two nodes that are equally near either may be found first.
     same_on_every_device = False

@@ -110,7 +110,7 @@ def require_described(method: type[Condenser]) -> None:
 def require_method(found: type[Condenser], *, made: bool = False) -> None:
     """Refuse a class that is not a complete method, or that is called like one of this package.
 
-    An instance may have been ``made`` with settings that have no default.
+    An instance may have been ``made`` with settings that have no default, and may have any name.
     """
     base = import_module("gcsr.methods.base").Condenser
     known = isinstance(found, type) and issubclass(found, base)
@@ -121,16 +121,27 @@ def require_method(found: type[Condenser], *, made: bool = False) -> None:
     for one in found.__mro__:
         if issubclass(one, base) and "__dataclass_fields__" not in vars(one):
             kinds = inspect.get_annotations(one).items()
-            own = ", ".join(key for key, kind in kinds if "ClassVar" not in str(kind))
+            settings = (key for key, kind in kinds if "ClassVar" not in str(kind))
+            own = ", ".join(key for key in settings if key not in _class_variables(base))
             decorator = "@dataclass(frozen=True, kw_only=True)"
             require(not own, f"{one.__name__} must have {decorator} for its settings ({own}).")
     for f in fields(found):
-        given = made or f.default is not MISSING or f.default_factory is not MISSING
+        require(
+            f.name not in _class_variables(base),
+            f"{f.name} of {title} must not be a setting; remove the annotation of {f.name}.",
+        )
+        given = made or not f.init or f.default is not MISSING or f.default_factory is not MISSING
         require(given, f"{f.name} must have a default, {title} has none for it.")
-    ours = _loaded(BUILT_IN[found.name]) if found.name in BUILT_IN else found
+    ours = _loaded(BUILT_IN[found.name]) if found.name in BUILT_IN and not made else found
     require(
         ours is found, f"name of {title} must be new, got {found.name!r}, which is another method."
     )
+
+
+def _class_variables(base: type[Condenser]) -> set[str]:
+    """The names that the base class declares as class variables."""
+    kinds = inspect.get_annotations(base).items()
+    return {name for name, kind in kinds if "ClassVar" in str(kind)}
 
 
 def methods() -> dict[str, type[Condenser]]:

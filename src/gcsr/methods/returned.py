@@ -45,7 +45,7 @@ def require_tensors(
     require(
         len(shape) == 2 and (1 <= found <= nodes if fewer else found == nodes),
         f"x must have one row per condensed node, {accepted} (Context.nodes), got shape {shape}"
-        f"{'' if fewer else '; exact_class_budget = False in the class accepts fewer nodes'}.",
+        f"{'' if fewer else '; may_have_fewer_nodes = True in the class accepts fewer nodes'}.",
     )
     require(
         shape[1] == num_features,

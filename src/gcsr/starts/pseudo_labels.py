@@ -40,8 +40,9 @@ Labeler = Literal["consistent", "gcn", "appnp"]
 LABELERS: tuple[str, ...] = ("consistent", "gcn", "appnp")
 # ``auto`` is the one of these that validates better; the first of equals.
 AUTO_LABELERS = ("consistent", "gcn")
-NETWORKS, HIDDEN = 5, 64
-RECIPE = TrainingRecipe(epochs=200, dropout=0.5, validate_every=2)
+# The labelers gcn and appnp.
+SUPERVISED_NETWORKS, SUPERVISED_HIDDEN = 5, 64
+SUPERVISED_RECIPE = TrainingRecipe(epochs=200, dropout=0.5, validate_every=2)
 # Temperatures that predictions may be brought to: from five times as sure to five times less.
 COLDEST, HOTTEST, TEMPERATURES = 0.2, 5.0, 65
 
@@ -201,27 +202,38 @@ def network_prediction(
     progress: Progress,
 ) -> Tensor:
     """The mean prediction of networks trained on training labels, for some nodes or for all."""
-    model, real = MODELS[name](HIDDEN), real_graph(view.visible, device)
+    model, real = MODELS[name](SUPERVISED_HIDDEN), real_graph(view.visible, device)
     fitted = fit_on_real(
         model,
         real,
         view,
-        recipe=RECIPE,
-        networks=range(NETWORKS),
+        recipe=SUPERVISED_RECIPE,
+        networks=range(SUPERVISED_NETWORKS),
         seed=seed,
-        on_epoch=lambda epoch: progress(f"training {name} pseudo-labelers", epoch, RECIPE.epochs),
+        on_epoch=lambda epoch: progress(
+            f"training {name} pseudo-labelers", epoch, SUPERVISED_RECIPE.epochs
+        ),
     )[0]
     total = torch.zeros(())
     for i, scores in enumerate(real.scores(model, fitted.params, nodes)):
         predicted = probabilities(scores, view.visible.multi_label)
         total = predicted if i == 0 else total + predicted
-    return total / NETWORKS
+    return total / SUPERVISED_NETWORKS
 
 
 # -- The labeler "consistent" ------------------------------------------------------------------------
 
+# It learns from nodes without a label too, in the manner of GRAND (Feng et al., 2020). Features are
+# the mean of A^0 X, ..., A^K X (A normalized) of which whole rows of X were dropped; a perceptron on
+# them learns the training labels and, on nodes without one, to predict the same whichever rows are
+# missing. GRAND drops rows and entries of X anew in every epoch. Here rows are dropped a few times and
+# each epoch takes two of those draws: propagation is then computed once, and an epoch is a product of a
+# few rows. Instead of entries whole columns are dropped, which commutes with propagation and can be
+# done anew in every epoch, for every draw and network.
 
-CONSISTENT_NETWORKS, HOPS = 3, 8
+CONSISTENT_NETWORKS, CONSISTENT_HIDDEN = 3, 64
+CONSISTENT_RECIPE = TrainingRecipe(epochs=200, dropout=0.5, validate_every=2)
+HOPS = 8
 # How often rows are dropped, how many of those draws an epoch compares, and which share of rows it is.
 DRAWS, COMPARED_DRAWS, DROPPED = 8, 2, 0.5
 # Which share of columns is dropped. Without it Cora loses a point, PubMed half a point.
@@ -248,19 +260,10 @@ def consistent_prediction(
     nodes: Tensor | None = None,
     progress: Progress = silent,
 ) -> Tensor:
-    r"""Mean class probabilities of some visible nodes, or of all; some must be without a label.
-
-    The labeler learns from nodes without a label too, in the manner of GRAND (Feng et al., 2020).
-    Features are the mean of :math:`\hat A^0 X, \dots, \hat A^K X` of which whole rows of X were
-    dropped; a perceptron on them learns the training labels and, on nodes without one, to predict the
-    same whichever rows are missing. GRAND drops rows and entries of X anew in every epoch. Here rows
-    are dropped a few times and each epoch takes two of those draws: propagation is then computed once,
-    and an epoch is a product of a few rows. Instead of entries whole columns are dropped, which
-    commutes with propagation and can be done anew in every epoch, for every draw and network.
-    """
+    """Mean class probabilities of some visible nodes, or of all; some must be without a label."""
     material = LabelerInputs(view, seed, device)
     visible, validation = view.visible, view.validation
-    model = MLP(HIDDEN)
+    model = MLP(CONSISTENT_HIDDEN)
     weights = [
         make_generator(seed, f"weights of consistent {i}") for i in range(CONSISTENT_NETWORKS)
     ]
@@ -276,10 +279,10 @@ def consistent_prediction(
     labels = validation.labels.to(device)
     trained = train_batch(
         tuple(p.to(device).requires_grad_() for p in initial),
-        RECIPE,
+        CONSISTENT_RECIPE,
         partial(material.loss, model),
         lambda params: scores_of(model, params, validated, labels, at_once=CONSISTENT_NETWORKS),
-        lambda epoch: progress("training pseudo-labelers", epoch, RECIPE.epochs),
+        lambda epoch: progress("training pseudo-labelers", epoch, CONSISTENT_RECIPE.epochs),
         restart=False,
     )
     everyone = Prepared(material.undropped if nodes is None else material.smoothed(nodes))
@@ -299,7 +302,7 @@ class LabelerInputs:
         device: torch.device,
         *,
         draws: int = DRAWS,
-        dropout: float = RECIPE.dropout,
+        dropout: float = CONSISTENT_RECIPE.dropout,
     ) -> None:
         self.visible, self.device = view.visible, device
         self.generator = make_generator(seed, "consistent teachers")

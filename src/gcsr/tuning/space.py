@@ -272,9 +272,14 @@ def _around(method: type[Condenser], field: Field[Any]) -> Dimension | None:
     default: Any = field.default
     if isinstance(default, bool) or not isinstance(default, int | float) or default <= 0:
         return None
-    low, high = max(1, default // 2), 2 * default
-    if isinstance(default, float):
-        bounds = next(iter(getattr(kind, "__metadata__", ()) if own else ()), Bounds())
+    bounds = next(iter(getattr(kind, "__metadata__", ()) if own else ()), Bounds())
+    low: float
+    high: float
+    if isinstance(default, int):
+        least, most = bounds.whole
+        low = max(1, default // 2, least)
+        high = 2 * default if most is None else min(2 * default, most)
+    else:
         ends = max(default / 10, bounds.least), min(default * 10, bounds.most)
         low, high = (float(f"{end:.6g}") for end in ends)
         if not accepts(high):

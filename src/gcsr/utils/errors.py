@@ -162,6 +162,14 @@ class Bounds:
     above: bool = False
     below: bool = False
 
+    @property
+    def whole(self) -> tuple[int, int | None]:
+        """The least and the largest integer; ``None``: any."""
+        least = math.floor(self.least) + 1 if self.above else math.ceil(self.least)
+        if not math.isfinite(self.most):
+            return least, None
+        return least, math.ceil(self.most) - 1 if self.below else math.floor(self.most)
+
 
 Whole = Annotated[int, Bounds()]
 Count = Annotated[int, Bounds(least=1)]
@@ -193,7 +201,7 @@ def check_fields(settings: object) -> None:
         elif get_origin(kind) is Literal:
             require_one_of(name, value, get_args(kind))
         elif get_origin(kind) is Annotated and get_args(kind)[0] is int:
-            require_integer(name, value, int(get_args(kind)[1].least))
+            require_integer(name, value, *get_args(kind)[1].whole)
         elif get_origin(kind) is Annotated:
             real_number(settings, name, **vars(get_args(kind)[1]))
 
