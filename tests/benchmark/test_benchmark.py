@@ -388,35 +388,63 @@ def test_the_pages_of_the_leaderboard_have_its_rows(tmp_path):
 
 
 def test_rows_of_other_epochs_are_shown_and_not_compared() -> None:
-    means = {"one": 60.0, "two": 70.0, "long": 90.0}
+    means = {"one": 60.0, "two": 70.0, "six": 50.0, "long": 90.0}
     rows = [
         _row(label, dataset, [mean - 0.1, mean + 0.1], runs=1, recipe={"epochs": len(label)})
         for dataset in ("a", "b")
         for label, mean in means.items()
     ]
     results = Results.of(rows)
-    assert results.methods == ["one", "two", "long"]
-    assert [rank.label for rank in results.ranks] == ["two", "one"]
-    assert results.wins == {("two", "one"): 2} and results.best(("a", 6, "gcn")) == {"two"}
+    assert results.methods == ["one", "two", "six", "long"]
+    assert [rank.label for rank in results.ranks] == ["two", "one", "six"]
+    wins = {("two", "one"): 2, ("two", "six"): 2, ("one", "six"): 2}
+    assert results.wins == wins and results.best(("a", 6, "gcn")) == {"two"}
     note = (
-        "neither ranked nor compared: rows of long that are not of 2 graphs x 1 network, 3 epochs"
+        "neither ranked nor compared: rows of long on a, b that are not of 2 graphs x 1 network, 3"
+        " epochs"
     )
     assert f"- {note}" in results.markdown() and "90.0 ±" in results.markdown()
-    assert [line["epochs"] for line in csv.DictReader(results.csv().splitlines())][:3] == list(
-        "334"
+    assert [line["epochs"] for line in csv.DictReader(results.csv().splitlines())][:4] == list(
+        "3334"
     )
     # On one graph a method has only a row of the other epochs.
     mixed = [
-        row | {"recipe": {"epochs": 4}} if (row["label"], row["dataset"]) == ("two", "b") else row
+        row | {"recipe": {"epochs": 9}} if (row["label"], row["dataset"]) == ("two", "b") else row
         for row in rows
     ]
-    assert Results.of(mixed).wins == {("two", "one"): 1}
+    assert Results.of(mixed).wins == wins | {("two", "one"): 1, ("two", "six"): 1}
     assert Results.of(mixed).common_cases() == [("a", 6, "gcn")]
     # Of a method with rows of both, those of most rows are shown, though they are older.
     other = _row("one", "a", [99.0, 99.0], runs=1, recipe={"epochs": 4})
     again = Results.of([*rows, other])
     assert again.row("one", ("a", 6, "gcn")) is rows[0]
     assert again.notes[0].startswith("not shown: 1 row of one: ")
+
+
+def test_every_case_has_a_protocol_of_its_own() -> None:
+    seeds = {"a": 5, "b": 5, "c": 3}
+    rows = [
+        _row(label, name, [mean - 0.1, mean, mean + 0.1][: 3 if count == 3 else 2] * count, **more)
+        for name, count in seeds.items()
+        for label, mean in (("one", 60.0), ("two", 70.0))
+        for more in ({"graphs": count, "runs": 2 if count == 5 else 3},)
+    ]
+    whole = [
+        _row("whole graph", name, [80.0] * runs, method="whole", nodes=None, graphs=1, runs=runs)
+        for name, runs in {"a": 2, "b": 2, "c": 3}.items()
+    ]
+    results = Results.of([*whole, *rows])
+    assert results.notes == [] and results.best(("c", 6, "gcn")) == {"two"}
+    assert results.wins == {("two", "one"): 3} and len(results.common_cases()) == 3
+    # A failure has no vote, and of as many rows those of more graphs are the protocol.
+    failure = {"state": "failed", "reason": "no", "graphs": 5, "runs": 2}
+    failures = [{**_row(name, "c", []), **failure} for name in ("x", "y", "z")]
+    assert Results.of([*rows, *failures]).best(("c", 6, "gcn")) == {"two"}
+    few = _row("one", "d", [1.0, 2.0, 3.0], graphs=3, runs=1)
+    many = _row("two", "d", [1.0, 2.0, 3.0, 4.0], graphs=4, runs=1)
+    for pair in ([few, many], [many, few]):
+        (note,) = Results.of([*rows, *pair]).notes
+        assert "rows of one on d that are not of 4 graphs x 1 network" in note
 
 
 def test_a_grid_shows_its_own_cells_alone(data, monkeypatch, capsys):
@@ -443,7 +471,10 @@ def test_few_graphs_are_said():
         return Results.of([_row("one", "a", [1.0, 2.0] * graphs, graphs=graphs)]).notes
 
     assert notes(2) == ["intervals over 2 graphs are wide; 5 seeds or more make them useful"]
-    assert notes(1)[0].startswith("intervals of 1 graph") and notes(3) == []
+    lacking = "intervals of 1 graph do not include the variation between condensed graphs"
+    assert notes(1) == [f"{lacking}; 5 seeds or more make them useful"] and notes(3) == []
+    page = Path(__file__).parents[2] / "docs" / "benchmark.md"
+    assert "(5 or more: intervals over 2 are wide)" in page.read_text(encoding="utf-8")
 
 
 def test_headings_name_sizes():
@@ -456,6 +487,10 @@ def test_headings_name_sizes():
     sizes = ["2 per class", "7 to 9 nodes", "10 nodes"]
     assert titles == [f"{size}: test accuracy (%)" for size in sizes]
     assert "## 2 per class: test accuracy (%)" in Results.of(rows).markdown()
+    unknown = [row for row in rows if row["nodes"] == 6]
+    assert Results.of(unknown).size_name([("a", 6, "gcn")]) == "2 per class"
+    unknown[0].pop("classes")
+    assert Results.of(unknown).size_name([("a", 6, "gcn")]) == "6 nodes"
 
 
 def test_latex_has_all_test_models_and_escaped_names():

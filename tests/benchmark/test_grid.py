@@ -154,6 +154,36 @@ def test_fields_of_a_file_and_options_are_told_apart(tmp_path, monkeypatch, caps
         assert capsys.readouterr().err.startswith(f"error: {sentence}")
 
 
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("--method bilevel --set models=foo", "models must be one of"),
+        ("--method gcond --set model=foo", "model must be one of"),
+        ("--per-class 2 --ratio 0.1", "exactly one of --nodes, --per-class and --ratio must be"),
+        ("--method bilevel --set models=gcn", "e.toml: seeds must be an integer >= 1, got 0"),
+    ],
+)
+def test_a_value_of_an_option_is_no_fault_of_the_file(
+    tmp_path, monkeypatch, capsys, words, sentence
+):
+    monkeypatch.chdir(tmp_path)
+    seeds = 0 if "seeds" in sentence else 1
+    Path("e.toml").write_text(
+        f'data = ["digits"]\nmethods = ["random"]\nnodes = 20\nseeds = {seeds}'
+    )
+    assert main(["benchmark", "e.toml", *words.split(), "--device", "cpu"]) == 2
+    assert capsys.readouterr().err.startswith(f"error: {sentence}")
+
+
+def test_a_file_is_named_in_python_too(tmp_path):
+    path = tmp_path / "e.toml"
+    path.write_text('data = ["digits"]\nmethods = ["random"]\nnodes = 20\nseeds = 0')
+    with pytest.raises(gcsr.InputError, match=f"^{re.escape(str(path))}: seeds must be an integer"):
+        gcsr.benchmark(path)
+    with pytest.raises(gcsr.InputError, match=r"^runs must be an integer"):
+        gcsr.benchmark(path, seeds=1, runs=0)
+
+
 @pytest.mark.parametrize("preset", ["foo", "sizes", "default"])
 def test_only_a_preset_has_published_settings(preset):
     with pytest.raises(gcsr.InputError, match="preset must be one of paper, official, got"):

@@ -92,6 +92,11 @@ class Cell:
         return self.method not in (WHOLE_GRAPH, PSEUDO_LABELS, STATISTICS)
 
     @property
+    def own(self) -> bool:
+        """Whether the method is ``module:Class``, whose code is not of this library."""
+        return ":" in self.method
+
+    @property
     def benchmarked(self) -> bool:
         """Whether this is a cell of ``gcsr benchmark``, which has a label."""
         return bool(self.label) or self.preset != "paper" or self.method == PSEUDO_LABELS
@@ -164,7 +169,7 @@ class Cell:
                 "settings": made_by.settings,
                 "revisions": made_by.revisions,
                 **({"tuned": self.trials} if self.trials else {}),
-                **({"code": _code(self.method)} if ":" in self.method else {}),
+                **({"code": _code(self.method)} if self.own else {}),
             }
         return found
 
@@ -267,7 +272,7 @@ class Cell:
 
 def _code(name: str) -> str:
     """A hash of the code of ``module:Class``: its author may change it without a new revision."""
-    found = code_hash(name)
+    found = code_hash(name, installed=True)
     if found is None:  # such as a class of a script
         found = hashlib.sha256(Path(inspect.getfile(method(name))).read_bytes()).hexdigest()[:16]
     return found

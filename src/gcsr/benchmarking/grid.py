@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Self
 
 from gcsr.benchmarking.cells import PSEUDO_LABELS, WHOLE_GRAPH, Cell, Protocol
 from gcsr.benchmarking.measurement import Data, Limits
-from gcsr.benchmarking.own_code import code_hash
+from gcsr.benchmarking.own_code import forget_code
 from gcsr.benchmarking.results import Results, benchmark_row
 from gcsr.benchmarking.runner import measure
 from gcsr.benchmarking.store import Store, failed_row, prepare_folder, prepare_writable
@@ -146,7 +148,7 @@ class Grid:
 
     @classmethod
     def read(cls, path: Path, **changes: Any) -> Self:
-        """From a TOML file; ``changes`` replace what it says."""
+        """From a TOML file; ``changes`` replace what it says. Errors of its own fields name it."""
         content = read_toml(path)
         known = [f.name for f in fields(cls)]
         for name in content:
@@ -157,7 +159,8 @@ class Grid:
         )
         if any(changes.get(name) for name in SIZES):
             content = {key: value for key, value in content.items() if key not in SIZES}
-        return cls(**{**content, **changes})
+        with of_file(path, changes):
+            return cls(**{**content, **changes})
 
     @property
     def protocol(self) -> Protocol:
@@ -247,6 +250,26 @@ class Grid:
             where = f"{cell.label} on {cell.dataset} with {counted(nodes, 'node')}"
             raise InputError(f"{why.rstrip('.')} ({where}).") from None
         return cell
+
+
+@contextmanager
+def of_file(path: Path | None, changes: Mapping[str, Any]) -> Iterator[None]:
+    """An error about a field of ``path`` names the file; what is in ``changes`` is not of it."""
+    try:
+        yield
+    except InputError as error:
+        sentence = str(error)
+        word = re.split(r"\W", sentence.removeprefix("exactly one of "), maxsplit=1)[0]
+        name = {"model": "models", "method": "methods"}.get(word, word)
+        given = {*changes, *(SIZES if any(changes.get(size) for size in SIZES) else ())}
+        # Settings may have the names of fields.
+        tables = changes.get("settings")
+        every = tables.values() if isinstance(tables, Mapping) else ()
+        settings = {one for own in every if _is_table(own) for one in own}
+        known = (*(f.name for f in fields(Grid)), *ENTRY)
+        if path is None or name in given or word in settings or name not in known:
+            raise
+        raise InputError(f"{path}: {sentence.replace(word, name, 1)}") from None
 
 
 def _is_table(value: object) -> bool:
@@ -355,7 +378,7 @@ def benchmark(
     for name, seconds in (("time_limit", time_limit), ("cell_limit", cell_limit)):
         fine = seconds in (None, math.inf) or (is_number(seconds) and seconds > 0)
         require(fine, f"{name} must be a number > 0, got {seconds!r}.")
-    code_hash.cache_clear()  # the files may have changed since
+    forget_code()  # the files may have changed since
     path = Path(out)
     require(path.suffix == ".jsonl", f"out must end in .jsonl, got {str(path)!r}.")
     prepare_folder("out", path.parent)

@@ -125,7 +125,7 @@ class Data:
         return graph if shares is None else resplit(graph, shares, name)
 
     def forget(self, name: str) -> None:
-        """Load a graph again when it is needed: a method may have changed it in place."""
+        """Load a graph again when it is needed: a method of the user may have changed it."""
         self._loaded.pop(name, None)
 
     def fetched(self, names: Iterable[str]) -> Data:
@@ -503,7 +503,7 @@ class CellRunner:
                 partial(self.keep, claimed),
                 self.progress,
             ):
-                if outcome.state == "failed":
+                if outcome.state == "failed" and cell.own:
                     self.data.forget(cell.dataset)
                 yield cell, self.stored(outcome)
 

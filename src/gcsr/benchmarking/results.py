@@ -31,6 +31,11 @@ Repeated = tuple[int | None, int | None, int | None]
 REFERENCES = (WHOLE_GRAPH, PSEUDO_LABELS)
 RESAMPLES = 2000
 FAILED = "failed"
+# What intervals over few condensed graphs lack.
+FEW_GRAPHS = {
+    1: "of 1 graph do not include the variation between condensed graphs",
+    2: "over 2 graphs are wide",
+}
 OUTDATED = "Measured with an earlier revision of the method"
 COLUMNS = (
     *("label", "method", "dataset", "nodes", "test", "mean", "low", "high", "std"),
@@ -62,15 +67,15 @@ class Rank:
 class Results:
     """A row of every method and case; ``missing`` cells were not begun.
 
-    Of several rows it is the newest of the present code of ``module:Class`` and of the ``protocol``,
-    which is that of most rows. Only rows of the protocol are compared.
+    Of several rows it is the newest of the present code of ``module:Class`` and of the protocol of the
+    case, which is that of most of its rows. Only rows of the protocol are compared.
     """
 
     found: Mapping[tuple[str, Case], Row] = field(repr=False)
     missing: int = 0
     faults: Sequence[str] = ()
     hidden: Sequence[str] = ()
-    protocol: Repeated = (None, None, None)
+    protocols: Mapping[Case, Repeated] = field(default_factory=dict, repr=False)
 
     def __repr__(self) -> str:
         cells = f"{counted(len(self.rows), 'row')}, {self.missing} missing"
@@ -86,21 +91,26 @@ class Results:
     ) -> Results:
         """From rows, of which those that are no part of a benchmark are left out."""
         known = [row for row in rows if benchmark_row(row)]
-        counts = Counter(_repeated(row) for row in known if row.get("method") not in REFERENCES)
-        protocol = counts.most_common(1)[0][0] if counts else (None, None, None)
-        found: dict[tuple[str, Case], Row] = {}
+        places: dict[tuple[str, Case], list[Row]] = {}
         for row in known:
-            case = row["dataset"], row.get("nodes") or 0, row["test"]
-            before = found.setdefault((row["label"], case), row)
-            fits = [(_is_present(one), _is_of(one, protocol)) for one in (before, row)]
-            found[row["label"], case] = row if fits[1] >= fits[0] else before
+            places.setdefault((row["label"], _case(row)), []).append(row)
+        for place, several in places.items():
+            if len(several) > 1:
+                places[place] = list(filter(_is_present, several)) or several
+        protocols = _protocols([row for several in places.values() for row in several])
+        found = {
+            (label, case): next(
+                (row for row in reversed(several) if _is_of(row, protocols[case])), several[-1]
+            )
+            for (label, case), several in places.items()
+        }
         shown = {id(row) for row in found.values()}
         left_out = [one for one in known if id(one) not in shown and not outdated_methods(one)]
         if left_out:
             count, labels = counted(len(left_out), "row"), "; ".join(_labels(left_out))
             why = "of other versions of the method, or of other seeds or epochs"
             hidden = [*hidden, f"not shown: {count} of {labels}: {why}"]
-        return cls(found, missing, faults, hidden, protocol)
+        return cls(found, missing, faults, hidden, protocols)
 
     @cached_property
     def rows(self) -> list[Row]:
@@ -112,9 +122,9 @@ class Results:
         return self.found.get((label, case)) or self.found.get((label, (case[0], 0, case[2])))
 
     def compared_row(self, label: str, case: Case) -> Row | None:
-        """The same, if it is of the protocol of most rows."""
+        """The same, if it is of the protocol of the case."""
         row = self.row(label, case)
-        return row if row is not None and _is_of(row, self.protocol) else None
+        return row if row is not None and _is_of(row, self.protocols[case]) else None
 
     @cached_property
     def model(self) -> str:
@@ -141,8 +151,8 @@ class Results:
 
     @cached_property
     def compared(self) -> list[str]:
-        """Those of them that have rows of the protocol of most rows."""
-        own = {row["label"] for row in self.rows if _is_of(row, self.protocol)}
+        """Those of them that have rows of the protocols of their cases."""
+        own = {row["label"] for row in self.rows if _is_of(row, self.protocols[_case(row)])}
         return [label for label in self.fair if label in own]
 
     @cached_property
@@ -300,8 +310,9 @@ class Results:
         if not self.methods:
             return "Whole graphs"
         classes = {row["dataset"]: row["classes"] for row in self.rows if row.get("classes")}
-        shares = {nodes / classes.get(name, 2 * nodes) for name, nodes, _ in cases}
-        if len(shares) == 1 and (share := shares.pop()).is_integer():
+        shares = {nodes / classes[name] if name in classes else None for name, nodes, _ in cases}
+        share = shares.pop() if len(shares) == 1 else None
+        if share is not None and share.is_integer():
             return f"{share:.0f} per class"
         low, high = min(case[1] for case in cases), max(case[1] for case in cases)
         return counted(low, "node") if low == high else f"{low} to {high} nodes"
@@ -325,14 +336,19 @@ class Results:
     @property
     def notes(self) -> list[str]:
         """What is not shown or not ranked, and whether there are too few condensed graphs."""
-        found, (graphs, runs, epochs) = [*self.hidden], self.protocol
-        others = ", ".join(_labels(row for row in self.rows if not _is_of(row, self.protocol)))
-        if others and self.methods:
+        found, others = [*self.hidden], dict[Repeated, list[Row]]()
+        for row in self.rows if self.methods else ():
+            if not _is_of(row, protocol := self.protocols[_case(row)]):
+                others.setdefault(protocol, []).append(row)
+        for (graphs, runs, epochs), rows in others.items():
+            labels, names = (", ".join(one) for one in (_labels(rows), _datasets(rows)))
             most = f"{counted(graphs or 0, 'graph')} x {counted(runs or 0, 'network')}, {epochs} epochs"
-            found.append(f"neither ranked nor compared: rows of {others} that are not of {most}")
-        if graphs in (1, 2):
-            wide = "over 2 graphs are wide" if graphs == 2 else "of 1 graph tell nothing of others"
-            found.append(f"intervals {wide}; 5 seeds or more make them useful")
+            why = f"rows of {labels} on {names} that are not of {most}"
+            found.append(f"neither ranked nor compared: {why}")
+        counts = {protocol[0] for case, protocol in self.protocols.items() if case[1]}
+        for graphs, wide in FEW_GRAPHS.items():
+            if graphs in counts:
+                found.append(f"intervals {wide}; 5 seeds or more make them useful")
         return found
 
     def remarks(self) -> Iterator[tuple[str, list[str]]]:
@@ -425,6 +441,10 @@ def _labels(rows: Iterable[Row]) -> list[str]:
     return list(dict.fromkeys(row["label"] for row in rows))
 
 
+def _datasets(rows: Iterable[Row]) -> list[str]:
+    return list(dict.fromkeys(short_name(row["dataset"]) for row in rows))
+
+
 def _complete(row: Row) -> bool:
     scores, graphs = row.get("scores"), row.get("graphs")
     if not (isinstance(scores, list) and scores and isinstance(graphs, int) and graphs > 0):
@@ -475,6 +495,31 @@ def benchmark_row(row: Row) -> bool:
 
 def _repeated(row: Row) -> Repeated:
     return row.get("graphs"), row.get("runs"), row.get("recipe", {}).get("epochs")
+
+
+def _case(row: Row) -> Case:
+    return row["dataset"], row.get("nodes") or 0, row["test"]
+
+
+def _protocols(rows: Sequence[Row]) -> dict[Case, Repeated]:
+    """Of every case that of most rows, and of several the one with the most graphs and networks.
+
+    Failed rows and references count where there are no others. A reference has the protocol of most
+    rows of its graph and test model.
+    """
+    places: dict[Case, list[Row]] = {}
+    for row in rows:
+        case = _case(row)
+        for place in {case, (case[0], 0, case[2])}:
+            places.setdefault(place, []).append(row)
+    return {place: _most_frequent(several) for place, several in places.items()}
+
+
+def _most_frequent(rows: Sequence[Row]) -> Repeated:
+    ranks = [(row.get("method") in REFERENCES, failed_row(row)) for row in rows]
+    first = [row for row, rank in zip(rows, ranks, strict=True) if rank == min(ranks)]
+    counts = Counter(map(_repeated, first))
+    return max(counts, key=lambda one: (counts[one], *(value or 0 for value in one)))
 
 
 def _is_of(row: Row, protocol: Repeated) -> bool:

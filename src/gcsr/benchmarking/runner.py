@@ -214,7 +214,7 @@ def _unit(
     """What a worker of the cluster computes: outcomes, and the condensed graphs it made."""
     made: list[CondensedGraph] = []
     outcomes = list(measurement.outcomes(missing, graph.get(), kept, made.extend, progress))
-    if any(outcome.state == "failed" for _, outcome in outcomes):
+    if any(outcome.state == "failed" and cell.own for cell, outcome in outcomes):
         graph.forget()
     return outcomes, made
 

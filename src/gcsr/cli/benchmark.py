@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -92,7 +90,7 @@ def benchmark(
         keep_graphs: Keep condensed graphs in this folder, and take them from it.
         estimate: Print expected seconds and measure nothing.
     """
-    from gcsr.benchmarking.grid import Grid
+    from gcsr.benchmarking.grid import Grid, of_file
     from gcsr.benchmarking.grid import benchmark as run
     from gcsr.benchmarking.results import Results
     from gcsr.benchmarking.store import Store
@@ -127,8 +125,7 @@ def benchmark(
             f"FILE must be a TOML file, got {file}; several values of an option are separated by"
             " commas: --nodes 35,70.",
         )
-        with of_file(file, changes):
-            grid = Grid(**changes) if file is None else Grid.read(file, **changes)
+        grid = Grid(**changes) if file is None else Grid.read(file, **changes)
         if estimate:
             with of_file(file, changes):
                 _print_estimate(grid, out, root, download, as_json)
@@ -172,21 +169,6 @@ def benchmark(
         _print_results(results, [out, *files])
     if results.failures or results.faults:
         raise typer.Exit(CELLS_FAILED)
-
-
-@contextmanager
-def of_file(file: Path | None, changes: Collection[str]) -> Iterator[None]:
-    """An error about a field that FILE has, and no option, names FILE: its fields are no options."""
-    try:
-        yield
-    except InputError as error:
-        from gcsr.benchmarking.grid import ENTRY, Grid
-
-        word = re.split(r"\W", str(error).removeprefix("exactly one of "), maxsplit=1)[0]
-        field = {"model": "models", "method": "methods"}.get(word, word)
-        if file is None or field in changes or field not in (*Grid.__annotations__, *ENTRY):
-            raise
-        raise InputError(f"{file}: {str(error).replace(word, field, 1)}") from None
 
 
 def _words(given: Words) -> list[str] | None:

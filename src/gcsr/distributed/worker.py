@@ -59,10 +59,14 @@ class Kept:
     def get(self, key: object, make: Callable[[], Any]) -> Any:
         """The value of ``key``, made if it is not the last one."""
         if self._key != key:
-            self._key = self._value = None  # free the memory first
+            self.clear()  # free the memory first
             self._value = make()
             self._key = key
         return self._value
+
+    def clear(self) -> None:
+        """Keep nothing."""
+        self._key = self._value = None
 
 
 _LAST = Kept()
@@ -80,7 +84,7 @@ class Shared:
 
     def forget(self) -> None:
         """The next unit reads it again: a method may have changed it in place."""
-        _LAST.get(None, lambda: None)
+        _LAST.clear()
 
     def read(self) -> Any:
         """The object itself; arrays in it are in the store and read-only."""
