@@ -227,15 +227,24 @@ def test_a_budget_below_the_least_is_a_sentence_on_stderr(
     made = program(*words, "--out", "a.safetensors", "--json", cwd=tmp_path)
     assert made.code == 0 and made.json["method"] == "auto"
     (warning,) = made.err.splitlines()
-    assert warning.startswith("without outer steps: ") and warning.endswith(" s allows them.")
+    assert warning.startswith("warning: without outer steps: ") and warning.endswith(
+        " s allows them."
+    )
     (note,) = made.json["notes"][-1:]
-    assert warning == f"{note}."
+    assert warning == f"warning: {note}."
     shown = gcsr(*words, "--out", tmp_path / "b.safetensors")
     assert shown.err.splitlines() == [warning] and note not in shown.out
     quiet = gcsr(*words, "--out", tmp_path / "b.safetensors", "--quiet")
     assert quiet.err == "" and f"note: {note}" in quiet.out
     estimate = gcsr(*words, "--estimate")
     assert (estimate.code, estimate.err) == (0, "") and "on one reference core" in estimate.out
+    # The seconds on this machine, with those of a reference core beside them.
+    first, second = estimate.out.splitlines()
+    found = re.match(
+        r"in memory, on this machine: (\S+ s to condense) \(\d+ s on one reference core\), ", first
+    )
+    assert found is not None
+    assert "to condense" not in second or found[1] in second
 
 
 def test_an_extreme_scale_and_missing_validation_nodes_are_one_sentence_each(

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import gcsr
-from gcsr import CondensedGraph, Graph, InputError, View
+from gcsr import CondensedGraph, Graph, InputError, InputWarning, View
 from gcsr.auto.automatic import Automatic
 from gcsr.engines.bilevel.window import InnerAdam, Students, Window
 from gcsr.engines.iterates import QuickScore
@@ -255,36 +255,42 @@ def test_few_labels_need_fewer_steps(graph, few_labels):
     assert auto.STEPS_FEW_LABELS[0] <= few <= auto.STEPS_FEW_LABELS[1] < many
 
 
-def test_a_budget_below_the_least_is_said_before_the_work_begins(graph, caplog):
+def test_a_budget_below_the_least_is_said_before_the_work_begins(graph, recwarn, caplog):
     said: list[str] = []
 
     def listen(stage: str, done: int, total: int) -> None:
         if not said:
-            said.extend(record.getMessage() for record in caplog.records)
+            said.extend(budget_warnings(recwarn))
 
     tight = Automatic(nodes=9, budget=0.001)
     with caplog.at_level(logging.WARNING):
         small = tight.condense(graph, device="cpu", progress=listen)
     (line,) = said
+    assert budget_warnings(recwarn) == [line] and caplog.text == ""
+    assert [one.filename for one in recwarn if one.category is InputWarning] == [__file__]
     assert line.startswith("without outer steps: everything else is expected to take ")
     assert "more than the budget of 0.001 s, and runs anyway; a budget of " in line
     assert line == small.provenance["notes"][-1] + "."
     story = small.provenance["automatic"]
     assert story["plan"]["iterations"] == 0 and story["plan"]["hops"] == [auto.HOPS[0]]
-    caplog.clear()
+    recwarn.clear()
     assert not any("budget" in note for note in made(graph).provenance["notes"])
-    assert caplog.text == ""
+    assert budget_warnings(recwarn) == []
 
 
-def test_time_for_fewer_steps_than_are_worth_beginning_is_a_warning(graph, caplog):
+def budget_warnings(recorded: pytest.WarningsRecorder) -> list[str]:
+    return [str(one.message) for one in recorded if one.category is InputWarning]
+
+
+def test_time_for_fewer_steps_than_are_worth_beginning_is_a_warning(graph):
     view = View(graph).condensing()
     plan, costs = Automatic(nodes=9).expected(view, 9, "cpu")
     needed = plan.least_seconds_with_steps
-    with caplog.at_level(logging.WARNING):
+    with pytest.warns(InputWarning) as caught:
         small = Automatic(nodes=9, budget=needed - 2 * costs.iteration).condense(
             graph, device="cpu"
         )
-    (line,) = [record.getMessage() for record in caplog.records]
+    (line,) = [str(one.message) for one in caught]
     assert f"leaves time for fewer than {auto.LEAST_ITERATIONS} steps; a budget of " in line
     assert float(line.split("a budget of ")[1].split()[0]) >= needed
     assert line == small.provenance["notes"][-1] + "."
@@ -308,10 +314,10 @@ def test_the_plan_is_that_of_the_settings_that_are_fixed(graph, fixed):
     assert fixed.items() <= plan.items()
 
 
-def test_a_budget_that_fixed_steps_exceed_is_a_warning(graph, caplog):
-    with caplog.at_level(logging.WARNING):
+def test_a_budget_that_fixed_steps_exceed_is_a_warning(graph):
+    with pytest.warns(InputWarning) as caught:
         small = made(graph, budget=0.001)
-    (line,) = [record.getMessage() for record in caplog.records]
+    (line,) = [str(one.message) for one in caught]
     assert line.startswith(f"the budget of 0.001 s is exceeded: with {STEPS} outer steps ")
     assert line == small.provenance["notes"][-1] + "."
     assert small.provenance["automatic"]["plan"]["iterations"] == STEPS

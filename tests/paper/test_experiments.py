@@ -73,6 +73,9 @@ def test_every_cell_is_accepted_by_its_method(name):
         full, short = authors(one), one.condenser(QUICK)
         assert full.nodes == short.nodes == one.nodes
         assert getattr(short, "iterations", 0) <= 5 and getattr(short, "experts", 1) == 1
+        # With the rate of the paper, experts of a quick run learn nothing.
+        assert getattr(short, "expert_lr", 1.0) >= 0.05
+        assert 8 < getattr(short, "expert_epochs", 25) <= 25
         # Only what the paper does by its prior leaks, and only with it.
         assert full.leaks_test_labels == (getattr(full, "prior", "") == "all" and _by_prior(full))
         if one.analysis:

@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -32,7 +31,7 @@ from gcsr.outofcore.estimate import Work
 from gcsr.outofcore.real import real_graph
 from gcsr.starts.pseudo_labels import LabelShares
 from gcsr.starts.sample import Start, class_budget
-from gcsr.utils.errors import InputError, Rate, require, require_one_of
+from gcsr.utils.errors import InputError, Rate, require, require_one_of, warn_user
 from gcsr.utils.progress import silent
 
 
@@ -67,7 +66,6 @@ def named(method: Condenser) -> dict[str, Any]:
     return {"method": method.name, "settings": settings}
 
 
-logger = logging.getLogger(__name__)
 Settings = tuple[tuple[str, Any], ...]
 # Hops of the starts that are compared; a small budget takes the first alone.
 HOPS = (1, 0, 2)
@@ -274,7 +272,7 @@ class Automatic(Condenser):
         plan, _ = self.expected(view, nodes, device.type)
         shortage = self._shortage(plan)
         if shortage is not None:
-            logger.warning("%s.", shortage)
+            warn_user(f"{shortage}.")
         ctx = replace(ctx, view=view)
         # Candidates run side by side: what they share is computed before.
         if ctx.cluster is None:

@@ -25,7 +25,7 @@ WHOLE_GRAPH, PSEUDO_LABELS, STATISTICS = "whole", "pseudo-labels", "statistics"
 QUICK_CAPS = {
     "iterations": 5,
     "experts": 1,
-    "expert_epochs": 8,
+    "expert_epochs": 25,
     "max_start": 3,
     "expert_steps": 2,
     "student_steps": 2,
@@ -36,6 +36,9 @@ QUICK_CAPS = {
     "embedding_epochs": 5,
     "hidden_channels": 16,
 }
+# Lower limits in a quick run: with less, experts learn nothing in so few epochs, and their
+# predictions are the predicted prior.
+QUICK_FLOORS = {"expert_lr": 0.05}
 QUICK_EPOCHS = 10
 
 
@@ -132,6 +135,11 @@ class Cell:
         known = {field.name for field in fields(full)}
         short: dict[str, Any] = {
             name: min(getattr(full, name), cap) for name, cap in QUICK_CAPS.items() if name in known
+        }
+        short |= {
+            name: max(getattr(full, name), floor)
+            for name, floor in QUICK_FLOORS.items()
+            if name in known
         }
         if "iterate" in known:
             short["iterate"] = "last"

@@ -114,7 +114,7 @@ def condense(
                 from gcsr.evaluation.forecast import forecast
 
                 ahead = forecast(condenser, graph, here)
-            _print_estimate(condenser.estimate(graph), ahead, as_json)
+            _print_estimate(condenser.estimate(graph), ahead, method, as_json)
             return
         made = gcsr.condense_many(
             graph,
@@ -220,17 +220,21 @@ def _settings(
     return settings | given
 
 
-def _print_estimate(found: Estimate, ahead: Forecast | None, as_json: bool) -> None:
+def _print_estimate(found: Estimate, ahead: Forecast | None, method: str, as_json: bool) -> None:
+    """One line of what it takes, and when it will have paid; only of auto this machine is timed."""
     if as_json:
         print_json(found.to_dict() | ({} if ahead is None else {"forecast": ahead.to_dict()}))
         return
     seconds = found.seconds
     time = f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"
     time = f"{max(1.0, seconds):.0f} s" if seconds < 120 else time
+    where = "in blocks" if found.in_blocks else "in memory"
+    took = f"{where}: about {time} on one reference core (an order of magnitude)"
+    if ahead is not None and method == "auto":
+        here = f"{ahead.condense_seconds:.3g} s to condense"
+        took = f"{where}, on this machine: {here} ({time} on one reference core)"
     print(
-        f"{'in blocks' if found.in_blocks else 'in memory'}: about {time} on one reference core (an"
-        f" order of magnitude), {byte_count(found.memory_bytes)} of memory,"
-        f" {byte_count(found.disk_bytes)} of disk"
+        f"{took}, {byte_count(found.memory_bytes)} of memory, {byte_count(found.disk_bytes)} of disk"
     )
     if ahead is not None:
         measured = f"trainings measured here in {ahead.calibration_seconds:.1f} s"
