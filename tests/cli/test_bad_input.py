@@ -219,7 +219,18 @@ CASES: dict[str, Case] = {
         lambda b: ["condense", b.data, "--ratio", 0.01, "--out", b.folder / "out.safetensors"],
         ["error: --ratio must be >= 0.0417", "got 0.01."],
     ),
-    "no output named": (lambda b: ["condense", b.data, "--nodes", 6], ["--out"]),
+    "no output named": (
+        lambda b: ["condense", b.data, "--nodes", 6],
+        ["--out is needed: the file to write."],
+    ),
+    "no data named for an update": (
+        lambda b: ["update", b.made, "--out", b.folder / "out.safetensors"],
+        ["error: --data is needed: a dataset's name or a graph file."],
+    ),
+    "a real graph inspected": (
+        lambda b: ["inspect", b.data],
+        ["small.npz", "the command gcsr condense"],
+    ),
     "missing folder": (
         lambda b: b.condense(None, "--out", b.folder / "no" / "out.safetensors"),
         ["--out: ", "does not exist"],

@@ -107,6 +107,7 @@ def test_datasets(gcsr: Run, tmp_path: Path) -> None:
     assert by_name["cora"]["nodes"] == 2708 and by_name["cora"]["folder"] == str(tmp_path)
     text = gcsr("datasets", "--root", tmp_path).out
     assert str(tmp_path) in text and "2,708" in text and "inductive" in text
+    assert f"such as {tmp_path / 'Cora' / 'raw' / 'ind.cora.x'}." in text
 
 
 def test_datasets_that_are_there(gcsr: Run, shared_data: Path, tmp_path: Path) -> None:

@@ -8,7 +8,14 @@ import sys
 
 import pytest
 
-from gcsr.cli.output import LogHandler, forget_written, in_options, new_notes
+from gcsr.cli.output import (
+    LogHandler,
+    forget_written,
+    in_options,
+    interrupted,
+    new_notes,
+    remember_unfinished,
+)
 
 OPTIONS = {
     "nodes": "--nodes",
@@ -72,6 +79,18 @@ def test_paths_and_quoted_texts_stay(sentence: str) -> None:
 def test_settings_are_no_options() -> None:
     sentence = "nodes must be >= 3, got 2."
     assert in_options(sentence, OPTIONS, {"nodes"}) == sentence
+
+
+def test_the_message_after_an_interruption_names_what_is_there(tmp_path):
+    forget_written()
+    assert interrupted() == "interrupted; nothing was written"
+    remember_unfinished(tmp_path)  # a checkpoint has not been written yet
+    assert interrupted() == (
+        "interrupted; nothing was written; the same command starts from the beginning"
+    )
+    (tmp_path / "0.part").touch()
+    assert interrupted() == f"interrupted; the same command continues from {tmp_path}"
+    forget_written()
 
 
 def test_a_warning_is_printed_on_the_stderr_of_the_moment(monkeypatch):

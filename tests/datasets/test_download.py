@@ -121,6 +121,10 @@ def test_every_command_follows_one_rule(words, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("GCSR_DATA", str(tmp_path / "data"))
     monkeypatch.setattr("gcsr.datasets.loading.fetch_missing", fail)
     assert main([*words, "--no-download"]) == 2
-    assert "downloads are turned off" in capsys.readouterr().err and asked == []
+    refused = capsys.readouterr().err
+    assert "downloads are turned off" in refused and asked == []
+    if words[0] not in ("benchmark", "reproduce"):  # their cells name no folder
+        assert "ind.cora.x, ind.cora.tx" in refused and str(Path("data/Cora/raw")) in refused
+        assert "name another data folder with --root FOLDER or GCSR_DATA." in refused
     assert main([*words]) == 2
     assert "could not be downloaded (no network)" in capsys.readouterr().err and len(asked) == 1

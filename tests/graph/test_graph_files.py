@@ -201,8 +201,18 @@ def test_corrupt_file_is_the_same_graph_or_one_sentence(make, tmp_path):
 def test_missing_file_and_missing_folder(make, tmp_path):
     with pytest.raises(InputError, match=r"absent\.npz: no such file"):
         Graph.from_npz(tmp_path / "absent.npz")
-    with pytest.raises(InputError, match="cannot be written"):
+    with pytest.raises(InputError, match=r"the folder .*absent does not exist"):
         make().to_npz(tmp_path / "absent" / "g.npz")
+
+
+def test_a_file_that_is_cut_off_is_said_to_be(make, tmp_path):
+    path = make().to_npz(tmp_path / "g.npz")
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(InputError, match=r"cannot be read .*; the file may be cut off\.$"):
+        Graph.from_npz(path)
+    path.write_text("no archive")
+    with pytest.raises(InputError, match=r"cannot be read \([^;]*\)\.$"):
+        Graph.from_npz(path)
 
 
 def test_failed_write_keeps_the_old_file(make, tmp_path, monkeypatch):

@@ -61,6 +61,11 @@ def test_the_first_graph_of_a_dataset(make):
     assert gcsr.load(_Dataset(data)).content_hash == make().content_hash
     with pytest.warns(InputWarning, match="the first of the 2 graphs"):
         assert gcsr.load(_Dataset(data, data)).content_hash == make().content_hash
+    for several in ([data, data], (data, data, data)):
+        with pytest.raises(
+            InputError, match=r"got a (list|tuple) with a PyG Data; .* pass data\[0\]\.$"
+        ):
+            gcsr.load(several)
     with pytest.raises(InputError, match="dataset of at least one graph, got none"):
         Graph.from_pyg([])
 
@@ -110,10 +115,23 @@ def test_hetero_data_with_one_node_type(make):
 
 def test_hetero_data_with_several_node_types_is_refused(make):
     data = _hetero(make().to_pyg(), "cites")
-    data["author"].x = torch.ones(2, 3)
-    sentence = r"one node type, got .* paper, author; several .* planned .*to_homogeneous\(\)"
+    nodes, width = make().x.shape
+    data["author"].x = torch.ones(2, width + 1)
+    sentence = r"one node type, got .* paper, author; several .* planned .*to_homogeneous\(\) .*"
+    sentence += r"\(PyG fills narrower features with zeros\).* are directed: pass undirected=True"
     with pytest.raises(InputError, match=sentence):
         gcsr.condense(data, nodes=3)
+    # What the sentence says of PyG.
+    data["author"].y = torch.tensor([0, 1])
+    for part in ("train_mask", "val_mask", "test_mask"):
+        data["author"][part] = torch.zeros(2, dtype=torch.bool)
+    data["author", "writes", "paper"].edge_index = torch.tensor([[0, 1], [0, 1]])
+    one = data.to_homogeneous()
+    with pytest.raises(InputError, match="undirected=True"):
+        gcsr.load(one)
+    with pytest.warns(InputWarning, match="edge_type"):
+        read = gcsr.load(one, undirected=True)
+    assert read.x[:, width].tolist() == [0] * nodes + [1] * 2
 
 
 # -- arrays -----------------------------------------------------------------------------------------

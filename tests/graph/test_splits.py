@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -95,6 +96,70 @@ def test_labels_that_start_at_one_are_kept_and_said():
     small = gcsr.condense(graph, nodes=6, method="random", device="cpu")
     assert graph.num_classes == 4 and set(small.y.tolist()) == {1, 2, 3}
     assert gcsr.evaluate(small, graph, **QUICK).nodes == 6
+
+
+def test_classes_without_training_nodes_are_said(tmp_path):
+    whole = planted_graph()
+    data = whole.to_pyg()
+    data.train_mask &= data.y != 2
+    unseen = [int((whole.y[part] == 2).sum()) for part in (whole.val, whole.test)]
+    sentence = (
+        f"class 2 has no training nodes: it cannot be learned, and {unseen[0]} validation"
+        f" nodes and {unseen[1]} test nodes have it"
+    )
+    with pytest.warns(InputWarning, match=sentence):
+        graph = Graph.from_pyg(data)
+    assert graph.notes == (sentence,)
+    for path in (graph.to_npz(tmp_path / "g.npz"), graph.to_folder(tmp_path / "g")):
+        with pytest.warns(InputWarning, match=sentence):
+            assert gcsr.load(path).notes == (sentence,)
+    with warnings.catch_warnings():  # graphs that are made from it were warned of
+        warnings.simplefilter("error")
+        graph.subgraph(graph.y != 0)
+    # Nodes that are in no part are not asked for.
+    data.val_mask &= data.y != 2
+    data.test_mask &= data.y != 2
+    assert Graph.from_pyg(data).notes == ()
+
+
+def test_of_many_classes_without_training_nodes_five_are_named():
+    data = _data(y=torch.arange(66) % 9)
+    data.train_mask = data.y < 2
+    data.val_mask, data.test_mask = data.y == 0, data.y > 1
+    data.train_mask &= ~data.val_mask
+    data.train_mask[0], data.val_mask[0] = True, False
+    with pytest.warns(InputWarning) as caught:
+        Graph.from_pyg(data)
+    assert str(caught[0].message) == (
+        "classes 2, 3, 4, 5, 6 and 2 more have no training nodes: they cannot be learned, and 50 test"
+        " nodes have them."
+    )
+
+
+def test_numbers_that_are_no_class_are_said():
+    whole = planted_graph()
+    with pytest.warns(InputWarning) as caught:
+        graph = Graph.from_pyg(_data(y=whole.y * 10))
+    (sentence,) = graph.notes
+    assert [str(one.message) for one in caught] == [f"{sentence}."]
+    advice = "torch.unique(y, return_inverse=True)[1] numbers classes without gaps"
+    assert sentence == f"18 of 21 classes have no node (first: 1); {advice}"
+    arrays = {part: getattr(whole, part) for part in ("train", "val", "test")}
+    edges = whole.adjacency
+    with warnings.catch_warnings():  # a number that was given is meant
+        warnings.simplefilter("error")
+        Graph.from_arrays(whole.x, edges, whole.y * 10, num_classes=40, **arrays)
+    stray = whole.y.clone()
+    stray[whole.test[0]] = 100_000
+    with pytest.raises(InputError) as refused:
+        Graph.from_arrays(whole.x, edges, stray, **arrays)
+    node = int(whole.test[0])
+    assert str(refused.value) == (
+        f"y must be classes 0..65, as there are 66 nodes, got 100000 (node {node}); {advice},"
+        " and Graph.from_arrays(..., num_classes=100001) keeps the numbers."
+    )
+    with pytest.warns(InputWarning, match="class 100000 has no training nodes"):
+        Graph.from_arrays(whole.x, edges, stray, num_classes=100_001, **arrays)
 
 
 @pytest.mark.parametrize("missing", [-1, np.nan])

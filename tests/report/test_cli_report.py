@@ -157,6 +157,8 @@ def test_bad_input_is_one_sentence_and_nothing_is_written(
     empty.mkdir()
     notes = tmp_path / "notes.html"
     notes.write_text("<p>mine")
+    tested = Graph.from_npz(files["data"])
+    untested = replace(tested, test=tested.test[:0]).to_npz(tmp_path / "untested.npz")
     (tmp_path / "rows").mkdir()
     (tmp_path / "rows" / "rows.jsonl").write_text('{"key": "unknown"}\n')
     cases = {
@@ -170,7 +172,9 @@ def test_bad_input_is_one_sentence_and_nothing_is_written(
         "got that of a real graph (.npz)": ["report", files["data"], "--out", out],
         "must be one of": ["report", small, "--data", "nothing", "--out", out],
         "model": ["report", small, "--model", "nothing", "--out", out],
-        "Missing": ["report", small],
+        "--out is needed: the file to write.": ["report", small],
+        "--out is needed: the file to write.\n": ["update", small, "--data", files["data"]],
+        "leave out --data for a page without": ["report", small, "--data", untested, "--out", out],
         "--out must end with .html, got": ["report", small, "--out", tmp_path / "notes.txt"],
         "notes.html exists and is no page of gcsr": ["report", small, "--out", notes],
     }

@@ -53,6 +53,8 @@ _VALUES = {
     "valid (number|float)": "a number",
     r"(x>=|greater than or equal to )(\d+)": r">= \2",
 }
+# What is missing where a needed option is not given.
+_NEEDED = {"--out": ": the file to write", "--data": ": a dataset's name or a graph file"}
 # Parameters that --set fills.
 _SETTINGS = ("assignments", "set_")
 
@@ -241,6 +243,8 @@ def _sentence(error: Any, arguments: Sequence[str]) -> str:
         command = context.command_path
         return f"{error.option_name} is not an option of {command}{meant}; see {command} --help."
     known = getattr(getattr(error, "param", None), "opts", ())
+    if found := re.match(r"Missing option '(--[\w-]+)'", sentence):
+        return f"{found[1]} is needed{_NEEDED.get(found[1], '')}."
     for place, text in reversed(list(enumerate(arguments))):  # of several the last counts
         name, equals, given = text.partition("=")
         for pattern, accepted in _VALUES.items() if name in known else ():

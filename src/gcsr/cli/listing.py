@@ -24,7 +24,7 @@ SIZE = (
 
 def datasets(root: options.Root = None, as_json: options.Json = False) -> None:
     """List the registered datasets and whether their files are present."""
-    from gcsr.datasets.registry import catalogue, data_root
+    from gcsr.datasets.registry import DATASETS, catalogue, data_root
 
     folder = data_root(root)
     known = catalogue(root)
@@ -48,6 +48,10 @@ def datasets(root: options.Root = None, as_json: options.Json = False) -> None:
     )
     print_table(("name", *numbers, "setting", "scaling", "split", "present"), rows, numbers)
     print(f"folder: {folder}")
+    layout = DATASETS["cora"].layouts[0]
+    print(
+        f"Raw files are in a folder per dataset, such as {layout.target(folder) / layout.files[0]}."
+    )
     print(
         "A dataset that is not present is downloaded into it when a command names it, unless"
         " --no-download is given."

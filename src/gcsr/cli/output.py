@@ -128,6 +128,7 @@ def interrupted() -> str:
     for folder in _unfinished:
         if any(folder.glob("*.part")):
             return f"interrupted; the same command continues from {folder}"
+        return "interrupted; nothing was written; the same command starts from the beginning"
     return "interrupted; nothing was written"
 
 

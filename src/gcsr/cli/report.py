@@ -69,6 +69,11 @@ def report(
     with progress_bars() as progress:
         if data is not None:
             graph = load_graph(data, loading, progress)
+            require(
+                bool(graph.test.numel()) or not evaluate,
+                f"--data: {graph.name} has no test nodes (array test of a file), which accuracies"
+                " need; leave out --data for a page without accuracy.",
+            )
         else:
             name, absent = known_dataset(small[0], loading.root)
             if name is not None:

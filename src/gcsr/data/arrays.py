@@ -23,6 +23,9 @@ FEATURE_SCALINGS: tuple[FeatureScaling, ...] = get_args(FeatureScaling)
 SPLITS = ("train", "val", "test")
 # More classes than any node classification has; bounds what a file can make us allocate.
 MOST_CLASSES = 1_000_000
+# Classes that a note lists.
+_MOST_LISTED = 5
+_WITHOUT_GAPS = "torch.unique(y, return_inverse=True)[1] numbers classes without gaps"
 
 
 def scaling_name(given: str) -> FeatureScaling:
@@ -196,6 +199,54 @@ def split_of(
             " the same, are held out for validation"
         )
     return split, notes
+
+
+def class_notes(labels: Tensor, split: Mapping[str, Tensor]) -> list[str]:
+    """Sentences about classes of validation and test nodes that no training node has."""
+    if labels.ndim == 2:
+        return []
+    lacking = {
+        part: labels[split[part]][~torch.isin(labels[split[part]], labels[split["train"]])]
+        for part in ("val", "test")
+    }
+    classes = torch.cat([*lacking.values()]).unique().tolist()
+    if not classes:
+        return []
+    kinds = {"val": "validation node", "test": "test node"}
+    counts = [counted(of.numel(), kinds[part]) for part, of in lacking.items() if of.numel()]
+    one = sum(of.numel() for of in lacking.values()) == 1
+    nodes = f"{' and '.join(counts)} {'has' if one else 'have'}"
+    listed = ", ".join(map(str, classes[:_MOST_LISTED]))
+    if len(classes) == 1:
+        return [f"class {listed} has no training nodes: it cannot be learned, and {nodes} it"]
+    more = len(classes) - _MOST_LISTED
+    listed += f" and {more:,} more" if more > 0 else ""
+    return [f"classes {listed} have no training nodes: they cannot be learned, and {nodes} them"]
+
+
+def gap_notes(labels: Tensor) -> list[str]:
+    """Sentences about numbers of classes that no node has; for labels without a given number.
+
+    More classes than nodes are refused: one of the labels is no class then.
+    """
+    if labels.ndim == 2:
+        return []
+    classes, nodes = int(labels.max()) + 1, labels.shape[0]
+    require(
+        classes <= nodes,
+        f"y must be classes 0..{nodes - 1}, as there are {counted(nodes, 'node')}, got"
+        f" {classes - 1} (node {int(labels.argmax())}); {_WITHOUT_GAPS}, and"
+        f" Graph.from_arrays(..., num_classes={classes}) keeps the numbers.",
+    )
+    has_node = torch.zeros(classes, dtype=torch.bool)
+    has_node[labels[labels >= 0]] = True
+    empty = (~has_node).nonzero().ravel().tolist()
+    if empty == [0]:
+        return ["no node has class 0, which stays an empty class: classes count from 0"]
+    if not empty:
+        return []
+    have = f"{'has' if len(empty) == 1 else 'have'} no node (first: {empty[0]})"
+    return [f"{len(empty):,} of {counted(classes, 'class')} {have}; {_WITHOUT_GAPS}"]
 
 
 def _held_out(train: Tensor, labels: Tensor) -> Tensor:

@@ -514,7 +514,8 @@ class CondensedGraph:
         require(
             path.suffix != ".npz" or not zipfile.is_zipfile(path),
             f"{path}: must be the file of a condensed graph, got that of a real graph (.npz);"
-            " gcsr.condense makes a condensed one, and gcsr.load reads a real one.",
+            " gcsr.condense, or the command gcsr condense, makes a condensed one, and gcsr.load reads a"
+            " real one.",
         )
         if path.suffix in SUFFIXES:
             return cls._of_tensors(path)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,7 +24,9 @@ from gcsr.data.arrays import (
     Features,
     FeatureScaling,
     array_of,
+    class_notes,
     features_of,
+    gap_notes,
     is_labeled,
     labels_of,
     node_ids,
@@ -365,9 +367,6 @@ class Graph:
             f"y must have one class per row of x ({x.shape[0]}), got shape {tuple(labels.shape)}.",
         )
         split, notes = split_of(labels, {"train": train, "val": val, "test": test})
-        known = labels[labels >= 0]
-        if labels.ndim == 1 and not num_classes and known.numel() and int(known.min()) > 0:
-            notes.append("no node has class 0, which stays an empty class: classes count from 0")
         graph = cls(
             x=x,
             adjacency=adjacency,
@@ -377,6 +376,8 @@ class Graph:
             inductive=inductive,
             **cast("dict[str, Any]", split),
         )
+        notes += [] if num_classes else gap_notes(labels)
+        notes += class_notes(labels, split)
         return graph.scaled(features).with_notes(*notes, warn=True)
 
     @classmethod
@@ -560,7 +561,7 @@ class Graph:
         scale = standard_scale(take_rows(self.x, self.train))
         return replace(self, x=scale(dense(self.x, "standardize")), feature_scaling=features)
 
-    def with_notes(self, *notes: str, warn: bool = False) -> Graph:
+    def with_notes(self, *notes: str, warn: bool = False) -> Self:
         """The same graph with more notes, which are also issued as warnings if ``warn``."""
         if not notes:
             return self

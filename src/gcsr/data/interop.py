@@ -100,6 +100,10 @@ def _reader(source: object) -> tuple[Callable[..., Graph], Sequence[Any]]:
     call = "gcsr.load reads names and files"
     if isinstance(source, str | os.PathLike):
         call = f"gcsr.load({str(source)!r}) reads a name or a file"
+    if isinstance(source, tuple | list) and any(
+        "torch_geometric" in libraries_of(p) for p in source
+    ):
+        call = "gcsr.load takes one of several: pass data[0]"
     if "pandas" in libraries:
         call = "gcsr.Graph.from_pandas(edges, nodes) takes features and labels from a second frame"
     raise InputError(

@@ -23,7 +23,7 @@ import math
 import warnings
 import zipfile
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 _SUFFIX = ".npy"
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _ENCRYPTED = 1
+# The first bytes of a zip archive.
+_BEGIN, _CUT_OFF = b"PK\3\4", "; the file may be cut off"
 # Sparse features are never unfolded at once, but hashed by unfolded rows: so many times the bytes.
 WALKED = 64
 
@@ -80,8 +82,16 @@ def load_array(path: Path) -> np.ndarray:
 def _refusing(path: Path, kind: str) -> Iterator[None]:
     """Turn whatever a broken or unsafe file raises into one sentence."""
     require(is_file(path), f"{path}: no such file.")
-    with parsing(f"{path} must be an {kind}, got a file that cannot be read"), naming(path):
+    refusal = f"{path} must be an {kind}, got a file that cannot be read"
+    with parsing(refusal, _CUT_OFF if _is_cut_off(path) else ""), naming(path):
         yield
+
+
+def _is_cut_off(path: Path) -> bool:
+    """Whether a file begins like a zip archive and lacks its end."""
+    with suppress(OSError), path.open("rb") as stream:
+        return stream.read(len(_BEGIN)) == _BEGIN and not zipfile.is_zipfile(stream)
+    return False
 
 
 def _members(archive: zipfile.ZipFile, only: Collection[str] | None) -> dict[str, zipfile.ZipInfo]:

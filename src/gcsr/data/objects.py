@@ -214,7 +214,8 @@ def _one_node_type(data: Any, weight: str | None, notes: list[str]) -> Any:
         len(data.node_types) == 1,
         f"data must have one node type, got a HeteroData with {_listed(data.node_types)}; several"
         " node types are planned and not supported yet, and data.to_homogeneous() makes one type of"
-        " them if their features have the same width.",
+        " them (PyG fills narrower features with zeros); edges between types are directed: pass"
+        " undirected=True.",
     )
     require(bool(data.edge_types), "data must have edges, got a HeteroData without edge types.")
     stores = [data[kind] for kind in data.edge_types]

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from gcsr.data.arrays import FeatureScaling, scaling_name
+from gcsr.data.arrays import SPLITS, FeatureScaling, class_notes, scaling_name
 from gcsr.data.folder import MANIFEST, is_folder
 from gcsr.data.graph import Graph
 from gcsr.data.interop import graph_of, options_of_objects
@@ -118,6 +118,8 @@ def load(
             free = free_memory_bytes(torch.device("cpu"))
             bound = free // 2 if memory is None else int(memory)
             stored = open_folder(path, memory=bound, inductive=inductive)
+            notes = class_notes(stored.y, {part: getattr(stored, part) for part in SPLITS})
+            stored = stored.with_notes(*notes, warn=True)
             graph = stored.to_memory() if in_memory_bytes(stored) <= bound else stored
             return graph if features in (None, graph.feature_scaling) else graph.scaled(features)
         if path.suffix == ".npz" or is_file(path):
@@ -177,8 +179,12 @@ def _downloaded(dataset: Dataset, root: Path, download: bool) -> tuple[Layout, P
             f" cannot be downloaded, so name their folder with root=FOLDER or {DATA_VARIABLE}; source:"
             f" {dataset.source}."
         )
-    require(download, f"{dataset.name}: its files are not in {root}, and downloads are turned off.")
     folder = layout.target(root)
+    require(
+        download,
+        f"{dataset.name}: its files ({', '.join(layout.files)}) are not in {folder}, and downloads are"
+        f" turned off; name another data folder with root=FOLDER or {DATA_VARIABLE}.",
+    )
     logger.warning("downloading %s into %s", dataset.name, folder)
     try:
         fetch_missing(layout.urls(), folder)

@@ -13,7 +13,7 @@ from gcsr.analysis.analysis import TSNE_NODES, analyze
 from gcsr.analysis.privacy import privacy as attack
 from gcsr.data.condensed import CondensedGraph
 from gcsr.data.graph import Graph
-from gcsr.datasets.registry import catalogue
+from gcsr.datasets.registry import DATA_VARIABLE, catalogue, data_root
 from gcsr.evaluation.cost import SMALL
 from gcsr.evaluation.origin import condensed_graphs, require_origin
 from gcsr.models.registry import testing_model
@@ -74,7 +74,8 @@ def known_dataset(small: CondensedGraph, root: Path | None) -> tuple[str | None,
     if not here[name]:
         return (
             None,
-            f"The files of {name} are not here; give --data {name} to have them downloaded.",
+            f"The files of {name} are not in {data_root(root)}; name their folder with --root FOLDER or"
+            f" {DATA_VARIABLE}, or give --data {name} to have them downloaded.",
         )
     return name, ""
 

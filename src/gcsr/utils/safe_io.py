@@ -36,17 +36,17 @@ _UMASK = threading.Lock()
 
 
 @contextmanager
-def parsing(refusal: str) -> Iterator[None]:
+def parsing(refusal: str, advice: str = "") -> Iterator[None]:
     """Turn whatever a cut, corrupt or hostile file makes its reader raise into one sentence.
 
-    It is ``refusal`` and the reason; sentences of this library stay as they are.
+    It is ``refusal``, the reason and ``advice``; sentences of this library stay as they are.
     """
     try:
         yield
     except InputError:
         raise
     except Exception as error:
-        raise InputError(f"{refusal} ({reason(error)}).") from None
+        raise InputError(f"{refusal} ({reason(error)}){advice}.") from None
 
 
 @contextmanager
@@ -144,8 +144,12 @@ def never_falls(values: np.ndarray) -> bool:
 
 def write_atomically(path: Path, blob: bytes) -> None:
     """Write a file that is either complete or absent, whatever happens meanwhile."""
-    with accessing(f"{path}: cannot be written"), replacing(path) as stream:
-        stream.write(blob)
+    with accessing(f"{path}: cannot be written"):
+        try:
+            with replacing(path) as stream:
+                stream.write(blob)
+        except FileNotFoundError:
+            raise InputError(f"{path}: the folder {path.parent} does not exist.") from None
 
 
 @contextmanager
