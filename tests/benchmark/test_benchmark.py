@@ -512,3 +512,17 @@ def test_rows_of_an_earlier_revision_are_said(tmp_path: Path, monkeypatch: Any) 
     results = Results.of(Store(out))
     assert results.outdated == {"clusters": 1}
     assert "earlier revision of the method\n\n- clusters: 1 row" in results.markdown()
+
+
+def test_cases_are_grouped_by_nodes_per_class():
+    sizes = {"a": (6, 3), "b": (20, 2), "c": (10, 2)}
+    found = [
+        _row("one", name, [1.0, 2.0], classes=classes) | {"nodes": nodes}
+        for name, (nodes, classes) in sizes.items()
+    ]
+    found.append(_row("one", "a", [1.0, 2.0], classes=3) | {"nodes": 30, "key": "more"})
+    first, *others = Results.of(found).by_size()
+    assert first == [("a", 6, "gcn")]
+    assert others == [[("c", 10, "gcn")], [("a", 30, "gcn"), ("b", 20, "gcn")]]
+    unknown = Results.of([*found, _row("one", "d", [1.0, 2.0])])  # no number of classes
+    assert [case[0] for case in unknown.by_size()[0]] == ["a", "b", "c", "d"]

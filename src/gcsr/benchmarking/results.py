@@ -173,8 +173,15 @@ class Results:
         return sorted(found, key=lambda case: (self.datasets.index(case[0]), case[1]))
 
     def by_size(self) -> list[list[Case]]:
-        """Cases of the main model by place of their size: the smallest of every graph first."""
+        """Cases of the main model by nodes per class; if one is no integer, by place of the size.
+
+        The smallest come first.
+        """
         cases = self.cases()
+        sizes = {case: self._per_class(case) for case in cases}
+        known = {size for size in sizes.values() if size}
+        if all(sizes.values()):
+            return [[case for case in cases if sizes[case] == size] for size in sorted(known)]
         graphs = [[case for case in cases if case[0] == name] for name in self.datasets]
         return [[case for case in place if case] for place in zip_longest(*graphs)]
 
@@ -309,13 +316,20 @@ class Results:
         """Nodes per class where they are the same in all cases, else nodes."""
         if not self.methods:
             return "Whole graphs"
-        classes = {row["dataset"]: row["classes"] for row in self.rows if row.get("classes")}
-        shares = {nodes / classes[name] if name in classes else None for name, nodes, _ in cases}
-        share = shares.pop() if len(shares) == 1 else None
-        if share is not None and share.is_integer():
-            return f"{share:.0f} per class"
+        sizes = {self._per_class(case) for case in cases}
+        if len(sizes) == 1 and None not in sizes:
+            return f"{sizes.pop()} per class"
         low, high = min(case[1] for case in cases), max(case[1] for case in cases)
         return counted(low, "node") if low == high else f"{low} to {high} nodes"
+
+    @cached_property
+    def _classes(self) -> dict[str, int]:
+        return {row["dataset"]: row["classes"] for row in self.rows if row.get("classes")}
+
+    def _per_class(self, case: Case) -> int | None:
+        """Nodes per class, if that is an integer."""
+        size, rest = divmod(case[1], self._classes.get(case[0], case[1] + 1))
+        return None if rest else size
 
     def accuracies(self, bold: tuple[str, str]) -> Iterator[tuple[str, list[list[str]]]]:
         """Titles and lines: accuracies by size and by other test models."""
