@@ -251,12 +251,12 @@ def test_a_graph_without_a_name_is_said_to_have_none() -> None:
     assert name is None and why.startswith("The result was made from a graph without a name; give")
 
 
-def test_the_folder_of_a_known_dataset_is_named(tmp_path) -> None:
+def test_a_known_dataset_without_files_says_what_to_name(tmp_path) -> None:
     small = gcsr.condense(DATA, nodes=6, method="random", device="cpu", name="cora")
     name, why = known_dataset(small, tmp_path)
     assert name is None and why == (
-        f"The files of cora are not in {tmp_path}; name their folder with --root FOLDER or GCSR_DATA,"
-        " or give --data cora to have them downloaded."
+        "The files of cora are not here; name their folder with --root FOLDER or GCSR_DATA, or"
+        " give --data cora to have them downloaded."
     )
 
 

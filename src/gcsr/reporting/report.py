@@ -13,7 +13,7 @@ from gcsr.analysis.analysis import TSNE_NODES, analyze
 from gcsr.analysis.privacy import privacy as attack
 from gcsr.data.condensed import CondensedGraph
 from gcsr.data.graph import Graph
-from gcsr.datasets.registry import DATA_VARIABLE, catalogue, data_root
+from gcsr.datasets.registry import DATA_VARIABLE, catalogue
 from gcsr.evaluation.cost import SMALL
 from gcsr.evaluation.origin import condensed_graphs, require_origin
 from gcsr.models.registry import testing_model
@@ -72,9 +72,10 @@ def known_dataset(small: CondensedGraph, root: Path | None) -> tuple[str | None,
         what += "" if unnamed else " registered dataset"
         return None, f"{what}; give its file or folder with --data (Graph.to_npz writes one)."
     if not here[name]:
+        # A page shows it too, so it names no folder of this machine.
         return (
             None,
-            f"The files of {name} are not in {data_root(root)}; name their folder with --root FOLDER or"
+            f"The files of {name} are not here; name their folder with --root FOLDER or"
             f" {DATA_VARIABLE}, or give --data {name} to have them downloaded.",
         )
     return name, ""
