@@ -275,7 +275,8 @@ def test_what_a_cluster_does_is_what_this_process_does(which, tmp_path):
         folder.mkdir()
         done = subprocess.run(
             [sys.executable, "-c", program, which, str(folder)],
-            env=os.environ | {"PYTHONPATH": places},
+            # A local cluster is one of its own, wherever another one is.
+            env=os.environ | {"PYTHONPATH": places, "RAY_ADDRESS": "127.0.0.1:1"},
             capture_output=True,
             text=True,
             check=False,

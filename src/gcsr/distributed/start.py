@@ -71,6 +71,8 @@ def start_ray(address: str) -> Any:
         "logging_level": logging.CRITICAL,
     }
     if alone:
+        # Not a cluster that RAY_ADDRESS names or that runs on this machine already.
+        options["address"] = "local"
         # CPUs that this process may use, where the system tells.
         own = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ()
         options["num_cpus"] = len(own) or os.cpu_count() or 1
