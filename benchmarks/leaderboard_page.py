@@ -99,6 +99,23 @@ def page(rows: list[Row], automatic: list[Row]) -> str:
                 for size in (most, *sorted(others))
                 for sentence in _first(Results.of(sizes[size]), size)
             ]
+            # The same with rows of one kind of machine, so that neither is chosen by its scores.
+            here = {(row["dataset"], row["test"]) for row in sizes[most] if row["label"] == "auto"}
+            other = [
+                row
+                for row in automatic
+                if row["label"] == "auto"
+                and row["device"] == "cuda"
+                and row["test"] == results.model
+                and row["nodes"] == most * row["classes"]
+                and (row["dataset"], row["test"]) in here
+            ]
+            on_gpu = _first_of(Results.of([*sizes[most], *other]), most, results.model)
+            sentences.insert(
+                1,
+                f"{on_gpu} This line has the GPU rows of the automatic mode"
+                " wherever there are some, the line above those listed under What is measured.",
+            )
             parts += ["## The automatic mode", "\n".join(map(_item, sentences))]
             parts += _wide_ranks(sizes[most], references)
             parts += ["## Average ranks of all methods", *_ranks(results)]
